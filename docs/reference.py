@@ -9,8 +9,6 @@ from html import escape
 from importlib import import_module
 from inspect import cleandoc, getdoc, getsource
 from itertools import pairwise
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import NoneType
 from typing import Any, cast, get_args, get_type_hints
 
@@ -22,9 +20,7 @@ from typer.testing import CliRunner
 
 from csit_utils import cli
 from csit_utils.bisection.spec import BisectionSpec
-from csit_utils.dataset import rows
-from csit_utils.dataset.frames import write_csv
-from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.frames import FILES, columns_of
 from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.store.views import views
 from csit_utils.studies.registry import explanations_by_heading
@@ -147,19 +143,13 @@ def _explained(text: Explanation) -> str:
 
 
 def _csv() -> Iterator[str]:
-    kinds: list[type[Any]] = [each for name, each in vars(rows).items() if name.endswith("Row")]
-    with TemporaryDirectory() as made:
-        written = {path: path.read_text(encoding="utf-8") for path in write_csv(Dataset(), Path(made))}
-    for path, text in written.items():
-        columns = text.strip().split(",")
-        having = [kind for kind in kinds if {*columns} <= {each.name for each in fields(kind)}]
-        kind = min(having, key=lambda each: len(fields(each)))
+    for file, kind in FILES.items():
         types, texts, declared = get_type_hints(kind), _docstrings(kind), {each.name: each for each in fields(kind)}
         lines = (
             (_code(name), _name_of_type(types[name]), _unit(name), _default(declared[name]), texts.get(name, ""))
-            for name in columns
+            for name in columns_of(kind)
         )
-        yield f"## {path.name}\n\n{kind.__doc__}\n\n{_table(('column', 'type', 'unit', 'default', 'meaning'), lines)}"
+        yield f"## {file}.csv\n\n{kind.__doc__}\n\n{_table(('column', 'type', 'unit', 'default', 'meaning'), lines)}"
     for view in views():
         viewed = ((_code(name), kind_of_column) for name, kind_of_column in view.types())
         yield f"## View {view.name}\n\n{_table(('column', 'type'), viewed)}"

@@ -1,10 +1,55 @@
-"""Items of result files with whole records, by the import that all commands use."""
+"""Items of result files with whole records, by the import that all commands use, and their rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from csit_utils.commands.results.inputs import opened
-from csit_utils.dataset.items import Dataset, Item
+from csit_utils.dataset.flatten import RowT, record_rows
+from csit_utils.dataset.items import ImportedTest, Item, Problem, Recorded, Refusal, Unrecorded
+from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.testrows import columns_of, head_row, packed_head, unrecorded_row
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.studies.density.model.record import DensityRecord
+
+OfT = TypeVar("OfT", bound=Record)
+
+
+@dataclass
+class Dataset:
+    """All tests of all files."""
+
+    recorded: list[Recorded] = field(default_factory=list)
+    """Those of all studies, see `of`."""
+    unrecorded: list[Unrecorded] = field(default_factory=list)
+    foreign: list[ImportedTest] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+    @property
+    def characterizations(self) -> list[Recorded]:
+        """Those of other studies than density."""
+        return [item for item in self.recorded if not isinstance(item.record, DensityRecord)]
+
+    def of(self, kind: type[OfT]) -> list[Recorded[OfT]]:
+        """Return those with a record of a type."""
+        return [item for item in self.recorded if isinstance(item.record, kind)]
+
+    def add(self, item: Item) -> None:
+        """Add an item to the list of its type."""
+        match item:
+            case Recorded():
+                self.recorded.append(item)
+            case Unrecorded():
+                self.unrecorded.append(item)
+            case ImportedTest():
+                self.foreign.append(item)
+            case Problem():
+                self.problems.append(item)
+            case Refusal():
+                self.refused.append(item)
 
 
 def items(*paths: Path) -> list[Item]:
@@ -18,3 +63,23 @@ def load(paths: Iterable[Path]) -> Dataset:
     for item in items(*paths):
         dataset.add(item)
     return dataset
+
+
+def rows_of_tests(dataset: Dataset) -> list[TestRow]:
+    """One row per test, those without a record last."""
+    foreign = (item.row for item in dataset.foreign)
+    return [*map(_row_of, dataset.of(DensityRecord)), *foreign, *map(unrecorded_row, dataset.unrecorded)]
+
+
+def _row_of(item: Recorded[DensityRecord]) -> TestRow:
+    row = head_row(packed_head(pack(item.record, item.digest)), item.status, item.message)
+    columns = {name: value for name, (value,) in columns_of((row,)).items()}
+    return TestRow(source=item.source, run=item.source, **columns)
+
+
+def table_rows(dataset: Dataset, kind: type[RowT]) -> Iterator[RowT]:
+    """Yield the rows of one of `TABLES` of all tests."""
+    for imported in dataset.foreign:
+        yield from (row for row in imported.latency if isinstance(row, kind))
+    for item in dataset.of(DensityRecord):
+        yield from record_rows(kind, item.anchor, item.record)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from csit_utils.dataset.rows import TestRow
-from csit_utils.studies.density.analysis.density import QUARANTINED
+
+QUARANTINED = "quarantined"
+"""Beginning of the messages of tests that failed or were skipped for that reason."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from operator import attrgetter
 from statistics import median
 
 from csit_utils.analysis.comparisons.comparability import resolution_pps
-from csit_utils.analysis.grouping import Series, System, bounds, error_of, series_of, system_of
+from csit_utils.analysis.grouping import Series, System, asks_for, bounds, error_of, series_of, system_of
 from csit_utils.dataset.goal_order import of_row
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MEASURES, MeasuredRow, TestRow
-from csit_utils.studies.density.analysis.density import asks_for
 from resources.libraries.python.model.request.cell import Dimensions
 
 

@@ -99,6 +99,13 @@ def is_measured(row: TestRow, measure: Measure) -> bool:
     return getattr(row, measure.searched or MEASURES[measure]) is not None
 
 
+def asks_for(row: TestRow, measure: Measure) -> bool:
+    """Whether a test was to find this measure."""
+    if measure.optional and not is_measured(row, measure):
+        return False
+    return row.test_type is None or (measure.asked_by or measure.goal or measure) in row.test_type
+
+
 def bounds(row: TestRow, measure: Measure) -> ThroughputBounds | None:
     """Return the figure of a row; None if it has none, or if the test failed, so that its figures are unreliable."""
     if not row.recorded or row.status != "PASS":

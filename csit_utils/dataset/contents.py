@@ -1,18 +1,17 @@
 """Contents of results."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from csit_utils.dataset.items import Characterized, Problem, RecordedTest, Refusal
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.flatten import RowT
+from csit_utils.dataset.items import Item, Problem, Recorded, Refusal
+from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 class Contents(Protocol):
-    """Rows of all tests, and records of single tests.
-
-    Methods with `anchors` return the rows of these tests only, or of all tests with None.
-    """
+    """Rows of all tests, and records of single tests."""
 
     @property
     def tests(self) -> Sequence[TestRow]:
@@ -35,26 +34,23 @@ class Contents(Protocol):
         """Environments by digest, see `TestRow.environment`."""
 
     @property
-    def characterizations(self) -> Sequence[Characterized]:
+    def characterizations(self) -> Sequence[Recorded]:
         """Records of other studies, which are not among the tests.
 
         Raises:
             ReadError: A record is damaged.
         """
 
-    def instances(self, anchors: Collection[str] | None = None) -> Iterable[InstanceRow]:
-        """Throughput by instance and direction."""
+    def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
+        """Yield the rows of some of `flatten.TABLES`, of tests with these anchors or of all; each record is read once.
 
-    def latency(self, anchors: Collection[str] | None = None) -> Iterable[LatencyRow]:
-        """Latency by load, instance and direction; without anchors the histograms are left out."""
+        Without anchors histograms are left out.
+        """
 
-    def by_instance(self, anchors: Collection[str] | None = None) -> Iterable[InstanceRow | LatencyRow]:
-        """Rows of `instances` and of `latency`; each record is read once."""
+    def items(self) -> Iterator[Item]:
+        """Yield everything, with whole records."""
 
-    def losses(self, anchors: Collection[str] | None = None) -> Iterable[HopRow | ThreadRow]:
-        """Losses by hop, and time of data threads."""
-
-    def record(self, anchor: str) -> RecordedTest:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of one test.
 
         Raises:

@@ -1,8 +1,11 @@
 """Conversion of items of a dataset to flat rows."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from csit_utils.dataset.items import Characterized, Dataset, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.measures import Measure, MeasuredSubject
 from csit_utils.dataset.rows import (
     CostRow,
@@ -11,186 +14,109 @@ from csit_utils.dataset.rows import (
     InstanceRow,
     LatencyRow,
     MeasuredRow,
-    TestRow,
     ThreadRow,
     TrialRow,
 )
-from csit_utils.dataset.testrows import recorded_row, unrecorded_row
+from resources.libraries.python.studies.density.model.record import DensityRecord
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+RowT = TypeVar("RowT")
+_Values = tuple[Any, ...]
 
 
-def rows_of_tests(dataset: Dataset) -> list[TestRow]:
-    """One row per test, those without a record last."""
-    foreign = (item.row for item in dataset.foreign)
-    return [*map(recorded_row, dataset.recorded), *foreign, *map(unrecorded_row, dataset.unrecorded)]
+def _fields(kind: "type[DataclassInstance]", first: str, last: str) -> Callable[[Any], _Values]:
+    """Return what reads neighbouring columns of a table from the part of a record that has fields of these names."""
+    names = [each.name for each in fields(kind)]
+    return attrgetter(*names[names.index(first) : names.index(last) + 1])
 
 
-def latency_rows(dataset: Dataset) -> Iterator[LatencyRow]:
-    """One row per test, load, instance and direction."""
-    yield from (row for item in dataset.foreign for row in item.latency)
-    for item in dataset.recorded:
-        anchor, verdict = item.anchor, " ".join(item.result.verdict.of("LATENCY"))
-        for load in item.result.latency:
-            for flow in load.flows:
-                yield LatencyRow(
-                    anchor,
-                    item.result.test_name,
-                    load.label,
-                    load.load_pps,
-                    flow.instance,
-                    flow.direction,
-                    flow.sent,
-                    flow.received,
-                    flow.min_ns,
-                    flow.mean_ns,
-                    flow.p50_ns,
-                    flow.p90_ns,
-                    flow.p99_ns,
-                    flow.p999_ns,
-                    flow.max_ns,
-                    flow.histogram,
-                    verdict,
-                )
+_OF_LATENCY = _fields(LatencyRow, "instance", "histogram")
+_OF_FLOW = _fields(FlowRow, "instance", "received")
+_OF_TRIAL, _OF_END = _fields(TrialRow, "offered_pps", "loss_ratio"), _fields(TrialRow, "offered_duration_s", "note")
+_OF_INSTANCE = _fields(InstanceRow, "instance", "loss_ratio")
+_OF_HOP = attrgetter("instance", "direction", "owner", "cause", "last", "next", "lost")
+_OF_THREAD = _fields(ThreadRow, "owner", "waiting")
+_OF_COST = _fields(CostRow, "part", "error")
 
 
-def trial_rows(dataset: Dataset) -> Iterator[TrialRow]:
-    """One row per test and trial."""
-    for item in dataset.recorded:
-        anchor = item.anchor
-        for number, done in enumerate(item.result.trials, 1):
-            yield TrialRow(
-                anchor,
-                item.result.test_name,
-                number,
-                done.trial.purpose,
-                done.started_at,
-                done.trial.load_pps,
-                done.offered_pps,
-                done.forwarded_pps,
-                done.sent,
-                done.received,
-                done.loss_ratio,
-                done.trial.duration_s,
-                done.offered_duration_s,
-                done.total_duration_s,
-                done.aborted,
-                done.generator_limited,
-                done.note,
-            )
+def _latency_rows(record: DensityRecord) -> Iterator[_Values]:
+    verdict = " ".join(record.verdict.of("LATENCY"))
+    for load in record.latency:
+        for flow in load.flows:
+            yield (load.label, load.load_pps, *_OF_LATENCY(flow), verdict)
 
 
-def flow_rows(dataset: Dataset) -> Iterator[FlowRow]:
-    """One row per test, trial, instance and direction."""
-    for item in dataset.recorded:
-        for number, done in enumerate(item.result.trials, 1):
-            for flow in done.flows:
-                yield FlowRow(
-                    item.anchor,
-                    item.result.test_name,
-                    number,
-                    done.trial.purpose,
-                    done.trial.load_pps,
-                    flow.instance,
-                    flow.direction,
-                    flow.sent,
-                    flow.received,
-                )
+def _trial_rows(record: DensityRecord) -> Iterator[_Values]:
+    for number, done in enumerate(record.trials, 1):
+        of, load = done.trial, (done.started_at, done.trial.load_pps, *_OF_TRIAL(done))
+        yield (number, of.purpose, *load, of.duration_s, *_OF_END(done))
 
 
-def instance_rows(dataset: Dataset) -> Iterator[InstanceRow]:
-    """One row per test, throughput figure, instance and direction."""
-    for item in dataset.recorded:
-        anchor = item.anchor
-        for found in item.result.itemized:
-            verdict = " ".join(item.result.verdict.of(found.number))
-            for flow in found.flows:
-                yield InstanceRow(
-                    anchor,
-                    item.result.test_name,
-                    found.number,
-                    found.load_pps,
-                    found.trials,
-                    flow.instance,
-                    flow.direction,
-                    flow.sent,
-                    flow.received,
-                    flow.offered_pps,
-                    flow.forwarded_pps,
-                    flow.loss_ratio,
-                    flow.instance == found.worst_instance and found.worst_loss_ratio > 0,
-                    found.fairness,
-                    verdict,
-                )
+def _flow_rows(record: DensityRecord) -> Iterator[_Values]:
+    for number, done in enumerate(record.trials, 1):
+        of = done.trial
+        for flow in done.flows:
+            yield (number, of.purpose, of.load_pps, *_OF_FLOW(flow))
 
 
-def loss_rows(dataset: Dataset) -> Iterator[HopRow | ThreadRow]:
-    """Yield all rows of located losses."""
-    yield from hop_rows(dataset)
-    yield from thread_rows(dataset)
+def _instance_rows(record: DensityRecord) -> Iterator[_Values]:
+    for found in record.itemized:
+        verdict, load = " ".join(record.verdict.of(found.number)), (found.number, found.load_pps, found.trials)
+        for flow in found.flows:
+            worst = flow.instance == found.worst_instance and found.worst_loss_ratio > 0
+            yield (*load, *_OF_INSTANCE(flow), worst, found.fairness, verdict)
 
 
-def hop_rows(dataset: Dataset) -> Iterator[HopRow]:
-    """One row per test, instance, direction and pair of hops between which packets were lost."""
-    for item in dataset.recorded:
-        found = item.result.located
-        if found is None:
-            continue
+def _hop_rows(record: DensityRecord) -> Iterator[_Values]:
+    if (found := record.located) is not None:
         for loss in found.hops:
-            yield HopRow(
-                item.anchor,
-                item.result.test_name,
-                found.purpose,
-                found.offered_pps,
-                loss.instance,
-                loss.direction,
-                loss.owner,
-                loss.cause,
-                loss.last,
-                loss.next,
-                loss.lost,
-                loss.lost / max(1, found.sent - found.received),
-            )
+            share = loss.lost / max(1, found.sent - found.received)
+            yield (found.purpose, found.offered_pps, *_OF_HOP(loss), share)
 
 
-def thread_rows(dataset: Dataset) -> Iterator[ThreadRow]:
-    """One row per test and data thread."""
-    for item in dataset.recorded:
-        found = item.result.located
-        for thread in found.usage.threads if found and found.usage else ():
-            yield ThreadRow(
-                item.anchor,
-                item.result.test_name,
-                thread.owner,
-                thread.interface,
-                thread.cpu,
-                thread.running,
-                thread.waiting,
-            )
+def _thread_rows(record: DensityRecord) -> Iterator[_Values]:
+    if (found := record.located) is not None and found.usage is not None:
+        yield from map(_OF_THREAD, found.usage.threads)
 
 
-def cost_rows(dataset: Dataset) -> Iterator[CostRow]:
-    """One row per test, thread and node that has a cost."""
-    for item in dataset.recorded:
-        found = item.result.costs
-        if found is None:
-            continue
+def _cost_rows(record: DensityRecord) -> Iterator[_Values]:
+    if (found := record.costs) is not None:
         for node in found.nodes:
-            yield CostRow(
-                item.anchor,
-                item.result.test_name,
-                found.load,
-                found.load_pps,
-                node.part,
-                node.thread,
-                node.node,
-                node.packets,
-                node.calls,
-                node.cost,
-                node.unit,
-                node.error,
-            )
+            yield (found.load, found.load_pps, *_OF_COST(node))
 
 
-def measured_row(item: Characterized, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:
+class RecordTable(NamedTuple):
+    """A table of the records of density tests beside that of tests."""
+
+    name: str
+    """That of its CSV file."""
+    key: str
+    """Key of the record that its rows are made of, with name and verdict of the test."""
+    values: Callable[[DensityRecord], Iterator[_Values]]
+    """Values of its rows behind anchor and name of the test."""
+
+
+TABLES: Mapping[type, RecordTable] = {
+    LatencyRow: RecordTable("latency", "latency", _latency_rows),
+    TrialRow: RecordTable("trials", "trials", _trial_rows),
+    FlowRow: RecordTable("flows", "trials", _flow_rows),
+    InstanceRow: RecordTable("instances", "itemized", _instance_rows),
+    HopRow: RecordTable("hops", "located", _hop_rows),
+    ThreadRow: RecordTable("threads", "located", _thread_rows),
+    CostRow: RecordTable("costs", "costs", _cost_rows),
+}
+"""By the type of their rows."""
+
+
+def record_rows(kind: type[RowT], anchor: str, record: DensityRecord) -> Iterator[RowT]:
+    """Yield the rows of one of `TABLES` of a test."""
+    make: Callable[..., RowT] = kind
+    return (make(anchor, record.test_name, *values) for values in TABLES[kind].values(record))
+
+
+def measured_row(item: Recorded, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:
     """Return a row of one subject of a record, without values where the test did not pass."""
     record = item.record
     return MeasuredRow(

@@ -1,34 +1,16 @@
 """Tables for pandas and for CSV files, made from flat rows."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pandas as pd
 
-from csit_utils.dataset.flatten import (
-    cost_rows,
-    flow_rows,
-    hop_rows,
-    instance_rows,
-    latency_rows,
-    rows_of_tests,
-    thread_rows,
-    trial_rows,
-)
-from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import (
-    LISTS,
-    CostRow,
-    FlowRow,
-    HopRow,
-    InstanceRow,
-    LatencyRow,
-    TestRow,
-    ThreadRow,
-    TrialRow,
-)
+from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.flatten import TABLES
+from csit_utils.dataset.reference import WORLD as PUBLISHED
+from csit_utils.dataset.rows import LISTS, TestRow
 from resources.libraries.python.csv_tables import harmless
 from resources.libraries.python.whole_files import write_whole
 
@@ -36,11 +18,18 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def _frame(
-    kind: "type[DataclassInstance]", rows: "Iterable[DataclassInstance]", without: Collection[str] = ()
-) -> pd.DataFrame:
-    names = [column.name for column in fields(kind) if column.name not in without]
-    frame = pd.DataFrame((asdict(row) for row in rows), columns=names)
+FILES: Mapping[str, type[Any]] = {"tests": TestRow, **{table.name: kind for kind, table in TABLES.items()}}
+"""Type of the rows of each CSV file, by its name."""
+
+
+def columns_of(kind: "type[DataclassInstance]") -> tuple[str, ...]:
+    """Return the columns of a file, without those that are lists and histograms."""
+    return tuple(each.name for each in fields(kind) if each.name not in (*LISTS, "histogram"))
+
+
+def frame_of(kind: "type[DataclassInstance]", rows: "Iterable[DataclassInstance]") -> pd.DataFrame:
+    """Return rows of a file as a table."""
+    frame = pd.DataFrame((asdict(row) for row in rows), columns=columns_of(kind))
     hints = get_type_hints(kind)
     return frame.astype({name: _dtype(hints[name]) for name in frame.columns})
 
@@ -51,67 +40,24 @@ def _dtype(hint: object) -> str:
     return {str: "string", int: "Int64", float: "float64", bool: "boolean"}[kinds.pop()]
 
 
-def frame_of_tests(dataset: Dataset) -> pd.DataFrame:
-    """One row per test, without the columns that are tables."""
-    return _frame(TestRow, rows_of_tests(dataset), LISTS)
+def write_csv(contents: Contents, directory: Path) -> tuple[Path, ...]:
+    """Write `FILES`, with raw numbers.
 
-
-def frame_of_latency(dataset: Dataset) -> pd.DataFrame:
-    """One row per test, load, instance and direction."""
-    return _frame(LatencyRow, latency_rows(dataset))
-
-
-def frame_of_trials(dataset: Dataset) -> pd.DataFrame:
-    """One row per test and trial."""
-    return _frame(TrialRow, trial_rows(dataset))
-
-
-def frame_of_flows(dataset: Dataset) -> pd.DataFrame:
-    """One row per test, trial, instance and direction."""
-    return _frame(FlowRow, flow_rows(dataset))
-
-
-def frame_of_instances(dataset: Dataset) -> pd.DataFrame:
-    """One row per test, throughput figure, instance and direction."""
-    return _frame(InstanceRow, instance_rows(dataset))
-
-
-def frame_of_hops(dataset: Dataset) -> pd.DataFrame:
-    """One row per test, instance, direction and pair of hops between which packets were lost."""
-    return _frame(HopRow, hop_rows(dataset))
-
-
-def frame_of_threads(dataset: Dataset) -> pd.DataFrame:
-    """One row per test and data thread."""
-    return _frame(ThreadRow, thread_rows(dataset))
-
-
-def frame_of_costs(dataset: Dataset) -> pd.DataFrame:
-    """One row per test, thread and node that has a cost."""
-    return _frame(CostRow, cost_rows(dataset))
-
-
-def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
-    """Write tests, latency, trials, flows, instances, hops, threads and costs, a .csv each, with raw numbers.
-
-    Histograms are left out.
+    Histograms and published figures are left out.
 
     Returns:
         The files.
 
     Raises:
         CsitError: One cannot be written.
+        ReadError: A record is damaged.
     """
-    frames = {
-        "tests": frame_of_tests(dataset),
-        "latency": frame_of_latency(dataset).drop(columns="histogram"),
-        "trials": frame_of_trials(dataset),
-        "flows": frame_of_flows(dataset),
-        "instances": frame_of_instances(dataset),
-        "hops": frame_of_hops(dataset),
-        "threads": frame_of_threads(dataset),
-        "costs": frame_of_costs(dataset),
-    }
+    every: Iterator[Any] = contents.rows(*TABLES)
+    rows: dict[type, list[Any]] = {kind: [] for kind in TABLES}
+    for row in every:
+        rows[type(row)].append(row)
+    rows[TestRow] = [row for row in contents.tests if row.world != PUBLISHED]
+    frames = {name: frame_of(kind, rows[kind]) for name, kind in FILES.items()}
     options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
     for name, frame in frames.items():
         texts = frame.select_dtypes(exclude=["number", "bool"])

@@ -1,7 +1,7 @@
 """Items of result files: tests, records, refused cells, problems."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Generic, Protocol
@@ -11,8 +11,7 @@ from typing_extensions import TypeVar
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import message
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.recording.marker import plain_message
-from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
+from resources.libraries.python.studies.density.model.record import RefusedCell
 from resources.libraries.python.unpacking import UnpackError
 
 ReadError = UnpackError
@@ -27,37 +26,12 @@ class Status(StrEnum):
     SKIP = "SKIP"
 
 
-@dataclass(frozen=True)
-class RecordedTest:
-    """A test with its record. The test may have failed after it: a failed cleanup fails the test."""
-
-    result: DensityRecord
-    source: str
-    status: Status
-    message: str
-    named_digest: str | None = None
-    """Digest of the whole record as first written, see `read_record`; None if the record was not read from JSON."""
-
-    @cached_property
-    def digest(self) -> str:
-        """Digest of the record, independent of its source."""
-        if self.named_digest is not None:
-            return self.named_digest
-        return hashlib.sha256(self.result.model_dump_json().encode()).hexdigest()
-
-    @property
-    def anchor(self) -> str:
-        """Id for links to this test, the same in every report of this record."""
-        asked = self.result.asked
-        return f"test-{asked.cell.service_type}-{asked.cell.locator}-{asked.test_type}-{self.digest[:8]}".lower()
-
-
 RecordT = TypeVar("RecordT", bound=Record, default=Any)
 
 
 @dataclass(frozen=True)
-class Characterized(Generic[RecordT]):
-    """A test of another study than density with its record, which is not among the rows of tests."""
+class Recorded(Generic[RecordT]):
+    """A test of any study with its record. It may have failed after it: a failed cleanup fails the test."""
 
     record: RecordT
     source: str
@@ -66,7 +40,7 @@ class Characterized(Generic[RecordT]):
     label: str | None = None
     """Label of its run; in a dataset only."""
     named_digest: str | None = None
-    """As for `RecordedTest`."""
+    """Digest of the whole record as first written, see `read_record`; None if the record was not read from JSON."""
 
     @cached_property
     def digest(self) -> str:
@@ -76,7 +50,7 @@ class Characterized(Generic[RecordT]):
     @property
     def anchor(self) -> str:
         """Id for links to this test, the same in every report of this record."""
-        return f"{self.record.kind}-{self.digest[:12]}"
+        return self.record.anchor(self.digest)
 
 
 class _Ended(Protocol):
@@ -94,17 +68,6 @@ class _Ended(Protocol):
 def status_of(record: _Ended) -> Status:
     """Return the status of a test by its record, for one of which no output.xml is known."""
     return Status.PASS if record.passed else Status.SKIP if record.skipped else Status.FAIL
-
-
-def item_of(
-    record: Record, source: str, digest: str | None, status: Status | None = None, message: str = ""
-) -> RecordedTest | Characterized:
-    """Return a test with its record; status and message are those of the record if Robot's are unknown."""
-    ended = status or status_of(record)
-    text = message or plain_message(record.message)
-    if isinstance(record, DensityRecord):
-        return RecordedTest(record, source, ended, text, digest)
-    return Characterized(record, source, ended, text, named_digest=digest)
 
 
 @dataclass(frozen=True)
@@ -176,32 +139,4 @@ class Problem:
         object.__setattr__(self, "text", message(self.text).replace("\n", "\\n"))
 
 
-Item = RecordedTest | Characterized | Unrecorded | ImportedTest | Refusal | Problem
-
-
-@dataclass
-class Dataset:
-    """All tests of all files."""
-
-    recorded: list[RecordedTest] = field(default_factory=list)
-    characterizations: list[Characterized] = field(default_factory=list)
-    unrecorded: list[Unrecorded] = field(default_factory=list)
-    foreign: list[ImportedTest] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-
-    def add(self, item: Item) -> None:
-        """Add an item to the list of its type."""
-        match item:
-            case RecordedTest():
-                self.recorded.append(item)
-            case Characterized():
-                self.characterizations.append(item)
-            case Unrecorded():
-                self.unrecorded.append(item)
-            case ImportedTest():
-                self.foreign.append(item)
-            case Problem():
-                self.problems.append(item)
-            case Refusal():
-                self.refused.append(item)
+Item = Recorded | Unrecorded | ImportedTest | Refusal | Problem

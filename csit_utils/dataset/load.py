@@ -6,17 +6,15 @@ from pydantic_core import from_json
 
 from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
-    Characterized,
     Item,
     Problem,
     ReadError,
-    RecordedTest,
+    Recorded,
     Status,
     Unrecorded,
-    item_of,
 )
 from csit_utils.dataset.kinds import READABLE
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.records import read_recorded
 from csit_utils.dataset.scan import ScannedTest
 
 _CSIT_TEST = {"version", "test_id", "test_name_long"}
@@ -73,19 +71,13 @@ def _named(items: Iterable[Item], tool: str, source: str) -> Iterator[Item]:
 NO_RECORD = "the test left no result record"
 
 
-def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> RecordedTest | Characterized:
+def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded:
     """Return a test with its record.
 
     Raises:
         ReadError: The record is damaged.
     """
-    record, digest = parse_record(text, where(test, source))
-    return item_of(record, source, digest, test.status, test.message)
-
-
-def where(test: ScannedTest, source: str) -> str:
-    """Return the location of a test for errors."""
-    return f"{source}: test '{test.long_name}'"
+    return read_recorded(text, f"{source}: test '{test.long_name}'", source, test.status, test.message)
 
 
 def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
@@ -113,9 +105,8 @@ def read_json(content: bytes, source: str) -> Iterator[Item]:
         yield from foreign
         return
     try:
-        record, digest = parse_record(content, source)
+        yield read_recorded(content, source, source)
     except ReadError as error:
         if b'"schema_version"' in content:
             raise
         raise ReadError(f"{error}; {READABLE}") from error
-    yield item_of(record, source, digest)

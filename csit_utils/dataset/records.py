@@ -1,10 +1,11 @@
 """Parsing and validation of records from JSON, plain or packed."""
 
+from resources.libraries.python.recording.marker import plain_message
+
 from csit_utils.dataset.goal_order import remarked
-from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.items import ReadError, Recorded, Status, status_of
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.records import NotARecord, read_record
-from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 def parse_record(text: str | bytes, where: str) -> tuple[Record, str | None]:
@@ -27,13 +28,20 @@ def parse_record(text: str | bytes, where: str) -> tuple[Record, str | None]:
     return remarked(record), digest
 
 
-def parse_density(text: str | bytes, where: str) -> tuple[DensityRecord, str | None]:
-    """Validate the JSON of the record of a density test, as `parse_record`.
+def read_recorded(
+    text: str | bytes,
+    where: str,
+    source: str,
+    status: Status | None = None,
+    message: str = "",
+    *,
+    label: str | None = None,
+) -> Recorded:
+    """Return a test with its record, which `parse_record` reads; status and message are its own if Robot's are unknown.
 
     Raises:
-        ReadError: Not a record of a density test.
+        ReadError: As `parse_record`.
     """
     record, digest = parse_record(text, where)
-    if not isinstance(record, DensityRecord):
-        raise ReadError(f"{where}: a record of the study '{record.study}' instead of a density test")
-    return record, digest
+    ended = status or status_of(record)
+    return Recorded(record, source, ended, message or plain_message(record.message), label, digest)

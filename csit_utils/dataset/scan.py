@@ -18,13 +18,13 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from csit_utils.dataset.blocks import BeyondBound, Blocks, XmlBlocks
 from csit_utils.dataset.items import Problem, Refusal, Status
-from csit_utils.dataset.refusals import logged_cells
 from resources.libraries.python.model.bounds import (
     DEEPEST_ELEMENT,
     LARGEST_BETWEEN_BYTES,
     MAX_UNRECORDED,
 )
 from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER, REFUSED_MARKER, RESULT_MARKER
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
 
 ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 """Rest of a start tag after the name, with a final slash; values may contain `>`."""
@@ -411,6 +411,15 @@ def _safe_end(buffer: bytes, at: int) -> int:
 def status_of(text: str) -> Status:
     """Return Robot's status of a test."""
     return _ENDINGS.get(text, Status.SKIP)
+
+
+def logged_cells(source: str, message: str) -> Iterator[Refusal]:
+    """Read the JSON of a suite's log message.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    return (Refusal(source, each) for each in REFUSED_CELLS.validate_json(message))
 
 
 def is_placeholder(name: str, message: str) -> bool:

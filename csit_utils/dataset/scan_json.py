@@ -13,12 +13,12 @@ import msgspec
 
 from csit_utils.dataset.blocks import BeyondBound, Blocks
 from csit_utils.dataset.items import Refusal
-from csit_utils.dataset.refusals import logged_cells
 from csit_utils.dataset.scan import (
     Scanned,
     ScannedTest,
     has_removed_keywords,
     is_placeholder,
+    logged_cells,
     status_of,
     time_of,
 )

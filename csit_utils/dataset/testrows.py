@@ -15,13 +15,12 @@ import msgspec
 from pydantic import BaseModel
 
 from csit_utils.dataset.goal_order import remarked_head
-from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
+from csit_utils.dataset.items import ReadError, Unrecorded
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from resources.libraries.python.model.base import refused_version
 from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.request.cell import Dimensions, ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
-from resources.libraries.python.recording.packed_record import light
 from resources.libraries.python.recording.records import fault_of_times
 from resources.libraries.python.studies.density.model.record import Counted, DensityRecord
 
@@ -104,9 +103,8 @@ def _decoded(hint: object, inner: _Tree) -> object:
 _TREE = _tree((*(at.path for at in PLACES.values()), *_ALSO_READ))
 _ASKED = _TREE.pop("asked")
 _COUNTED = _struct(Counted, _TREE.pop("counted"))
-Head: Any = _struct(DensityRecord, _TREE, asked=msgspec.Raw, counted=_COUNTED)
-PackedHead: Any = msgspec.defstruct("PackedHead", [("packed", str)], bases=(Head,), frozen=True, gc=False, kw_only=True)
-"""Its `packed` is empty if it was skipped."""
+Head: Any = _struct(DensityRecord, _TREE, asked=msgspec.Raw, counted=_COUNTED, packed=str)
+"""A packed record; its `packed` is empty, as it was skipped."""
 PARTS: dict[str, Any] = {
     name: field.annotation
     for name, field in MeasurementRequest.model_fields.items()
@@ -117,7 +115,7 @@ RawRequest: Any = _struct(
     MeasurementRequest, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw)
 )
 
-_HEADS, _PACKED_HEADS, _RAW = (msgspec.json.Decoder(each) for each in (Head, PackedHead, RawRequest))
+_HEADS, _RAW = msgspec.json.Decoder(Head), msgspec.json.Decoder(RawRequest)
 _PACKED, _END = b'"packed":"', b'"}'
 
 
@@ -136,13 +134,13 @@ def optional_part(path: str) -> str:
 
 
 def packed_head(text: bytes | str) -> Struct:
-    """Read a packed record; return a `PackedHead`.
+    """Read a packed record; return a `Head`.
 
     Raises:
         ReadError: Not a packed record, or one of another schema version.
     """
     try:
-        head = _PACKED_HEADS.decode(_without_packed(text.encode() if isinstance(text, str) else text))
+        head = _HEADS.decode(_without_packed(text.encode() if isinstance(text, str) else text))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ReadError(str(error)) from error
     if head.schema_version != SCHEMA_VERSION:
@@ -150,11 +148,6 @@ def packed_head(text: bytes | str) -> Struct:
     if (fault := fault_of_times(head.started_at, head.finished_at)) is not None:
         raise ReadError(fault)
     return remarked_head(head)
-
-
-def head_of(result: DensityRecord, digest: str) -> Struct:
-    """Return the `Head` of a whole record with a digest."""
-    return _HEADS.decode(light(result, digest))
 
 
 def _without_packed(text: bytes) -> bytes:
@@ -241,7 +234,7 @@ class _AskedColumns(NamedTuple):
     """Of `_OF_ASKED`."""
     data_cores: float
     anchor: str
-    """Prefix of anchors; see `RecordedTest.anchor`."""
+    """Prefix of anchors; see `DensityRecord.anchor`."""
     l1_bits: float
     """L1 bits of one packet."""
     l2_bits: float
@@ -313,12 +306,6 @@ def head_row(head: Struct, status: str, message: str) -> HeadRow:
     # It refers to the whole text, whose memory the next one can have.
     msgspec.structs.force_setattr(head, "asked", None)
     return HeadRow(head, asked, anchor, head.testbed, head.started_at, status, message)
-
-
-def recorded_row(item: RecordedTest) -> TestRow:
-    """Return the row of a test with its record."""
-    columns = columns_of((head_row(head_of(item.result, item.digest), item.status, item.message),))
-    return TestRow(source=item.source, run=item.source, **{name: value for name, (value,) in columns.items()})
 
 
 def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import PublishedSection
 from csit_utils.report.study import View
@@ -54,7 +54,7 @@ def characterization_lines(found: Sequence[View], *, why: bool = False) -> Itera
             yield from (f"    {' '.join(line.split())}" for line in _details(view))
 
 
-def characterization_objects(items: Iterable[Characterized]) -> Iterator[Mapping[str, Any]]:
+def characterization_objects(items: Iterable[Recorded]) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON object of each record, the oldest first.
 
     Its measures are those that are compared and followed over time.
@@ -112,7 +112,7 @@ def _details(view: View) -> Iterator[str]:
     yield from view.warnings
 
 
-def write_characterizations(items: Sequence[Characterized], directory: Path) -> tuple[Path, ...]:
+def write_characterizations(items: Sequence[Recorded], directory: Path) -> tuple[Path, ...]:
     """Write the tables of each record to `directory/characterization/<test>/`, as its test did.
 
     If a test has several records, the name of the folder ends with the id of the record.

@@ -165,7 +165,7 @@ def _environment(environment: Environment) -> dict[str, str]:
 def profiles(contents: Contents) -> tuple[ProfileView, ...]:
     """Return all distinct search profiles."""
     one_of_each = {(row.profile, row.goals): row.anchor for row in contents.tests if row.recorded and row.profile}
-    found = (contents.record(anchor).result.asked.profile for anchor in one_of_each.values())
+    found = (contents.record(anchor).asked.profile for anchor in one_of_each.values())
     return tuple(map(_profile, dict.fromkeys(found)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from csit_utils.analysis.causes import Cause, CauseKind, kind_of
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.units import count
 
@@ -139,7 +139,7 @@ class Tally:
         return f"{count(self.total)} test{'s' * (self.total != 1)}: {', '.join(text for _, text in self.parts)}"
 
 
-def tally(rows: Iterable[TestRow], records: Iterable[Characterized]) -> Tally:
+def tally(rows: Iterable[TestRow], records: Iterable[Recorded]) -> Tally:
     """Count tests, and records of studies."""
     statuses: Counter[str] = Counter()
     reasons: Counter[str] = Counter()

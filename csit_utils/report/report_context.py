@@ -98,10 +98,8 @@ class ReportContents:
     @cached_property
     def evidence(self) -> AnswerEvidence:
         """Counts by instance, and latency, of the latest tests, for answers; with histograms unless these are all."""
-        found = list(self.contents.by_instance(self.latest_anchors))
-        instances = (row for row in found if isinstance(row, InstanceRow))
-        latency = (row for row in found if isinstance(row, LatencyRow))
-        return evidence(self.latest, instances, latency, self.contents.refused)
+        found = self.contents.rows(InstanceRow, LatencyRow, anchors=self.latest_anchors)
+        return evidence(self.latest, found, self.contents.refused)
 
     @cached_property
     def systems(self) -> Sequence[SystemView]:
@@ -229,7 +227,7 @@ def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:
     row = next((row for row in rows if row.recorded and row.planned and row.origin == OWN), None)
     if row is None:
         return None
-    result = contents.record(row.anchor).result
+    result = contents.record(row.anchor)
     if result.plan is None:
         return None
     nics = {

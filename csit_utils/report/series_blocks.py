@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from csit_utils.analysis.grouping import Series
-from csit_utils.studies.density.sentences import common_sizes
 
 
 class _BlockOfSeries(Protocol):
@@ -41,3 +40,21 @@ def _heading(own: Sequence[Series], systems: bool, profiles: bool) -> str:
     words += [own[0].frame, common_sizes(own)]
     words += [f"profile {own[0].profile}"] if profiles else []
     return ", ".join(filter(None, words))
+
+
+def names(series: Sequence[Series]) -> dict[Series, str]:
+    """A short name for each series of a block: the service type, and of the sizes only what sets them apart."""
+    nf_differs = len({one.nf_size for one in series}) > 1
+    vswitch_differs = len({one.vs_dtc for one in series}) > 1
+    return {
+        one: one.service_type
+        + (f" {one.nf_name}" if nf_differs else "")
+        + (f" {one.vswitch_name}" if vswitch_differs else "")
+        for one in series
+    }
+
+
+def common_sizes(series: Sequence[Series]) -> str:
+    """The sizes that all series of a block have in common."""
+    sizes = ({one.nf_name for one in series}, {one.vswitch_name for one in series})
+    return ", ".join(name for names in sizes if len(names) == 1 for name in names)

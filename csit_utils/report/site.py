@@ -14,8 +14,6 @@ from typing import TypeVar
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
-from csit_utils.dataset.flatten import latency_rows, trial_rows
-from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.processes import shared
 from csit_utils.report.details.testview import TestView, view_of
@@ -301,9 +299,7 @@ class TestPages:
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
     """Yield the views of tests one at a time, since records with trials are large."""
     for anchor in anchors:
-        item = shown.contents.record(anchor)
-        alone = Dataset(recorded=[item])
-        yield view_of(item, shown.by_anchor[anchor], list(latency_rows(alone)), list(trial_rows(alone)))
+        yield view_of(shown.contents.record(anchor), shown.by_anchor[anchor])
 
 
 def rendered(shown: ReportContents, anchor: str) -> RenderedPage:

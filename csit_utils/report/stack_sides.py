@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from csit_utils.analysis.flames import StackDifference, StackSide, differences
-from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.details.flames import FlameGraph, difference_graph
 from csit_utils.report.details.node_costs import cost_table
 from csit_utils.report.units import percent
 from resources.libraries.python.model.measurements.stacks import Stacks
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 MAX_RUNS = 10
 """Runs of a side whose stacks are read, the newest ones: later ones would change little."""
-Record = Callable[[str], RecordedTest]
+Record = Callable[[str], DensityRecord]
 """Gives the record of a test by its anchor."""
 
 
@@ -80,7 +80,7 @@ def _name(cell: tuple[object, ...]) -> str:
 
 def _stacks(rows: Sequence[TestRow], record: Record) -> Iterator[Stacks]:
     for row in rows:
-        found = record(row.anchor).result.stacks
+        found = record(row.anchor).stacks
         if found is not None:
             yield found
 

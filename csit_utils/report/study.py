@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
 from csit_utils.dataset.flatten import measured_row
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.details.capsule import rerun_command
@@ -44,7 +44,7 @@ class Page(Generic[ContextT]):
 class View:
     """One record on its page."""
 
-    item: Characterized
+    item: Recorded
     title: str
     """The service, and what distinguishes it from others on the page."""
     headline: str
@@ -172,7 +172,7 @@ class RecordKind:
     name_first: Callable[[Any], bool] = never
     """Whether the headline begins with a name, which keeps its case at the beginning of a sentence."""
 
-    def view(self, item: Characterized, older: int) -> View:
+    def view(self, item: Recorded, older: int) -> View:
         """Return a record on its page, which replaces a number of older ones."""
         found = self.content(item.record)
         if found is None or (headline := self.headline(found)) is None:
@@ -192,7 +192,7 @@ class RecordKind:
         found = self.content(record)
         return () if found is None else self.lines(found)
 
-    def rows_of(self, item: Characterized) -> Iterator[MeasuredRow]:
+    def rows_of(self, item: Recorded) -> Iterator[MeasuredRow]:
         """Yield a record's quantities as rows of tests."""
         if (found := self.content(item.record)) is not None:
             yield from (measured_row(item, each, self.measures) for each in self.measured(found))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.measures import Explanation, Measure
 from csit_utils.dataset.rows import MEASURES, MeasuredRow
 from csit_utils.report.explanations import COSTS, SHARED
@@ -33,7 +33,7 @@ def record_kinds() -> dict[str, RecordKind]:
     return {kind.kind: kind for study in studies() for kind in study.kinds}
 
 
-def kind_of(item: Characterized) -> RecordKind:
+def kind_of(item: Recorded) -> RecordKind:
     """Return the declaration of a record's kind.
 
     Raises:
@@ -88,14 +88,14 @@ def measures() -> tuple[Measure, ...]:
     return tuple(dict.fromkeys(measure for kind in record_kinds().values() for measure in kind.measures))
 
 
-def measured_rows(items: Iterable[Characterized]) -> list[MeasuredRow]:
+def measured_rows(items: Iterable[Recorded]) -> list[MeasuredRow]:
     """Return records of studies as rows of tests, for comparisons and trends."""
     return [row for item in items for row in kind_of(item).rows_of(item)]
 
 
-def views(items: Iterable[Characterized]) -> list[View]:
+def views(items: Iterable[Recorded]) -> list[View]:
     """Return the newest record of each test, measured ones first, in the order of kinds."""
-    by_key: dict[tuple[object, ...], list[Characterized]] = {}
+    by_key: dict[tuple[object, ...], list[Recorded]] = {}
     for item in sorted(items, key=lambda item: item.record.started_at):
         record = item.record
         key = (record.testbed, record.simulated, record.kind, record.test_id, kind_of(item).identity_of(record))

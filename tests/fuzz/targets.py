@@ -25,7 +25,7 @@ from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.foreign.csit_tables import read_row
-from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_json
 from csit_utils.night.session import NightChoices, NightJournal
 from csit_utils.report.units import seconds
@@ -214,8 +214,8 @@ def _goal(content: bytes, _: Path) -> None:
 @cache
 def _trials() -> tuple[TrialResult, ...]:
     (item,) = read_json(_RECORD, "a.json")
-    assert isinstance(item, RecordedTest)
-    return item.result.trials
+    assert isinstance(item, Recorded)
+    return item.record.trials
 
 
 def _bisection(path: Path) -> None:

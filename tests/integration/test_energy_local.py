@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 import pytest
 import yaml
 
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.studies.density.pages.energy import energy_blocks
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing_on
 from resources.libraries.python.model.measurements.energy import IDLE
@@ -30,7 +29,7 @@ from tests.builders import shipped
 from tests.integration.energy_counters import counter
 from tests.integration.redfish_bmc import EACH_CPU_W, PASSWORD, PASSWORD_VARIABLE, STILL_W, Bmc, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
-from tests.loaded import load
+from tests.loaded import load, rows_of_tests
 from tests.realtime import RATE, realtime
 
 pytestmark = pytest.mark.root

@@ -15,7 +15,7 @@ from scipy.stats import false_discovery_control
 from csit_utils.analysis.comparisons.comparison import Change, compare
 from csit_utils.analysis.runs import ComparisonSide
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import compare as compare_page
@@ -105,7 +105,7 @@ def _characterized(rows: Sequence[TestRow]) -> Iterator[TestRow]:
     firsts = {row.run: row for row in rows}
     for number, first in enumerate([*firsts.values()][:40]):
         record = swept("Firewall", sweep_of("firewall", FIREWALL, capacity_pps=1.5e5 + 1e3 * (number % 7)))
-        items = [Characterized(each, first.run, Status.PASS, "") for each in (record, sized())]
+        items = [Recorded(each, first.run, Status.PASS, "") for each in (record, sized())]
         where = {name: getattr(first, name) for name in ("testbed", "world", "simulated", "started_at", "version")}
         yield from (replace(row, **where) for row in numbers_of(items))
 

@@ -99,7 +99,7 @@ def test_an_entry_that_is_opened_has_plots_tables_and_the_plan(
     browser.look(1280, 900)
     browser.events.clear()
     row = shown.rows[0]
-    plan = shown.contents.record(row.anchor).result.plan
+    plan = shown.contents.record(row.anchor).plan
     assert plan is not None
     browser.open(page)
     # The page may load nothing, not even what it has made itself: what it makes is kept beside.

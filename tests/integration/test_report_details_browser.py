@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from plotly.offline import get_plotlyjs
 
-from csit_utils.dataset.items import Dataset, RecordedTest, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
@@ -17,6 +17,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.builders import cpu_noise, qualification, qualified_point
 from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import BURSTS, LOSSES, METERED
@@ -69,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = Dataset()
     for day in (1, 2, 3, 4):
         for one in night(day):
-            dataset.add(RecordedTest(one, f"{day}.xml", Status.PASS if one.passed else Status.FAIL, one.message))
+            dataset.add(Recorded(one, f"{day}.xml", Status.PASS if one.passed else Status.FAIL, one.message))
     shown = ReportContents(InMemory(dataset))
     made = [found for page in PAGES if (found := render(page, shown)) is not None]
     assert len(made) == len(PAGES)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.items import Recorded
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import DENSITY, ELSEWHERE, PROJECT, argv, csit, environment, events, run_robot
 from tests.loaded import items
@@ -32,8 +32,8 @@ def dataset(output: Path) -> list[tuple[str, ...]]:
     Of tests: status, message and record, byte by byte but for wall-clock times.
     """
     return [
-        (item.status.value, item.message, TIMES.sub("", item.result.model_dump_json()))
-        if isinstance(item, RecordedTest)
+        (item.status.value, item.message, TIMES.sub("", item.record.model_dump_json()))
+        if isinstance(item, Recorded)
         else (str(replace(item, source="")),)
         for item in items(output / "output.xml")
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from tests.integration.pauses import KEEPING, Moment, Paused
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import ELSEWHERE, PROJECT, argv, csit, environment, run_robot
@@ -137,11 +137,11 @@ def stateful(folder: Path) -> Study:
 def dataset(folder: Path) -> list[tuple[str, str, str]]:
     """Status, message and record of all tests, byte by byte but for wall-clock times."""
     found = items(folder / "output.xml")
-    assert all(isinstance(item, Characterized) for item in found)
+    assert all(isinstance(item, Recorded) for item in found)
     return [
         (item.status.value, item.message, TIMES.sub("", item.record.model_dump_json()))
         for item in found
-        if isinstance(item, Characterized)
+        if isinstance(item, Recorded)
     ]
 
 
@@ -221,7 +221,7 @@ def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> Non
     again = measurements[-3 * (1 + 3 + 3) :]  # alone; beside each, without and with a guarantee
     assert {row["repetition"] for row in again} == {0}
     (item,) = items(ended / "output.xml")
-    assert isinstance(item, Characterized)
+    assert isinstance(item, Recorded)
     assert item.record.interference is not None
     found = item.record.interference.measurements
     assert [measurement.model_dump(mode="json") for measurement in found] == again

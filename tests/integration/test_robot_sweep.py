@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.sweep.model.profile import Indicator, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, run_robot
@@ -34,7 +35,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def records(output: Path) -> dict[str, SweepRecord]:
     """By name of the test, from output.xml alone; what the chains have measured is not measured again."""
     dataset = load([output / "output.xml"])
-    assert (dataset.problems, dataset.recorded) == ([], [])
+    assert (dataset.problems, dataset.of(DensityRecord)) == ([], [])
     (left_out,) = dataset.unrecorded
     assert (left_out.name, left_out.status) == ("Firewall", Status.SKIP)
     assert "has been measured by" in left_out.message

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.items import Characterized, RecordedTest
+from csit_utils.dataset.items import Recorded
 from tests.integration.disks import filled, small_disk
 from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused
 from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot
@@ -162,9 +162,8 @@ def dataset(output: Path) -> list[Any]:
     """Status, message and record of all tests."""
     found: list[Any] = []
     for item in items(output / "output.xml"):
-        if isinstance(item, RecordedTest | Characterized):
-            record = item.result if isinstance(item, RecordedTest) else item.record
-            row = json.loads(RESUMED.sub("null", record.model_dump_json()))
+        if isinstance(item, Recorded):
+            row = json.loads(RESUMED.sub("null", item.record.model_dump_json()))
             row["warnings"] = [text for text in row.get("warnings") or () if text]
             found.append([item.status, item.message, row])
         else:

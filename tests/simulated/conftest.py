@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.items import Dataset
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.simulated.in_process import SIM, STUDIES, Ended, passed, robot_words, topology_with
 
 MATRIX = ("-v", "CELLS:1x1,2x2", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")

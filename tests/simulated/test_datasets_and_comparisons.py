@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.items import Dataset
+from tests.loaded import Dataset
 from tests.simulated.conftest import SLOWER
 from tests.simulated.in_process import Ended, csit, passed
 
@@ -42,9 +42,9 @@ def test_queries_of_a_dataset_answer_as_of_output_xml(history: Path, density: Pa
 
 def test_answers_are_instances_that_a_test_has_measured(density: Path, matrix: Dataset) -> None:
     rows = {
-        (row.result.cell.service_type.value, row.result.cell.nf_chains): row.result.pdr
+        (row.record.cell.service_type.value, row.record.cell.nf_chains): row.record.pdr
         for row in matrix.recorded
-        if row.result.asked.test_type == "NDRPDR"
+        if row.record.asked.test_type == "NDRPDR"
     }
     answered = passed("answer", density, "--rate", "1Mpps", "--format", "json").objects
     assert len(answered) == len(rows) == 6
@@ -60,7 +60,7 @@ def test_answers_are_instances_that_a_test_has_measured(density: Path, matrix: D
 def test_a_trend_begins_with_the_figures_of_the_only_run(history: Path, matrix: Dataset) -> None:
     rows = passed("trend", history, "--all", "--format", "json").objects
     levels = sorted(row["level_pps"] for row in rows if row["metric"] in {"NDR", "MRR"})
-    records = [row.result for row in matrix.recorded]
+    records = [row.record for row in matrix.recorded]
     goals = [record.ndr.lower_pps for record in records if record.ndr is not None]
     assert levels == sorted([*goals, *(record.mrr.mean_pps for record in records if record.mrr is not None)])
     assert {(row["simulated"], row["state"]) for row in rows} == {(True, "too few")}

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from csit_utils.dataset.items import Dataset, Status
+from csit_utils.dataset.items import Status
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import Simulation, simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -16,8 +16,9 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, TestType
 from resources.libraries.python.recording.records import RECORDS
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.simulated.conftest import TABLE_ENTRIES
 from tests.simulated.in_process import SIM, passed, robot_words
 
@@ -55,11 +56,11 @@ def published() -> dict[str, jsonschema.Draft202012Validator]:
 
 def test_every_density_suite_has_a_passed_simulated_record_of_both_cells(matrix: Dataset) -> None:
     assert (matrix.problems, matrix.characterizations, matrix.unrecorded) == ([], [], [])
-    count = Counter((row.result.cell.service_type, row.result.asked.test_type) for row in matrix.recorded)
+    count = Counter((row.record.cell.service_type, row.record.asked.test_type) for row in matrix.recorded)
     types = {(service, test) for service in ("CSC", "CSP", "VSC") for test in ("NDRPDR", "MRR", "LATENCY")}
     assert dict(count) == dict.fromkeys(types, 2)
     for row in matrix.recorded:
-        record = row.result
+        record = row.record
         assert (row.status, record.passed, record.simulated, record.world) == (Status.PASS, True, True, "sim")
         assert record.verdict.kinds
         assert record.verdict.evidence
@@ -67,7 +68,7 @@ def test_every_density_suite_has_a_passed_simulated_record_of_both_cells(matrix:
 
 
 def test_every_other_study_has_a_passed_simulated_record(studied: Dataset) -> None:
-    assert (studied.problems, studied.recorded) == ([], [])
+    assert (studied.problems, studied.of(DensityRecord)) == ([], [])
     assert {item.status for item in studied.unrecorded} == {Status.SKIP}
     counted = Counter(item.record.kind for item in studied.characterizations)
     assert {kind: counted[kind] for kind in KINDS} == KINDS
@@ -82,8 +83,7 @@ def test_record_files_fit_the_published_schema_and_equal_those_in_output_xml(
 ) -> None:
     output: Path = request.getfixturevalue(run)
     read = request.getfixturevalue({"density": "matrix", "studies": "studied"}[run])
-    records = {row.result.test_id: row.result for row in read.recorded}
-    records |= {item.record.test_id: item.record for item in read.characterizations}
+    records = {item.record.test_id: item.record for item in read.recorded}
     texts = [path.read_text(encoding="utf-8") for path in (output / "results").glob("*.json")]
     assert len(texts) == len(records)
     for text in texts:
@@ -94,7 +94,7 @@ def test_record_files_fit_the_published_schema_and_equal_those_in_output_xml(
 
 
 def test_ndr_is_at_most_pdr_and_both_are_the_capacity(matrix: Dataset) -> None:
-    for record in (row.result for row in matrix.recorded if row.result.asked.test_type == "NDRPDR"):
+    for record in (row.record for row in matrix.recorded if row.record.asked.test_type == "NDRPDR"):
         ndr, pdr = record.ndr, record.pdr
         assert ndr is not None and ndr.lower_pps and ndr.upper_pps
         assert pdr is not None and pdr.lower_pps and pdr.upper_pps
@@ -106,7 +106,7 @@ def test_ndr_is_at_most_pdr_and_both_are_the_capacity(matrix: Dataset) -> None:
 
 
 def test_the_rate_received_at_line_rate_is_the_capacity(matrix: Dataset) -> None:
-    for record in (row.result for row in matrix.recorded if row.result.asked.test_type == "MRR"):
+    for record in (row.record for row in matrix.recorded if row.record.asked.test_type == "MRR"):
         assert record.mrr is not None
         truth_pps = capacity_pps(record.plan, record.asked.frame)
         assert record.mrr.mean_pps == pytest.approx(truth_pps, rel=DEVIATIONS), record.test_name
@@ -116,16 +116,16 @@ def test_a_soak_test_finds_a_load_below_the_capacity_that_it_keeps(tmp_path: Pat
     chosen = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "SEARCH:soak", "--suite", "csp-ndrpdr")
     passed(*robot_words(tmp_path, SIM, *chosen))
     (row,) = load([tmp_path / "output.xml"]).recorded
-    soak = row.result.soak
-    assert "SOAK" in row.result.tags
-    assert row.result.simulated and row.result.passed
+    soak = row.record.soak
+    assert "SOAK" in row.record.tags
+    assert row.record.simulated and row.record.passed
     assert soak is not None and soak.lower_pps
-    truth_pps = capacity_pps(row.result.plan, row.result.asked.frame)
+    truth_pps = capacity_pps(row.record.plan, row.record.asked.frame)
     assert truth_pps * (1 - DEVIATIONS - soak.goal.relative_width) <= soak.lower_pps <= truth_pps
 
 
 def test_latency_of_every_flow_grows_with_the_load(matrix: Dataset) -> None:
-    for record in (row.result for row in matrix.recorded if row.result.asked.test_type != "MRR"):
+    for record in (row.record for row in matrix.recorded if row.record.asked.test_type != "MRR"):
         assert [each.label for each in record.latency] == ["PDR0", "PDR10", "PDR50", "PDR90"]
         for loads in zip(*(each.flows for each in record.latency), strict=True):
             means = [flow.mean_ns for flow in loads]

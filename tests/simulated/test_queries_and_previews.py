@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from csit_utils.dataset.items import Dataset
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.model.load import load_topology
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.simulated.in_process import DENSITY, SIM, STUDIES, csit, passed, robot_words, topology_with
 
 SPECS = STUDIES / "specs"
@@ -82,10 +81,10 @@ def test_place_advises_by_the_measured_pairs(studies: Path, studied: Dataset) ->
 def open_question(matrix: Dataset) -> tuple[float, float]:
     """A rate of each instance of CSC 2x2, and a p99 in microseconds, that were met at a load below and missed above."""
     (found,) = (
-        each.result
+        each.record
         for each in matrix.recorded
-        if (each.result.cell.service_type, each.result.cell.dimensions) == ("CSC", (2, 2)) and each.result.pdr
-        if each.result.asked.test_type == "NDRPDR"
+        if (each.record.cell.service_type, each.record.cell.dimensions) == ("CSC", (2, 2)) and each.record.pdr
+        if each.record.asked.test_type == "NDRPDR"
     )
     worst = {row.label: (row.load_pps, max(flow.p99_ns or 0 for flow in row.flows)) for row in found.latency}
     (low_pps, low_ns), (high_pps, high_ns) = worst["PDR50"], worst["PDR90"]
@@ -108,7 +107,7 @@ def test_an_open_answer_is_measured_at_the_rate_that_was_asked_for(
     (after,) = answers(density / "output.xml", "--measure", "-o", tmp_path / "trials")
     assert after["trial_pps"] is None
     assert after["instances"] == 2 or after["next_limit"] == "latency"
-    trials = [load([path]).recorded[0].result for path in sorted((tmp_path / "trials").rglob("output.xml"))]
+    trials = [load([path]).recorded[0].record for path in sorted((tmp_path / "trials").rglob("output.xml"))]
     decisive = [each for each in trials if (each.cell.service_type, each.cell.dimensions) == ("CSC", (2, 2))]
     assert [each.at_rate.load_pps for each in decisive if each.at_rate] == [pytest.approx(2 * rate_pps, rel=1e-5)]
     (latency,) = decisive[0].latency

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from robot.rebot import rebot
 
-from csit_utils.dataset.items import Dataset
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.simulated.in_process import Ended, csit, passed
 
 PAGES = {
@@ -60,7 +59,7 @@ def test_each_density_test_has_a_page_with_its_name(site: Path, matrix: Dataset)
     pages = {path.stem: read(path) for path in (site / "pages" / "tests").glob("*.html")}
     assert pages.keys() == {row.anchor for row in matrix.recorded}
     for row in matrix.recorded:
-        assert row.result.test_name in pages[row.anchor]
+        assert row.record.test_name in pages[row.anchor]
         assert "SIMULATED" in pages[row.anchor]
     overviews = "".join(read(path) for path in (site / "pages").glob("*.html"))
     assert [anchor for anchor in pages if f"tests/{anchor}.html" not in overviews] == []
@@ -75,15 +74,15 @@ def test_links_between_pages_lead_to_files(site: Path) -> None:
 
 def test_tables_have_a_row_for_each_density_test_with_its_figures(site: Path, matrix: Dataset) -> None:
     found = {row["test_id"]: row for row in rows(site / "csv" / "tests.csv") if row["status"] != "SKIP"}
-    assert found.keys() == {row.result.test_id for row in matrix.recorded}
-    for record in (row.result for row in matrix.recorded):
+    assert found.keys() == {row.record.test_id for row in matrix.recorded}
+    for record in (row.record for row in matrix.recorded):
         row = found[record.test_id]
         assert row["simulated"] == "True"
         for name, goal in (("ndr", record.ndr), ("pdr", record.pdr)):
             assert row[f"{name}_lower_pps"] == ("" if goal is None else str(goal.lower_pps))
         assert row["mrr_pps"] == ("" if record.mrr is None else str(record.mrr.mean_pps))
     trials = rows(site / "csv" / "trials.csv")
-    assert len(trials) == sum(len(row.result.trials) for row in matrix.recorded)
+    assert len(trials) == sum(len(row.record.trials) for row in matrix.recorded)
 
 
 def test_tables_of_studies_are_those_beside_the_records(site: Path, studies: Path, studied: Dataset) -> None:
@@ -104,7 +103,7 @@ def test_show_has_a_line_of_plain_text_for_every_test(density: Path, matrix: Dat
 
 def test_show_as_json_has_an_object_for_every_test(shown: Ended, matrix: Dataset, studied: Dataset) -> None:
     objects = {each["test_id"]: each for each in shown.objects if each["study"] is not None}
-    assert objects.keys() == {row.result.test_id for row in matrix.recorded} | {
+    assert objects.keys() == {row.record.test_id for row in matrix.recorded} | {
         item.record.test_id for item in studied.characterizations
     }
     assert all(each["simulated"] and each["status"] == "PASS" for each in objects.values())
@@ -134,9 +133,9 @@ def test_files_for_c_dash_have_the_figures_and_say_simulated(density: Path, matr
     files = {path: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.rglob("*.info.json")}
     tests = {found["test_id"].rpartition(".")[2]: found for found in files.values() if "test_type" in found}
     expected = {
-        row.result.test_name.lower(): row.result
+        row.record.test_name.lower(): row.record
         for row in matrix.recorded
-        if row.result.asked.test_type.lower() in UTI_TYPES
+        if row.record.asked.test_type.lower() in UTI_TYPES
     }
     assert tests.keys() == expected.keys()
     for name, found in tests.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.items import Characterized, RecordedTest
+from csit_utils.dataset.items import Recorded
 from resources.libraries.python.paths import PROJECT
 from tests.loaded import items
 from tests.simulated.conftest import MATRIX
@@ -33,9 +33,8 @@ def contents(output: Path) -> list[tuple[str, ...]]:
 
 def _contents(path: Path) -> Iterator[tuple[str, ...]]:
     for item in items(path):
-        if isinstance(item, RecordedTest | Characterized):
-            record = item.result if isinstance(item, RecordedTest) else item.record
-            yield item.status.value, item.message, TIMES.sub("", record.model_dump_json())
+        if isinstance(item, Recorded):
+            yield item.status.value, item.message, TIMES.sub("", item.record.model_dump_json())
         else:
             yield (str(replace(item, source="", started_at=None) if hasattr(item, "started_at") else item),)
 

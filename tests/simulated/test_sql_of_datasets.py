@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.items import Dataset
+from tests.loaded import Dataset
 from tests.simulated.conftest import SLOWER
 from tests.simulated.in_process import passed
 from tests.sql_page import QUESTIONS
@@ -40,7 +40,7 @@ def test_the_slower_system_fell_in_every_cell(dataset: Path) -> None:
 
 
 def test_latency_and_matrix_are_those_of_the_records(dataset: Path, matrix: Dataset, studied: Dataset) -> None:
-    record = next(each.result for each in matrix.recorded if any(at.label == "PDR50" for at in each.result.latency))
+    record = next(each.record for each in matrix.recorded if any(at.label == "PDR50" for at in each.record.latency))
     flows = next(at.flows for at in record.latency if at.label == "PDR50")
     chosen = f"test_id = '{record.test_id}' AND started_at = '{record.started_at}'"
     (row,) = asked(dataset, f"SELECT pdr50_p99_ns FROM tests WHERE {chosen}")  # noqa: S608

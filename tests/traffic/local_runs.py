@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from csit_utils.dataset.items import Characterized, RecordedTest, Status
+from csit_utils.dataset.items import Recorded, Status
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import PROJECT, run_robot
@@ -41,18 +41,18 @@ class FinishedRun:
 
     def cells(self) -> dict[str, DensityRecord]:
         """Records of density tests in output.xml by service type and cell, such as `CSC 1R2C`."""
-        found = [item.result for item in self._items() if isinstance(item, RecordedTest)]
+        found = [item.record for item in self._items() if isinstance(item.record, DensityRecord)]
         return {f"{each.asked.cell.service_type} {each.asked.cell.locator}": each for each in found}
 
     def characterization(self) -> Any:
         """The record of the only test of another study in output.xml."""
-        (found,) = (item.record for item in self._items() if isinstance(item, Characterized))
+        (found,) = (item.record for item in self._items() if not isinstance(item.record, DensityRecord))
         return found
 
-    def _items(self) -> list[RecordedTest | Characterized]:
+    def _items(self) -> list[Recorded]:
         """Tests with a record."""
         found = items(self.output / "output.xml")
-        return [item for item in found if isinstance(item, RecordedTest | Characterized)]
+        return [item for item in found if isinstance(item, Recorded)]
 
     def table(self, name: str) -> list[dict[str, str]]:
         """Rows of a CSV file of the only test of another study."""
@@ -67,7 +67,7 @@ class FinishedRun:
         assert items
         assert {item.status for item in items} == {Status.PASS}
         for item in items:
-            record: Record = item.result if isinstance(item, RecordedTest) else item.record
+            record: Record = item.record
             assert (record.passed, record.message, record.world) == (True, "", "local")
             assert not record.simulated
             assert record.simulation is None

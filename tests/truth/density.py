@@ -18,9 +18,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from csit_utils.analysis.trends.twobands import find_two_bands, unseen_two_bands
-from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset, RecordedTest, Status
-from csit_utils.dataset.rows import PDR
+from csit_utils.dataset.items import Recorded, Status
+from csit_utils.dataset.rows import PDR, InstanceRow, LatencyRow
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
@@ -32,6 +31,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
 _TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
@@ -129,8 +129,8 @@ def _record(made: DensityTest, name: str) -> DensityRecord:
 def _answer(question: Question, records: Sequence[DensityRecord]) -> bool | None:
     dataset = Dataset(unrecorded=[])
     for number, record in enumerate(records):
-        dataset.add(RecordedTest(record, f"{number}.xml", Status.PASS, ""))
-    seen = evidence(rows_of_tests(dataset), instance_rows(dataset), latency_rows(dataset))
+        dataset.add(Recorded(record, f"{number}.xml", Status.PASS, ""))
+    seen = evidence(rows_of_tests(dataset), [*table_rows(dataset, InstanceRow), *table_rows(dataset, LatencyRow)])
     (found,) = answers(question, seen)
     if found.best is not None:
         return True

@@ -6,11 +6,10 @@ from datetime import datetime
 
 from csit_utils.analysis.cells import CellMetric, when
 from csit_utils.analysis.comparisons.comparison import DIFFERENT, Change, Comparison, Outcome
-from csit_utils.analysis.grouping import Series, series_of
+from csit_utils.analysis.grouping import Series, asks_for, series_of
 from csit_utils.analysis.runs import TestbedKey, history
 from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
 from csit_utils.dataset.rows import UNBOUNDED, TestRow
-from csit_utils.studies.density.analysis.density import asks_for
 
 
 def runs_before(candidate: Sequence[TestRow], known: Sequence[TestRow], count: int) -> list[TestRow]:

@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, read, report_problems
+from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, opened, report_problems
+from csit_utils.dataset.items import Recorded
 from csit_utils.report.exports.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.whole_files import write_whole
 
 _JOB = r"csit-[a-z0-9_]+-perf-[a-z0-9_.-]{1,150}"
@@ -51,28 +53,29 @@ def export(
     if job is not None and not re.fullmatch(_JOB, job.replace(_TYPE, "mrr")):
         raise ConfigError(f"--job {job!r}: not a job name of CSIT's ETL, such as {_EXAMPLE}")
     from csit_utils.analysis.grouping import figures_beside  # noqa: PLC0415 - msgspec costs time of every --help
-    from csit_utils.dataset.testrows import recorded_row  # noqa: PLC0415 - as above
 
-    dataset = read(inputs)
+    contents = opened(inputs).contents()
+    rows = {row.anchor: row for row in contents.tests}
     found: dict[tuple[str, ...], InfoFile] = {}
-    left_out = len(dataset.characterizations) + len(dataset.foreign) + len(dataset.unrecorded)
-    for item in dataset.recorded:
-        made = info_file(item.result, figures_beside(recorded_row(item)))
+    for item in contents.items():
+        if not isinstance(item, Recorded) or not isinstance(item.record, DensityRecord):
+            continue
+        made = info_file(item.record, figures_beside(rows[item.anchor]))
         if made is None:
-            left_out += 1
-        elif made.path in found:
+            continue
+        if made.path in found:
             raise ConfigError(
                 f"{item.source}: {made.content['test_id']} occurs more than once; export each run separately, with its "
                 "own --build or --output"
             )
-        else:
-            found[made.path] = made
+        found[made.path] = made
+    left_out = len(rows) + len(contents.characterizations) - len(found)
     for folder, tests in _by_folder(output, job, build, found.values()).items():
         _write_all(folder, [*tests, *suite_files(tests)], compress=compress)
         typer.echo(f"{folder}: {len(tests)} test{'s' * (len(tests) != 1)} written", err=True)
     if left_out:
         typer.echo(f"{left_out} test{'s' * (left_out != 1)} left out: not covered by CSIT's model", err=True)
-    report_problems(dataset)
+    report_problems(contents)
 
 
 def _by_folder(output: Path, job: str | None, build: int, tests: Iterable[InfoFile]) -> dict[Path, list[InfoFile]]:

@@ -19,7 +19,7 @@ import typer
 
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import files_of
-from csit_utils.dataset.items import Dataset, Problem, ReadError
+from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.store.chosen_runs import Choice, newest
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
@@ -77,7 +77,7 @@ class OpenedInputs:
     def contents(
         self,
         *,
-        characterizations: bool = False,
+        of_density: bool = False,
         columns: Collection[str] | None = None,
         choose: Choice = newest,
         published: Sequence[str] = (),
@@ -86,7 +86,7 @@ class OpenedInputs:
         """Return what is in them, read on demand. Say on stderr which runs of datasets are left out.
 
         Args:
-            characterizations: Whether studies alone are enough, without density tests.
+            of_density: Whether density tests are needed; records of other studies are not enough.
             columns: Those of rows that are read; None for all of them.
             choose: Chooses the runs of datasets that are read.
             published: Names of sets of published figures that are added.
@@ -98,7 +98,7 @@ class OpenedInputs:
         from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - pyarrow costs time of every --help
 
         found = Stored(*self.layouts, wanted=columns, choose=choose, problems=self.problems)
-        if not may_be_empty and not found.tests and not (characterizations and found.characterizations):
+        if not may_be_empty and not found.tests and (of_density or not found.characterizations):
             if found.characterizations and not found.problems:
                 names = ", ".join(map(str, self.inputs))
                 raise ConfigError(f"{names}: contains other studies, but no density tests")
@@ -218,7 +218,7 @@ def from_contents(
     published: Sequence[str] = (),
     meanwhile: Callable[[], object] | None = None,
 ) -> _Outcome:
-    """Return what `work` makes of the contents of all inputs, studies alone included.
+    """Return what `work` makes of the contents of all inputs.
 
     If a record of large files is damaged, it is called again after every record was validated, which names the damaged
     ones and leaves them out.
@@ -235,23 +235,11 @@ def from_contents(
     """
     quick = opened(inputs, quickly=True, meanwhile=meanwhile)
     try:
-        return work(quick.contents(characterizations=True, choose=choose, published=published))
+        return work(quick.contents(choose=choose, published=published))
     except ReadError:
         if quick.validated:
             raise
-    return work(opened(inputs).contents(characterizations=True, choose=choose, published=published))
-
-
-def read(inputs: list[Path], choose: Choice = newest) -> Dataset:
-    """Read all inputs, with every record, of datasets those of chosen runs.
-
-    Raises:
-        ConfigError: As for `opened` and `OpenedInputs.contents`.
-    """
-    dataset = Dataset()
-    for item in opened(inputs).contents(characterizations=True, choose=choose).items():
-        dataset.add(item)
-    return dataset
+    return work(opened(inputs).contents(choose=choose, published=published))
 
 
 def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:

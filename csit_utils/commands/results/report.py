@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, read, report_problems
+from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, report_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import acknowledged_in
 from csit_utils.dataset.papers import paper, paper_names
@@ -98,7 +98,7 @@ def report(
     papers = [paper(name) for name in wanted if name in paper_names()]
     known = acknowledged_in(inputs)
 
-    def written(found: Contents) -> tuple[Contents, Path]:
+    def written(found: Contents) -> tuple[Contents, Sequence[Path]]:
         from csit_utils.report.pages.compare import comparable  # noqa: PLC0415 - see _loaded
         from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - see _loaded
         from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
@@ -112,20 +112,19 @@ def report(
             page = output if output.suffix in _PAGE else output.with_name(f"{output.name}.html")
             with ReadingProgress("pages") as progress:
                 write_whole(page, in_one(shown, progress))
-            return found, page
-        with ReadingProgress("pages") as progress:
-            return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
-
-    choose = partial(newest, max_tests=max_tests)
-    found, page = from_contents(inputs, written, choose, published, _loaded)
-    typer.echo(str(page))
-    if csv is not None:
+        else:
+            with ReadingProgress("pages") as progress:
+                page = write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
+        if csv is None:
+            return found, [page]
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - see _loaded
         from csit_utils.report.characterizations import write_characterizations  # noqa: PLC0415 - as above
 
-        whole = read(inputs, choose)
-        for path in (*write_csv(whole, csv), *write_characterizations(whole.characterizations, csv)):
-            typer.echo(str(path))
+        return found, [page, *write_csv(found, csv), *write_characterizations(found.characterizations, csv)]
+
+    found, files = from_contents(inputs, written, partial(newest, max_tests=max_tests), published, _loaded)
+    for path in files:
+        typer.echo(str(path))
     report_problems(found)
 
 

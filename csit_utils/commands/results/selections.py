@@ -12,7 +12,7 @@ from csit_utils.analysis.runs import history
 from csit_utils.analysis.selection import KEYS, parse_chosen
 from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
+from csit_utils.dataset.items import ReadError, Recorded
 from csit_utils.dataset.ledger import Acknowledged, acknowledged_in
 from csit_utils.dataset.reference import names, reference_items
 from csit_utils.dataset.rows import MEASURES, TestRow
@@ -22,6 +22,7 @@ from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.redaction import command_text
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 RESULTS = Path("results")
 _OF_EVERY_TEST = (
@@ -135,7 +136,7 @@ class DatasetReader:
         choose = partial(last_before, starts=starts, others={row.run for row in after}, count=2 * count)
         return runs_before(after, self._tests(self._data, text, choose), count)
 
-    def studies(self, text: str) -> Sequence[Characterized]:
+    def studies(self, text: str) -> Sequence[Recorded]:
         """Return the records of other studies than density of a file or folder.
 
         Raises:
@@ -154,7 +155,7 @@ class DatasetReader:
         """
         return self._tests(self._data)
 
-    def record(self, anchor: str) -> RecordedTest:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of a test that was read.
 
         Raises:
@@ -202,9 +203,7 @@ class DatasetReader:
             self._opened[paths] = opened(list(paths), quickly=True)
 
         def read() -> Contents:
-            found = self._opened[paths].contents(
-                characterizations=True, columns=self._columns, choose=choose, may_be_empty=bool(text)
-            )
+            found = self._opened[paths].contents(columns=self._columns, choose=choose, may_be_empty=bool(text))
             self._known[paths, text] = _Read(found, choose)
             return found
 

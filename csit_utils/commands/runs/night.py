@@ -178,7 +178,7 @@ def _stored(choices: NightChoices, folder: Path | None = None, *, needed: bool =
         there += _outputs(folder)
     reason = ""
     try:
-        found = opened(there).contents(characterizations=True, may_be_empty=True)
+        found = opened(there).contents(may_be_empty=True)
     except ConfigError as error:
         if needed:
             raise

@@ -61,7 +61,7 @@ def twin(
     ./csit twin topologies/lab-1.yaml results/last-month/output.xml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     load_topology(a)
-    stored = None if b.suffix in (".yaml", ".yml") else opened([b]).contents()
+    stored = None if b.suffix in (".yaml", ".yml") else opened([b]).contents(of_density=True)
     if stored is None:
         load_topology(b)
     points = parse_selection(cells=cells).points if stored is None else _cells_of(stored, b)
@@ -72,7 +72,7 @@ def twin(
     check_folder(folder, _SPACE_BYTES)
     sides = {"A": a} if stored is not None else {"A": a, "B": b}
     rounds = tuple(_measured(sides, asked, 60 * minutes, folder))
-    runs = {side: opened([output_of(each[side]) for each in rounds]).contents() for side in sides}
+    runs = {side: opened([output_of(each[side]) for each in rounds]).contents(of_density=True) for side in sides}
     runs |= {} if stored is None else {"B": stored}
     figures = {side: _figures(found) for side, found in runs.items()}
     found = _compared(figures, by_pairs=stored is None)

@@ -20,12 +20,11 @@ from blake3 import blake3
 from csit_utils.dataset.blocks import BLOCK_BYTES
 from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
 from csit_utils.dataset.items import (
-    Characterized,
     ImportedTest,
+    Item,
     Problem,
     ReadError,
-    RecordedTest,
-    Refusal,
+    Recorded,
     Status,
     Unrecorded,
     status_of,
@@ -42,6 +41,7 @@ from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, 
 from csit_utils.processes import shared
 from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
 def digest_of_source(source: Source) -> str:
@@ -131,7 +131,7 @@ def _table_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
         yield item_row(item, digest)
 
 
-def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characterized:
+def _test(test: ScannedTest, text: str | bytes, source: str) -> Entry:
     """Return a test from its packed record; a plain record is read in full and packed.
 
     Raises:
@@ -142,7 +142,7 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characteri
     except ReadError:
         # A record of another study, a plain one, or an invalid one, whose error the full reader reports.
         item = recorded_test(test, text, source)
-        return item if isinstance(item, Characterized) else _whole(item)
+        return item_row(item, item.digest)
     return row, _detail(row, text)
 
 
@@ -153,12 +153,6 @@ def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:
     return Detail(row.head.counted.digest, details.RECORD, text, row.head.counted.environment)
-
-
-def _whole(item: RecordedTest) -> tuple[HeadRow, Detail]:
-    text = pack(item.result, item.digest)
-    row = head_row(packed_head(text), item.status, item.message)
-    return row, _detail(row, text)
 
 
 def _bare(item: Unrecorded) -> Row:
@@ -180,20 +174,18 @@ def json_rows(content: bytes, source: str, digest: str, placed: Placing) -> Iter
     """
     try:
         for item in read_json(content, source):
-            if isinstance(item, ImportedTest):
-                yield item_row(placed(item), digest)
-            else:
-                yield item if isinstance(item, Characterized) else item_row(item, digest)
+            yield item_row(placed(item) if isinstance(item, ImportedTest) else item, digest)
     except ReadError as error:
         yield Problem(source, str(error))
 
 
-def item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem, digest: str) -> Entry:
+def item_row(item: Item, digest: str) -> Entry:
     """Return the row of an item of a file with a digest."""
     match item:
-        case RecordedTest():
-            row, detail = _whole(item)
-            return row, msgspec.structs.replace(detail, digest=digest)
+        case Recorded(record=DensityRecord() as record):
+            text = pack(record, item.digest)
+            row = head_row(packed_head(text), item.status, item.message)
+            return row, msgspec.structs.replace(_detail(row, text), digest=digest)
         case ImportedTest():
             kept = msgspec.json.encode({"latency": item.latency, "trials": item.trials})
             return item.row, Detail(digest, details.ROWS, kept)

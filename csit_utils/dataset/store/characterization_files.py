@@ -4,15 +4,16 @@ Beside a record are the rows that are queried most, as lists; their values are i
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
+from csit_utils.dataset.items import Problem, ReadError, Recorded, Status
 from csit_utils.dataset.measures import MeasuredValue
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.records import read_recorded
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.dataset.store.bounded_files import opened
 from resources.libraries.python.model.request.cell import Dimensions
@@ -59,7 +60,7 @@ def _tables() -> dict[str, pa.Schema]:
     return found
 
 
-def write(path: Path, items: Sequence[Characterized], label: str | None) -> None:
+def write(path: Path, items: Sequence[Recorded], label: str | None) -> None:
     """Write records to a new file, with the label of their run."""
     rows = [
         {
@@ -83,7 +84,7 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
     pq.write_table(pa.Table.from_pylist(rows, schema=schema()), path, compression="zstd", use_dictionary=False)
 
 
-def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
+def _rows(item: Recorded) -> dict[str, list[dict[str, object]]]:
     from csit_utils.studies.registry import kind_of  # noqa: PLC0415 - as above
 
     kind = kind_of(item)
@@ -112,7 +113,7 @@ def _measure(row: MeasuredRow, found: MeasuredValue) -> dict[str, object]:
     }
 
 
-def read(path: Path, count: int) -> Iterator[Characterized | Problem]:
+def read(path: Path, count: int) -> Iterator[Recorded | Problem]:
     """Yield the records of a file; a problem where one is damaged.
 
     `count`: number of records, as its import says.
@@ -128,9 +129,9 @@ def read(path: Path, count: int) -> Iterator[Characterized | Problem]:
         raise ReadError(f"{path}: damaged; import its files again: {error}") from error
     for row in rows:
         try:
-            record, _ = parse_record(row["record"], f"{path}: test '{row['name']}'")
+            source, status, where = row["source"], Status(row["status"]), f"{path}: test '{row['name']}'"
+            item = read_recorded(row["record"], where, source, status, row["message"], label=row.get("label"))
         except ReadError as error:
             yield Problem(row["source"], str(error))
-            continue
-        status = Status(row["status"])
-        yield Characterized(record, row["source"], status, row["message"], row.get("label"), row["digest"])
+        else:
+            yield replace(item, named_digest=row["digest"])

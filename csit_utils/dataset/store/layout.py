@@ -94,7 +94,7 @@ class Import(msgspec.Struct, frozen=True):
     label: str | None
     parts: tuple[StoredPart, ...]
     refused: tuple[msgspec.Raw, ...]
-    """JSON of cells that do not fit, see `refusals`."""
+    """JSON of cells that do not fit, `RefusedCell` of the model."""
     problems: tuple[str, ...]
     environments: dict[str, msgspec.Raw]
     """JSON of the model's Environment, by digest."""

@@ -10,8 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.items import Characterized, Problem, Refusal
-from csit_utils.dataset.refusals import to_dataset
+from csit_utils.dataset.items import Problem, Recorded, Refusal
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.details import DetailsWriter, WaitingDetails, close_quietly
@@ -28,6 +27,7 @@ from csit_utils.dataset.store.layout import (
 )
 from csit_utils.dataset.testrows import HeadRow
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
+from resources.libraries.python.studies.density.model.record import RefusedCell
 
 _MAX_BYTES = 8 * 1024 * 1024
 """Size of buffered rows and records over all partitions. Writing a table of a hundred columns costs as much as about a
@@ -51,7 +51,7 @@ class Detail(msgspec.Struct, frozen=True, gc=False):
 
 
 Row = tuple[HeadRow | TestRow, Detail | None]
-Entry = Row | Characterized | Refusal | Problem
+Entry = Row | Recorded | Refusal | Problem
 """An item of a file for a dataset."""
 
 
@@ -69,19 +69,19 @@ def stage(
     `rows`: rows of one file, or of several record files.
     """
     made = _Staging(layout, digest, source, label)
-    refused: list[Refusal] = []
+    refused: dict[RefusedCell, None] = {}  # each once: every suite of a service type reports the same ones
     problems: list[str] = []
-    others: list[Characterized] = []
+    others: list[Recorded] = []
     try:
         for item in rows:
             if isinstance(item, tuple):
                 made.add(*item)
             elif isinstance(item, Problem):
                 problems.append(item.text)
-            elif isinstance(item, Characterized):
+            elif isinstance(item, Recorded):
                 others.append(item)
             else:
-                refused.append(item)
+                refused[item.refused] = None
         parts = made.close()
     except BaseException:
         made.abandon()
@@ -97,7 +97,7 @@ def stage(
         source,
         label,
         parts,
-        to_dataset(refused),
+        tuple(msgspec.Raw(each.model_dump_json().encode()) for each in refused),
         tuple(problems),
         environments,
         files,

@@ -1,58 +1,47 @@
 """Contents of a dataset on disk: rows are read as a whole, records one at a time on demand."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError
 
-from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows
+from csit_utils.dataset.flatten import TABLES, RowT, record_rows
 from csit_utils.dataset.goal_order import of_row, remarked_verdict
+from csit_utils.dataset.goal_words import one_way
 from csit_utils.dataset.items import (
-    Characterized,
-    Dataset,
     ImportedTest,
     ImportedTrial,
     Item,
     Problem,
     ReadError,
-    RecordedTest,
+    Recorded,
     Refusal,
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.joint_goals import COLUMNS, join_goals
-from csit_utils.dataset.records import parse_density
-from csit_utils.dataset.refusals import from_dataset
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.records import read_recorded
+from csit_utils.dataset.rows import OWN, LatencyRow, TestRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
 from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
-from resources.libraries.python.model.base import ON_FIRST_USE, error_text
-from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
-from resources.libraries.python.model.result import Environment, LatencyAtLoad, Verdict
+from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 
-_Row = TypeVar("_Row")
-_TYPES: dict[str, TypeAdapter[Any]] = {
-    "verdict": TypeAdapter(Verdict),
-    "latency": TypeAdapter(tuple[LatencyAtLoad, ...], config=ON_FIRST_USE),
-    "itemized": TypeAdapter(tuple[ItemizedFigure, ...], config=ON_FIRST_USE),
-    "located": TypeAdapter(LocatedLosses | None, config=ON_FIRST_USE),
-}
-"""Keys of a record that rows of latency, instances, hops and threads need."""
-_OF_INSTANCES = ("itemized",)
-_OF_LATENCY = ("latency",)
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)
 """A record with defaults only: a copy takes a tenth of the time to make one."""
 _MAX_NEAR = 256
 """Kept details, about 4 MB."""
+_OF_GOALS = ("origin", "world", "simulated", "testbed", "drivers", "frame", "goals")
+"""Columns of rows that `_join_goals` needs."""
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -133,8 +122,8 @@ class Stored:
                 for row in self._rows_of(place):
                     if row.anchor not in rows:
                         rows[row.anchor], places[row.anchor] = row, place
-        if self._some is None or set(COLUMNS) <= set(self._some.names):
-            join_goals(rows.values())
+        if self._some is None or set(_OF_GOALS) <= set(self._some.names):
+            _join_goals(rows.values())
         # Stable sort: tests of a file without times keep their order.
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
         return ordered, places
@@ -172,7 +161,7 @@ class Stored:
         for dataset in self._datasets:
             for each in dataset.read:
                 try:
-                    found += from_dataset(each.source, each.refused)
+                    found += [Refusal(each.source, RefusedCell.model_validate_json(bytes(raw))) for raw in each.refused]
                 except (ValueError, KeyError, msgspec.DecodeError) as error:
                     self._leave_out(each, dataset.layout.folder, "cells that do not fit are", error)
         return found
@@ -203,16 +192,16 @@ class Stored:
         return found
 
     @cached_property
-    def characterizations(self) -> Sequence[Characterized]:
+    def characterizations(self) -> Sequence[Recorded]:
         """Records of other studies by time."""
-        found: dict[str, Characterized] = {}
+        found: dict[str, Recorded] = {}
         for layout, each in ((one.layout, each) for one in self._datasets for each in one.imports):
             if not each.characterizations:
                 continue
             try:
                 path = layout.characterizations(each)
                 for item in characterization_files.read(path, each.characterizations):
-                    if isinstance(item, Characterized):
+                    if isinstance(item, Recorded):
                         found[item.anchor] = item
                     else:
                         self._damaged.append(item)
@@ -220,29 +209,18 @@ class Stored:
                 self._damaged.append(Problem(each.source, str(error)))
         return sorted(found.values(), key=lambda item: item.record.started_at)
 
-    def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
-        """Throughput by instance and direction."""
-        return self._rows(instance_rows, _OF_INSTANCES, anchors)
+    def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
+        """Yield the rows of some of `TABLES`, without histograms unless some tests are asked for."""
+        keys = {"verdict", *(TABLES[kind].key for kind in kinds)}
+        for row, kind, text in self._details(anchors):
+            if kind == details.RECORD:
+                record = _partial(text, row, keys)
+                made = [each for of in kinds for each in record_rows(of, row.anchor, record)]
+            else:
+                made = [each for each in _imported(row, text).latency if isinstance(each, kinds)]
+            yield from made if anchors is not None else map(_without_histogram, made)
 
-    def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
-        """Latency by load, instance and direction; without anchors the histograms are left out."""
-        return self._rows(_latency_rows(anchors), _OF_LATENCY, anchors)
-
-    def by_instance(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow | LatencyRow]:
-        """Throughput and latency by instance and direction."""
-        latency = _latency_rows(anchors)
-
-        def rows(dataset: Dataset) -> Iterator[InstanceRow | LatencyRow]:
-            yield from instance_rows(dataset)
-            yield from latency(dataset)
-
-        return self._rows(rows, (*_OF_INSTANCES, *_OF_LATENCY), anchors)
-
-    def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
-        """Losses by hop, and time of data threads."""
-        return self._rows(loss_rows, ("located",), anchors)
-
-    def record(self, anchor: str) -> RecordedTest:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of one test.
 
         Raises:
@@ -257,7 +235,7 @@ class Stored:
         kind, text = self._near.get(anchor, (None, ""))
         if kind != details.RECORD:
             raise KeyError(anchor)
-        return self._recorded(self._by_anchor[anchor], text)
+        return self._recorded(self._by_anchor[anchor], text).record
 
     def items(self) -> Iterator[Item]:
         """Yield all items with whole records."""
@@ -276,19 +254,12 @@ class Stored:
             status = Status(row.status)
             yield Unrecorded(row.test_id, row.test_name, tags, row.source, status, row.message, row.started_at)
 
-    def _recorded(self, row: TestRow, text: str) -> RecordedTest:
-        result, digest = parse_density(text, f"{row.source}: test '{row.test_id}'")
-        return RecordedTest(result, row.source, Status(row.status), row.message, digest)
-
-    def _rows(
-        self, rows: Callable[[Dataset], Iterable[_Row]], keys: tuple[str, ...], anchors: Collection[str] | None
-    ) -> Iterator[_Row]:
-        for row, kind, text in self._details(anchors):
-            if kind == details.RECORD:
-                partial = _Partial(_partial(text, row, keys), row.anchor)
-                yield from rows(Dataset(recorded=[partial]))  # type: ignore[list-item] # has what rows are made of
-            elif kind == details.ROWS and set(_OF_LATENCY) <= set(keys):
-                yield from rows(Dataset(foreign=[_imported(row, text)]))
+    def _recorded(self, row: TestRow, text: str) -> Recorded[DensityRecord]:
+        where = f"{row.source}: test '{row.test_id}'"
+        item = read_recorded(text, where, row.source, Status(row.status), row.message, label=row.label)
+        if not isinstance(item.record, DensityRecord):
+            raise ReadError(f"{where}: a record of the study '{item.record.study}' instead of a density test")
+        return item
 
     def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[TestRow, str, str]]:
         """Row, kind and text of the details of tests."""
@@ -308,6 +279,26 @@ class Stored:
     @cached_property
     def _by_anchor(self) -> Mapping[str, TestRow]:
         return {row.anchor: row for row in self.tests}
+
+
+def _join_goals(rows: Iterable[TestRow]) -> None:
+    """Give tests of other tools the goals of all tests of their system and frame, unless one has two definitions.
+
+    FD.io CSIT and NFVbench measure NDR and MRR by different tests, each of which states its own definitions only.
+    Results with different `TestRow.goals` never share a matrix, and these do not differ.
+    """
+    alike: dict[tuple[object, ...], list[TestRow]] = defaultdict(list)
+    for row in rows:
+        if row.origin != OWN and row.goals:
+            alike[*(getattr(row, name) for name in _OF_GOALS[:-1]), one_way(row.goals)].append(row)
+    for own in alike.values():
+        parts = {part for goals in {row.goals or "" for row in own} for part in goals.split("; ")}
+        names = {part.partition(" ")[0]: part for part in parts}
+        if len(names) == len(parts):
+            ordered = sorted(names, key=lambda name: (name.islower(), name == "MRR", name))
+            joined = "; ".join(names[name] for name in ordered)
+            for row in own:
+                object.__setattr__(row, "goals", joined)  # rows that have some columns cannot be made anew
 
 
 def _groups(place: _Place, names: Collection[str]) -> Iterator[details.Group]:
@@ -333,23 +324,18 @@ def _imported(row: TestRow, text: str) -> ImportedTest:
     return ImportedTest(row, found.latency, found.trials)
 
 
-def _latency_rows(anchors: Collection[str] | None) -> Callable[[Dataset], Iterator[LatencyRow]]:
-    """Function that returns rows of latency, without histograms unless some tests are asked for."""
-    if anchors is not None:
-        return latency_rows
-    return lambda dataset: (replace(row, histogram=None) for row in latency_rows(dataset))
+def _without_histogram(row: RowT) -> RowT:
+    return replace(row, histogram=None) if isinstance(row, LatencyRow) else row
 
 
-@dataclass(frozen=True)
-class _Partial:
-    """A test with some keys of its record; its anchor is that of the row."""
-
-    result: DensityRecord
-    anchor: str
+@cache
+def _adapter(key: str) -> TypeAdapter[Any]:
+    annotation: Any = DensityRecord.model_fields[key].annotation
+    return TypeAdapter(annotation)
 
 
-def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
-    """Return a record with only these keys, its name and its verdict.
+def _partial(text: str, row: TestRow, keys: Collection[str]) -> DensityRecord:
+    """Return a record with only these keys, the verdict among them, and its name.
 
     Raises:
         ReadError: The record is damaged.
@@ -358,9 +344,7 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
         light = _KEYS.decode(text)
         heavy = _KEYS.decode(unpack(msgspec.json.decode(light["packed"], type=str)))
         every = {**light, **heavy}
-        wanted = ("verdict", *keys)
-        read = {key: bytes(every[key]) for key in wanted if key in every}
-        found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
+        found = {key: _adapter(key).validate_json(bytes(every[key])) for key in keys if key in every}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
     if (remark := of_row(row)) is not None and remark.text not in found["verdict"].evidence:

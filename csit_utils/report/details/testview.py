@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import ThroughputBounds, beside, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
-from csit_utils.dataset.items import RecordedTest
+from csit_utils.dataset.flatten import record_rows
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.cell_maps import CellMaps
@@ -271,14 +271,9 @@ class TestView:
         return tuple(figure for figure in figures if figure is not None)
 
 
-def view_of(
-    item: RecordedTest,
-    row: TestRow,
-    latencies: Sequence[LatencyRow],
-    trials: Sequence[TrialRow],
-) -> TestView:
+def view_of(result: DensityRecord, row: TestRow) -> TestView:
     """Return the values for the page of a test."""
-    result = item.result
+    latencies = list(record_rows(LatencyRow, row.anchor, result))
     cell = result.asked.cell
     subject = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}"
     flows = len(result.plan.flows) if result.plan else 2 * cell.nf_chains
@@ -287,7 +282,7 @@ def view_of(
         row=row,
         cell=str(cell.dimensions),
         frame=frame_text(result.asked.frame),
-        goals=tuple(_goals(item, row)),
+        goals=tuple(_goals(result, row)),
         kinds=tuple(result.verdict.kinds),
         evidence=result.verdict.evidence,
         cores=core_map(result),
@@ -296,7 +291,7 @@ def view_of(
             f"latency-{row.anchor}", f"{subject}: latency", latencies, simulated=result.simulated
         ),
         instance_maps=instance_maps(f"latency-instances-{row.anchor}", latencies, simulated=result.simulated),
-        trials=tuple(trials),
+        trials=tuple(record_rows(TrialRow, row.anchor, result)),
         path=search_path(result),
         searched=searched(result.search),
         predicted=predicted(result.search, (result.ndr, result.pdr)),
@@ -387,8 +382,8 @@ def bound_mark(found: ThroughputBounds) -> str:
     return "" if found.complete else "≈ "
 
 
-def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
-    result, frame = item.result, item.result.asked.frame
+def _goals(result: DensityRecord, row: TestRow) -> list[GoalView]:
+    frame = result.asked.frame
     views = [
         _goal(name, found, result.verdict, frame_l1=l1_bps(1.0, frame))
         for name, found in ((NDR, result.ndr), (PDR, result.pdr), (SOAK, result.soak))

@@ -13,7 +13,7 @@ import numpy as np
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
-from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.grouping import Series, asks_for
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
@@ -25,7 +25,6 @@ from csit_utils.report.stack_sides import cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import unit
-from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.result import Environment

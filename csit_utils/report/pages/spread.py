@@ -11,10 +11,9 @@ from csit_utils.analysis.repeats import Repeats, repeats
 from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of
+from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import common_unit
-from csit_utils.studies.density.sentences import names
 
 FEWEST = 3
 """Fewest runs for a box."""

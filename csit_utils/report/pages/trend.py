@@ -11,12 +11,11 @@ from statistics import median
 from markupsafe import Markup
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.grouping import System
+from csit_utils.analysis.grouping import System, asks_for
 from csit_utils.analysis.runs import History, Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around, newest_first
 from csit_utils.analysis.trends.probable import CHANCE, NEIGHBOURS, probable_events
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
-from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.measures import PPS
 from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.report.figures import Figure, Json
@@ -27,8 +26,8 @@ from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.trends.event_view import event_groups
 from csit_utils.report.units import amount, percent, unit
-from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 WIDTH, HEIGHT = 150, 34
 _MARGIN = 5.0
@@ -386,7 +385,7 @@ PAGE = Page("trend", "Trend", _build, group="History")
 
 
 def _stacks_at(
-    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], RecordedTest]
+    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], DensityRecord]
 ) -> Iterator[tuple[str, CellStacks]]:
     """Yield the cells with call stacks on both sides of a step, each cell once for a run in which it changed."""
     seen = set()

@@ -10,7 +10,7 @@ from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.cell_maps import Scale, scale_of
 from csit_utils.report.colour_scales import gradient
 from csit_utils.report.figures import Figure
-from csit_utils.report.series_blocks import by_size
+from csit_utils.report.series_blocks import by_size, common_sizes, names
 from csit_utils.report.units import common_unit, digits3
 from csit_utils.studies.density.analysis.answers import AnswerEvidence
 from csit_utils.studies.density.analysis.density import Matrix, matrices
@@ -20,7 +20,7 @@ from csit_utils.studies.density.figures.flows import flows_figure
 from csit_utils.studies.density.figures.heatmap import HeatMap, heat_map
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from csit_utils.studies.density.figures.throughput import bars_figure, density_figure
-from csit_utils.studies.density.sentences import common_sizes, names, rare_losses, sentences
+from csit_utils.studies.density.sentences import rare_losses, sentences
 
 
 @dataclass(frozen=True)

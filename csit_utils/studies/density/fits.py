@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series, all_series
 from csit_utils.dataset.reference import WORLD as PUBLISHED
+from csit_utils.report.series_blocks import names
 from csit_utils.report.units import latency, rate
 from csit_utils.studies.density.analysis.answers import (
     AnswerEvidence,
@@ -16,7 +17,6 @@ from csit_utils.studies.density.analysis.answers import (
     answer,
     measured_services,
 )
-from csit_utils.studies.density.sentences import names
 
 _MAX_LINES = 40
 _MAX_CELLS = 2_000

@@ -44,7 +44,7 @@ def print_results(contents: Contents, *, why: bool = False, form: TableForm = Ta
 def _lines_of(contents: Contents, *, why: bool, with_raw: bool) -> tuple[list[str], list[TableLine]]:
     rows = contents.tests
     latencies: dict[str, list[LatencyRow]] = {}
-    for each in contents.latency():
+    for each in contents.rows(LatencyRow):
         latencies.setdefault(each.anchor, []).append(each)
     types = len({row.test_type for row in rows if row.recorded}) > 1
     metrics = _metrics(rows)

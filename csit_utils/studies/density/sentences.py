@@ -17,24 +17,6 @@ _MAX_CELLS = 6
 """Cells that a sentence lists."""
 
 
-def names(series: Sequence[Series]) -> dict[Series, str]:
-    """A short name for each series of a block: the service type, and of the sizes only what sets them apart."""
-    nf_differs = len({one.nf_size for one in series}) > 1
-    vswitch_differs = len({one.vs_dtc for one in series}) > 1
-    return {
-        one: one.service_type
-        + (f" {one.nf_name}" if nf_differs else "")
-        + (f" {one.vswitch_name}" if vswitch_differs else "")
-        for one in series
-    }
-
-
-def common_sizes(series: Sequence[Series]) -> str:
-    """The sizes that all series of a block have in common."""
-    sizes = ({one.nf_name for one in series}, {one.vswitch_name for one in series})
-    return ", ".join(name for names in sizes if len(names) == 1 for name in names)
-
-
 def sentences(changes: Iterable[AxisChange], called: Mapping[Series, str]) -> tuple[str, ...]:
     """One sentence per series and axis; metrics that were found in the same two cells share it."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from csit_utils.dataset.items import Characterized, Dataset, status_of
+from csit_utils.dataset.items import Recorded, status_of
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
@@ -37,6 +37,7 @@ from resources.libraries.python.studies.sweep.model.record import (
     SweepSpec,
     Vnf,
 )
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
@@ -241,5 +242,5 @@ def dataset_of(*records: Record) -> Dataset:
     """As if their files had been read."""
     dataset = Dataset()
     for made in records:
-        dataset.add(Characterized(made, "x.xml", status_of(made), made.message))
+        dataset.add(Recorded(made, "x.xml", status_of(made), made.message))
     return dataset

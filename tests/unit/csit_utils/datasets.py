@@ -7,13 +7,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.items import Dataset, RecordedTest, Status, Unrecorded
+from csit_utils.dataset.items import Recorded, Status, Unrecorded
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.in_memory import InMemory
@@ -27,7 +28,7 @@ def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (),
     """A dataset as if read from one file."""
     made = Dataset(unrecorded=list(unrecorded))
     for one in results:
-        made.add(RecordedTest(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
+        made.add(Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
     return made
 
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from csit_utils.dataset.goal_words import profile_text
-from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import ENVIRONMENT, PROFILE
 from tests.unit.csit_utils.in_memory import InMemory
 

@@ -1,16 +1,16 @@
 """Contents of items in memory."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TypeVar
+from typing import Any
 
-from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows, rows_of_tests
-from csit_utils.dataset.items import Characterized, Dataset, Problem, RecordedTest, Refusal
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.flatten import RowT
+from csit_utils.dataset.items import Item, Problem, Recorded, Refusal
+from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
-
-_Row = TypeVar("_Row", InstanceRow, LatencyRow, InstanceRow | LatencyRow, HopRow | ThreadRow)
+from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset, rows_of_tests, table_rows
 
 
 class InMemory:
@@ -39,43 +39,32 @@ class InMemory:
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
         """Environments by digest."""
-        every = (item.result.environment for item in self._dataset.recorded)
-        others = (item.record.environment for item in self._dataset.characterizations)
-        return {environment.digest: environment for environment in chain(every, others)}
+        every = (item.record.environment for item in self._dataset.recorded)
+        return {environment.digest: environment for environment in every}
 
     @property
-    def characterizations(self) -> Sequence[Characterized]:
+    def characterizations(self) -> Sequence[Recorded]:
         """Records of other studies."""
         return self._dataset.characterizations
 
     @cached_property
-    def _recorded(self) -> Mapping[str, RecordedTest]:
-        return {item.anchor: item for item in self._dataset.recorded}
+    def _records(self) -> Mapping[str, DensityRecord]:
+        return {item.anchor: item.record for item in self._dataset.of(DensityRecord)}
 
-    def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
-        """Throughput by instance and direction."""
-        return _of(instance_rows(self._dataset), anchors)
+    def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
+        """Yield the rows of some of `TABLES`."""
+        every: Iterator[Any] = chain.from_iterable(table_rows(self._dataset, kind) for kind in kinds)
+        return (row for row in every if anchors is None or row.anchor in anchors)
 
-    def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
-        """Latency by load, instance and direction."""
-        return _of(latency_rows(self._dataset), anchors)
+    def items(self) -> Iterator[Item]:
+        """Yield everything, with whole records."""
+        read = self._dataset
+        return chain[Item](read.refused, read.problems, read.recorded, read.foreign, read.unrecorded)
 
-    def by_instance(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow | LatencyRow]:
-        """Throughput and latency by instance and direction."""
-        return chain(self.instances(anchors), self.latency(anchors))
-
-    def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
-        """Losses by hop, and time of data threads."""
-        return _of(loss_rows(self._dataset), anchors)
-
-    def record(self, anchor: str) -> RecordedTest:
+    def record(self, anchor: str) -> DensityRecord:
         """Return the record of one test.
 
         Raises:
             KeyError: No such test, or it has no record.
         """
-        return self._recorded[anchor]
-
-
-def _of(rows: Iterable[_Row], anchors: Collection[str] | None) -> Iterator[_Row]:
-    return (row for row in rows if anchors is None or row.anchor in anchors)
+        return self._records[anchor]

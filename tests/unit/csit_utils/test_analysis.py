@@ -9,20 +9,20 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.grouping import all_series
+from csit_utils.analysis.grouping import all_series, asks_for
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset import rows as columns
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import ORR, frame_text
-from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
+from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import IMIX, NDR, PDR, does_not_fit, mrr_result, result
 from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, plain
 

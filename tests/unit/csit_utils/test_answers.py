@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from csit_utils.analysis.causes import CauseKind, kind_of
 from csit_utils.cli import make_app
 from csit_utils.dataset import rows as columns
-from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.answers import (
@@ -27,6 +25,7 @@ from csit_utils.studies.density.analysis.answers import (
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
+from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import PDR, does_not_fit, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -115,7 +114,7 @@ def ladder() -> AnswerEvidence:
         *latency(tests[1], (0, [5, 5]), (450, [12, 20]), (810, [50, 70])),
         *latency(tests[2], (0, [5] * 4), (400, [30] * 4), (720, [90] * 4)),
     ]
-    return evidence(tests, instances, latencies, [refused_cell(8, 1, "needs 33 cores")])
+    return evidence(tests, [*instances, *latencies], [refused_cell(8, 1, "needs 33 cores")])
 
 
 @pytest.mark.parametrize(
@@ -166,31 +165,31 @@ def test_the_evidence_names_test_instance_and_load() -> None:
 
 def test_without_counts_by_instance_the_mean_is_called_a_mean() -> None:
     tests = [row(2, pdr=900.0)]
-    found = ask(evidence(tests, [], []), 450)
+    found = ask(evidence(tests, []), 450)
     assert found.best is not None
     assert found.best.run is not None
     assert (found.services, found.best.run.worst_of) == (2, "mean of all instances")
-    assert ask(evidence(tests, [], []), 451).services == 0
+    assert ask(evidence(tests, []), 451).services == 0
 
 
 def test_there_is_no_prediction_beyond_the_measured_range() -> None:
-    found = ask(evidence([row(2, pdr=900.0)], [], []), 1)
+    found = ask(evidence([row(2, pdr=900.0)], []), 1)
     assert (found.services, found.next.verdict, found.next.services) == (2, AnswerVerdict.NOT_MEASURED, 3)
     assert next_text(found) == "3x1 was not measured"
 
 
 def test_of_several_runs_the_one_that_keeps_least_decides() -> None:
     good, bad = row(2, pdr=900.0), row(2, pdr=700.0, anchor="again")
-    assert ask(evidence([good, bad], [], []), 400).services == 0
-    assert ask(evidence([good, bad], [], []), 350).services == 2
+    assert ask(evidence([good, bad], []), 400).services == 0
+    assert ask(evidence([good, bad], []), 350).services == 2
     late = [*latency(good, (800, [10])), *latency(bad, (800, [99]))]
-    assert ask(evidence([good, bad], [], late), 350, 50).services == 0
-    assert ask(evidence([good, bad], [], late), 350, 100).services == 2
+    assert ask(evidence([good, bad], late), 350, 50).services == 0
+    assert ask(evidence([good, bad], late), 350, 100).services == 2
 
 
 def test_latency_may_come_from_another_test_of_the_cell() -> None:
     throughput, other = row(2, pdr=900.0), row(2, pdr=880.0, test_type="LATENCY")
-    seen = evidence([throughput, other], [], latency(other, (440, [20])))
+    seen = evidence([throughput, other], latency(other, (440, [20])))
     found = ask(seen, 220, 21)
     assert found.services == 2
     assert found.best is not None
@@ -200,7 +199,7 @@ def test_latency_may_come_from_another_test_of_the_cell() -> None:
 
 def test_the_rate_is_answered_also_without_a_latency_test() -> None:
     slow, fast = row(2, pdr=900.0), row(2, pdr=990.0, anchor="again")
-    found = ask(evidence([fast, slow], [], []), 400, 50)
+    found = ask(evidence([fast, slow], []), 400, 50)
     assert (found.services, found.next.verdict, found.next.point) == (0, AnswerVerdict.LATENCY_UNKNOWN, None)
     assert found.next.run is not None
     assert found.next.run.row == slow
@@ -208,26 +207,26 @@ def test_the_rate_is_answered_also_without_a_latency_test() -> None:
 
 def test_any_measured_load_that_is_high_enough_counts() -> None:
     test = row(1, pdr=900.0)
-    seen = evidence([test], [], latency(test, (450, [80]), (810, [20])))
+    seen = evidence([test], latency(test, (450, [80]), (810, [20])))
     assert ask(seen, 100, 50).services == ask(seen, 800, 50).services == 1, "800 kept within 50 us means 100 is too"
 
 
 def test_a_lost_probe_is_too_late() -> None:
     test = row(1, pdr=900.0)
-    assert ask(evidence([test], [], latency(test, (800, [10]), lost=10)), 100, 50).services == 1
-    assert ask(evidence([test], [], latency(test, (800, [10]), lost=11)), 100, 50).services == 0
-    assert ask(evidence([test], [], latency(test, (800, [10, None]))), 100, 50).services == 0
+    assert ask(evidence([test], latency(test, (800, [10]), lost=10)), 100, 50).services == 1
+    assert ask(evidence([test], latency(test, (800, [10]), lost=11)), 100, 50).services == 0
+    assert ask(evidence([test], latency(test, (800, [10, None]))), 100, 50).services == 0
 
 
 def test_failed_tests_count_for_nothing_and_say_so() -> None:
-    seen = evidence([row(1, pdr=900.0), row(2, pdr=900.0, status="FAIL", message="nf-2-1 is down")], [], [])
+    seen = evidence([row(1, pdr=900.0), row(2, pdr=900.0, status="FAIL", message="nf-2-1 is down")], [])
     found = ask(seen, 100)
     assert (found.services, found.next.verdict) == (1, AnswerVerdict.NO_RESULT)
     assert next_text(found) == "2x1 has no result: nf-2-1 is down"
 
 
 def test_a_hole_below_the_answer_is_reported() -> None:
-    seen = evidence([row(1, pdr=900.0), row(2, pdr=300.0), row(4, pdr=4000.0)], [], [])
+    seen = evidence([row(1, pdr=900.0), row(2, pdr=300.0), row(4, pdr=4000.0)], [])
     found = ask(seen, 400)
     assert found.services == 4
     assert [each.services for each in found.doubts] == [2]
@@ -236,13 +235,13 @@ def test_a_hole_below_the_answer_is_reported() -> None:
 
 def test_ndr_is_asked_for_by_name() -> None:
     test = row(1, pdr=900.0, ndr_lower_pps=500.0, ndr_upper_pps=502.0, ndr_complete=True)
-    assert ask(evidence([test], [], []), 600).services == 1
-    assert ask(evidence([test], [], []), 600, metric=columns.NDR).services == 0
+    assert ask(evidence([test], []), 600).services == 1
+    assert ask(evidence([test], []), 600, metric=columns.NDR).services == 0
 
 
 def test_simulated_and_measured_services_are_answered_apart() -> None:
     tests = [row(1, pdr=900.0), row(4, pdr=9000.0, simulated=True, world="sim", testbed="sim", source="sim.xml")]
-    found = answers(Question(100.0), evidence(tests, [], []))
+    found = answers(Question(100.0), evidence(tests, []))
     assert [(each.series.system.simulated, each.services) for each in found] == [(False, 1), (True, 4)]
     assert view(found[1]).marks == ("SIMULATED",)
 
@@ -250,7 +249,7 @@ def test_simulated_and_measured_services_are_answered_apart() -> None:
 def sextet(*points: tuple[float, Sequence[float | None]], **changes: Any) -> AnswerEvidence:
     """Six services with a PDR of 3.1 Mpps and latency at loads."""
     test = row(6, pdr=3.1e6, **changes)
-    return evidence([test], [], latency(test, *points))
+    return evidence([test], latency(test, *points))
 
 
 def test_a_load_that_was_never_measured_is_not_called_too_slow() -> None:
@@ -301,7 +300,7 @@ def decided(seen: AnswerEvidence, load: float, *, sustained: bool | None, p99_us
     )
     flow = InstanceRow("at-rate", "", "RATE", load, 9, 1, "forward", 1, 1, load / 12, load / 12, 0, False, None, "")
     own = [each for rows in seen.latencies.values() for each in rows]
-    return evidence([*seen.rows, test], [flow], [*own, *latency(test, (load, [p99_us]))])
+    return evidence([*seen.rows, test], [flow, *own, *latency(test, (load, [p99_us]))])
 
 
 @pytest.mark.parametrize(
@@ -349,7 +348,7 @@ def measured(draw: st.DrawFn) -> AnswerEvidence:
             instances += flows(test, [(draw(_rates), draw(_rates)) for _ in range(services)])
         latencies += latency(test, *((load, [p99] * services) for load, p99 in draw(_points)))
     refused = [refused_cell(8, 1, "no")] if draw(st.booleans()) else []
-    return evidence(tests, instances, latencies, refused)
+    return evidence(tests, [*instances, *latencies], refused)
 
 
 @settings(deadline=None, max_examples=share(200))  # a busy machine is no error
@@ -396,7 +395,7 @@ def records() -> Dataset:
 
 def test_records_are_itemized_down_to_the_worst_direction() -> None:
     made = records()
-    seen = evidence(rows_of_tests(made), instance_rows(made), latency_rows(made))
+    seen = evidence(rows_of_tests(made), [*table_rows(made, InstanceRow), *table_rows(made, LatencyRow)])
     # 50,000 packets per flow; in each direction the fourth instance loses 0.004 of all four instances' packets.
     worst = 2 * (50_000 - round(0.004 * 50_000 * 4))
     assert ask(seen, worst).services == 4
@@ -409,7 +408,7 @@ def test_records_are_itemized_down_to_the_worst_direction() -> None:
 
 @pytest.mark.parametrize("output", ["table", "json", "csv"])
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str) -> None:
-    path = write_output_xml(tmp_path / "output.xml", [each.result for each in records().recorded])
+    path = write_output_xml(tmp_path / "output.xml", [each.record for each in records().recorded])
     make_app(["answer"])(["answer", str(path), "--rate", "90kpps", "--format", output], standalone_mode=False)
     said = capsys.readouterr().out
     if output == "table":
@@ -438,7 +437,7 @@ def test_the_best_configuration_is_one_line_for_each_service_type(
 
 
 def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
-    path = write_output_xml(tmp_path / "output.xml", [each.result for each in records().recorded])
+    path = write_output_xml(tmp_path / "output.xml", [each.record for each in records().recorded])
     for options in (["--rate", "fast"], ["--rate", "1kpps", "--p99", "soon"]):
         with pytest.raises(ConfigError):
             make_app(["answer"])(["answer", str(path), *options], standalone_mode=False)
@@ -474,6 +473,6 @@ def test_only_a_cell_that_planning_refused_does_not_fit() -> None:
         (unreachable, AnswerVerdict.NO_RESULT, "2x1 has no result: DUT1: no answer within 30 s"),
     ):
         rows = rows_of_tests(dataset_of(result(ServiceType.CSC, 1, 1), record))
-        found = ask(evidence(rows, [], []), 100)
+        found = ask(evidence(rows, []), 100)
         assert (found.next.verdict, next_text(found)) == (verdict, text)
         assert kind_of(rows[1]) is (CauseKind.DOES_NOT_FIT if record is unfit else CauseKind.FAILED)

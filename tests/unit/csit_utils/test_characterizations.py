@@ -14,6 +14,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.writer import write_record
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import imported
@@ -37,7 +38,7 @@ def run(tmp_path: Path) -> Path:
 def test_they_are_kept_apart_from_density_tests_and_counted_once(run: Path) -> None:
     dataset = load([run])
     assert (dataset.problems, dataset.unrecorded) == ([], [])
-    assert [item.result.cell.locator for item in dataset.recorded] == ["1R1C"]
+    assert [item.record.cell.locator for item in dataset.of(DensityRecord)] == ["1R1C"]
     assert [(item.record.test_name, item.status, item.message) for item in dataset.characterizations] == [
         ("firewall", Status.PASS, ""),
         ("nat", Status.FAIL, "the service fell over"),
@@ -50,7 +51,7 @@ def test_a_skipped_test_did_not_fail_also_without_an_output_xml(tmp_path: Path) 
         lacks = {"passed": False, "skipped": True, "message": "needs 33 cores"}
         write_record(record.model_copy(update=lacks), tmp_path)
     dataset = load([tmp_path])
-    assert [item.status for item in dataset.recorded] == [Status.SKIP]
+    assert [item.status for item in dataset.of(DensityRecord)] == [Status.SKIP]
     assert [item.status for item in dataset.characterizations] == [Status.SKIP]
     imported(tmp_path / "dataset", tmp_path / "results")
     stored = Stored(Layout(tmp_path / "dataset"))

@@ -52,7 +52,7 @@ def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[Report
     shown, html = many
     for row in shown.rows:
         assert str(escape(row.test_id)) in inside(html, row.anchor)["body"]
-    full = shown.contents.record(shown.rows[0].anchor).result
+    full = shown.contents.record(shown.rows[0].anchor)
     assert full.plan is not None
     plan = inside(html, shown.rows[0].anchor)["plan"]
     assert hashlib.sha256(plan.encode()).hexdigest() == digest(full.plan), "its very bytes"

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.flatten import latency_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
-from csit_utils.dataset.rows import InstanceRow
+from csit_utils.dataset.items import Problem, Status, Unrecorded
+from csit_utils.dataset.rows import InstanceRow, LatencyRow
 from csit_utils.report.cell_maps import CellMaps, MapSquare
 from csit_utils.report.environments import environment_views, first_pair, payload
 from csit_utils.report.pages import environment, failures, spread
@@ -25,6 +24,7 @@ from resources.libraries.python.model.measurements.trial import Direction, FlowL
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, plain
 from tests.unit.csit_utils.in_memory import InMemory
@@ -74,7 +74,7 @@ def latency_maps_of(dataset: Dataset) -> CellMaps:
     """Maps of the only block."""
     rows = rows_of_tests(dataset)
     timings: dict[str, list[Any]] = {}
-    for row in latency_rows(dataset):
+    for row in table_rows(dataset, LatencyRow):
         timings.setdefault(row.anchor, []).append(row)
     found = layouts(rows, lambda row: row.anchor in timings, dataset.refused, NO_LATENCY)
     maps = matrix_maps("maps", found, timings)
@@ -336,8 +336,8 @@ def test_one_environment_needs_no_comparison() -> None:
 
 def test_every_page_says_simulated_of_simulated_results() -> None:
     one = result(CSC, 2, 1, simulated=True, located=located({"vswitch": 5}, 1.0))
-    rows = [replace_result(one, started_at=f"2026-01-0{day}") for day in (1, 2, 3)]
-    failed = replace_result(rows[0], passed=False, message="down", started_at="2026-01-04")
+    rows = [replace_result(one, started_at=f"2026-01-0{day}T00:00:00Z") for day in (1, 2, 3)]
+    failed = replace_result(rows[0], passed=False, message="down", started_at="2026-01-04T00:00:00Z")
     for which in (latency.PAGE, fairness.PAGE, losses.PAGE, spread.PAGE, failures.PAGE):
         made = page(which, dataset_of(*rows, failed))
         assert made is not None, which.name

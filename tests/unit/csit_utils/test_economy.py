@@ -7,16 +7,14 @@ import pytest
 from robot.api import TestSuite as Suite
 
 from csit_utils.analysis.grouping import all_series
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Refusal
-from csit_utils.dataset.refusals import from_dataset, to_dataset
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
-from tests.loaded import load
+from tests.loaded import load, rows_of_tests
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page
@@ -94,11 +92,6 @@ def test_a_refused_cell_is_shown_in_its_own_matrix(changes: dict[str, Any], stat
 def test_a_figure_is_never_hidden_by_a_refusal() -> None:
     rows = rows_of_tests(dataset_of(plain(1, 1, 1e5), plain(10, 2, 5e4)))
     assert matrices(rows, all_series(rows)[0], [REFUSED])[0].cells[10, 2].value_pps == 5e4
-
-
-def test_a_dataset_keeps_each_cell_once() -> None:
-    (stored,) = to_dataset([REFUSED, REFUSED])
-    assert list(from_dataset("output.xml", [stored])) == [REFUSED]
 
 
 def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.analysis.grouping import all_series
-from csit_utils.commands.results.inputs import read
+from csit_utils.commands.results.inputs import opened
 from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.figures.heatmap import loss_definition
 from resources.libraries.python.errors import ConfigError
@@ -66,7 +66,7 @@ def test_heat_maps_give_the_definitions_of_their_own_tool(folder: Path, origin: 
 
 def test_a_directory_of_nothing_else_is_enough_for_a_report(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_bytes(packed(plain()))
-    assert len(read([tmp_path]).foreign) == 1
+    assert len(load([tmp_path]).foreign) == 1
     (tmp_path / "one.json").write_bytes(packed(plain(version="3.0.0")))
     with pytest.raises(ConfigError, match=r"invalid result of FD\.io CSIT"):
-        read([tmp_path])
+        opened([tmp_path]).contents()

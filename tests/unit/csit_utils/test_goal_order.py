@@ -5,15 +5,14 @@ from pathlib import Path
 
 from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.verdicts import verdict_of
-from csit_utils.dataset.flatten import instance_rows, rows_of_tests
-from csit_utils.dataset.items import Dataset, ImportedTest
+from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.load import read_foreign
-from csit_utils.dataset.rows import NDR, PDR, TestRow
+from csit_utils.dataset.rows import NDR, PDR, InstanceRow, TestRow
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
 from resources.libraries.python.model.measurements.trial import Direction
-from tests.loaded import load
+from tests.loaded import Dataset, load, rows_of_tests, table_rows
 from tests.unit.csit_utils.datasets import html_of, imported, plain
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -50,7 +49,7 @@ def check(rows: Sequence[TestRow]) -> None:
 def test_rows_records_and_pages_of_an_output_xml_have_the_remark(tmp_path: Path) -> None:
     dataset = read(tmp_path)
     check(rows_of_tests(dataset))
-    assert [has_remark(" ".join(item.result.verdict.evidence)) for item in dataset.recorded] == [True, False]
+    assert [has_remark(" ".join(item.record.verdict.evidence)) for item in dataset.recorded] == [True, False]
     assert has_remark(html_of(dataset))
 
 
@@ -60,9 +59,9 @@ def test_a_dataset_has_it(tmp_path: Path) -> None:
     stored = Stored(Layout(tmp_path / "dataset"))
     check(stored.tests)
     (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
-    assert has_remark(" ".join(stored.record(wrong).result.verdict.evidence))
-    assert {row.verdict for row in stored.instances([wrong])} == {"unstable"}
-    assert {row.verdict for row in instance_rows(load([tmp_path / "output.xml"])) if row.anchor == wrong} == {
+    assert has_remark(" ".join(stored.record(wrong).verdict.evidence))
+    assert {row.verdict for row in stored.rows(InstanceRow, anchors=[wrong])} == {"unstable"}
+    assert {row.verdict for row in table_rows(load([tmp_path / "output.xml"]), InstanceRow) if row.anchor == wrong} == {
         "unstable"
     }
 

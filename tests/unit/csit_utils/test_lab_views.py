@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.report.details.coremap import core_map
 from csit_utils.studies.density.preview.duration import times
 from csit_utils.studies.density.preview.page import page_data, render_plan
@@ -16,6 +15,7 @@ from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
 from tests.unit.csit_utils.rendered_pages import dataset_of, page_of

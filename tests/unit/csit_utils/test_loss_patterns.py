@@ -1,9 +1,9 @@
 """Loss patterns in reports and datasets."""
 
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.report.details.loss_patterns import loss_pattern_figure, loss_patterns
 from resources.libraries.python.search.losses import flow_in_words, worst_flow
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.datasets import dataset_of, plain
 from tests.unit.csit_utils.measured_extras import LOSSES
 

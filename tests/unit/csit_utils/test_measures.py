@@ -15,7 +15,7 @@ from csit_utils.analysis.comparisons.gate import decide
 from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.commands.results.gate import junit_xml
 from csit_utils.commands.results.inputs import opened
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.measures import Measure, MeasuredValue
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.pages import compare as compare_page
@@ -43,7 +43,7 @@ STEP = 2e5 * (1.5 - 1 / 8) / 11
 
 def rows(*records: Record, source: str = "x.xml") -> list[MeasuredRow]:
     status = (Status.PASS if each.passed else Status.FAIL for each in records)
-    return rows_of(Characterized(each, source, how, each.message) for each, how in zip(records, status, strict=True))
+    return rows_of(Recorded(each, source, how, each.message) for each, how in zip(records, status, strict=True))
 
 
 def firewall(capacity_pps: float = 2e5, **parts: Any) -> SweepRecord:
@@ -191,7 +191,7 @@ def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
 
 def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> None:
     """Each number with its unit, compared and over time, though there is no test of the matrix."""
-    shown = ReportContents(opened([*sides]).contents(characterizations=True))
+    shown = ReportContents(opened([*sides]).contents())
     beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
     data = json.loads(beside.html.split('id="compare-data">', 1)[1].split("</script>", 1)[0])
     found = {(cell["t"], data["metrics"][cell["m"]], cell.get("x")) for cell in data["cells"]}

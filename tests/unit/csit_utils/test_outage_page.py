@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.studies.outage.study import STUDY, SURVIVED
 from csit_utils.studies.registry import record_kinds
 from resources.libraries.python.model.record import Record
@@ -22,8 +22,8 @@ from tests.unit.csit_utils.outages import SPEC, outage, outage_record
 (PAGE,) = STUDY.pages
 
 
-def item(found: Record) -> Characterized[Record]:
-    return Characterized(record=found, source="output.xml", status=Status.PASS, message="")
+def item(found: Record) -> Recorded[Record]:
+    return Recorded(record=found, source="output.xml", status=Status.PASS, message="")
 
 
 def test_events_stand_beside_the_trials_without_one_and_quarantined_trials_are_counted() -> None:

@@ -16,17 +16,18 @@ import pandas as pd
 import pytest
 
 from csit_utils import cli
-from csit_utils.dataset.flatten import flow_rows, instance_rows, latency_rows, rows_of_tests, trial_rows
-from csit_utils.dataset.frames import frame_of_tests, write_csv
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.frames import frame_of, write_csv
+from csit_utils.dataset.rows import FlowRow, InstanceRow, LatencyRow, TestRow, TrialRow
 from csit_utils.report import units
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import VerdictKind
+from tests.loaded import rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import mrr_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.datasets import dataset_of, invoked
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.stateful_cells import stateful_record
 from tests.unit.csit_utils.study_records import interfered
@@ -69,7 +70,7 @@ def test_csv_round_trip(tmp_path: Path) -> None:
     made = dataset_of(
         result(CSC, 2, 1), mrr_result(CSC, 1, 1), result(CSC, 1, 1, histograms=False, message='a "b"\nc,')
     )
-    files = write_csv(made, tmp_path / "csv")
+    files = write_csv(InMemory(made), tmp_path / "csv")
     assert [file.name for file in files] == [
         f"{name}.csv" for name in ("tests", "latency", "trials", "flows", "instances", "hops", "threads", "costs")
     ]
@@ -82,12 +83,12 @@ def test_csv_round_trip(tmp_path: Path) -> None:
         row.ndr_lower_pps for row in rows
     ]
     assert tests[1]["ndr_lower_pps"] == "", "unknown is empty, not 0"
-    for file, expected in zip(files[1:5], (latency_rows, trial_rows, flow_rows, instance_rows), strict=True):
-        assert len(pd.read_csv(file)) == len(list(expected(made)))
+    for file, expected in zip(files[1:5], (LatencyRow, TrialRow, FlowRow, InstanceRow), strict=True):
+        assert len(pd.read_csv(file)) == len(list(table_rows(made, expected)))
 
 
 def test_frames_keep_whole_numbers_whole() -> None:
-    frame = frame_of_tests(dataset_of(result(CSC, 2, 1, histograms=False), mrr_result(CSC, 1, 1)))
+    frame = frame_of(TestRow, rows_of_tests(dataset_of(result(CSC, 2, 1, histograms=False), mrr_result(CSC, 1, 1))))
     assert str(frame["nf_chains"].dtype) == "Int64"
     assert frame["mrr_trials"].isna().tolist() == [True, False]
     assert frame["simulated"].tolist() == [False, False]

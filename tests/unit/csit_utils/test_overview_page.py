@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
+from csit_utils.dataset.items import Problem, Status, Unrecorded
 from csit_utils.dataset.rows import PDR
 from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.pages import pages
@@ -17,6 +17,7 @@ from csit_utils.studies.density.fits import fits_view
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.histories import Rows, row

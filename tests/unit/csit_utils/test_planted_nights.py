@@ -3,9 +3,9 @@
 import pytest
 
 from csit_utils.analysis.trends.trend import Trend, TrendState, trends
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.request.cell import ServiceType
+from tests.loaded import rows_of_tests
 from tests.planted_nights import BANDS, FIRST_NIGHT, FRESH, GAP, NOISE, STEP, PlantedEvent, records_of, story
 from tests.unit.csit_utils.datasets import dataset_of
 

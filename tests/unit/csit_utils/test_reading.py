@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.inputs import Source, files_of
-from csit_utils.dataset.items import Problem, RecordedTest, Status
+from csit_utils.dataset.items import Problem, Recorded, Status
 from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.scan import ScannedTest
 from resources.libraries.python.model.request.cell import ServiceType
@@ -30,7 +30,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_robot_writes_is_read_back(good: Path) -> None:
     dataset = load([good])
     assert dataset.problems == []
-    assert dataset.recorded[0].result == result(ServiceType.CSC, 1, 1, histograms=False)
+    assert dataset.recorded[0].record == result(ServiceType.CSC, 1, 1, histograms=False)
     assert [item.status for item in dataset.recorded] == [Status.PASS, Status.FAIL]
     assert dataset.recorded[1].message == "needs 33 cores on NUMA 0, 28 available"
     first, second = dataset.unrecorded
@@ -64,7 +64,7 @@ def test_a_record_is_kept_when_its_test_breaks_off(good: Path, tmp_path: Path) -
     cut = tmp_path / "cut.xml"
     end = text.index("</msg>", text.index(RESULT_MARKER.strip() + " {", text.index("<msg"))) + len("</msg>")
     cut.write_text(text[:end])
-    assert {type(item) for item in items(cut)} == {RecordedTest, Problem}
+    assert {type(item) for item in items(cut)} == {Recorded, Problem}
 
 
 @pytest.mark.parametrize(

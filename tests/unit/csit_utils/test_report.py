@@ -13,12 +13,13 @@ from jinja2 import DictLoader, Environment
 from jinja2.nodes import Template
 from markupsafe import escape
 
-from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
+from csit_utils.dataset.items import Problem, Status, Unrecorded
 from csit_utils.report.html import CompiledTemplates, html_templates, script, style
 from csit_utils.report.runs_shown import _listed
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from resources.libraries.python.redaction import outgoing
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page, page_of

@@ -6,13 +6,14 @@ import sys
 
 import pytest
 
-from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
+from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, ThreadRow
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import table_rows
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of
 from tests.unit.csit_utils.in_memory import InMemory
@@ -83,16 +84,16 @@ def test_counts_are_grouped_where_they_are_read_and_plain_where_they_are_saved(n
 
 def test_rows_for_tables_carry_them_too() -> None:
     data = dataset_of(made())
-    assert [(row.owner, row.lost, row.lost_share) for row in hop_rows(data)] == [
+    assert [(row.owner, row.lost, row.lost_share) for row in table_rows(data, HopRow)] == [
         ("nf-2-1", 90, 0.9),
         ("vswitch", 10, 0.1),
     ]
-    assert [(row.owner, row.cpu, row.running) for row in thread_rows(data)] == [("nf-2-1", 5, 0.97)]
-    assert {(row.number, row.verdict) for row in instance_rows(data)} == {
+    assert [(row.owner, row.cpu, row.running) for row in table_rows(data, ThreadRow)] == [("nf-2-1", 5, 0.97)]
+    assert {(row.number, row.verdict) for row in table_rows(data, InstanceRow)} == {
         ("NDR", "nf-bound"),
         ("PDR", "generator-bound"),
     }
-    assert {row.verdict for row in latency_rows(data)} == {"measured"}
+    assert {row.verdict for row in table_rows(data, LatencyRow)} == {"measured"}
 
 
 @pytest.mark.parametrize("why", [False, True])

@@ -2,13 +2,13 @@
 
 import re
 
-from csit_utils.dataset.items import Dataset
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import render
 from csit_utils.studies.density.pages.results import PAGE
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import mrr_result, result
 from tests.unit.csit_utils.datasets import CSC, dataset_of, plain
 from tests.unit.csit_utils.in_memory import InMemory

@@ -17,14 +17,14 @@ from robot.rebot import rebot
 
 from csit_utils.dataset import scan
 from csit_utils.dataset.inputs import files_of, output_of, sources
-from csit_utils.dataset.items import Dataset, Problem, Status
+from csit_utils.dataset.items import Problem, Status
 from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import REFUSED_MARKER, plain_message
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
-from tests.loaded import load
+from tests.loaded import Dataset, load
 from tests.unit.csit_utils.builders import does_not_fit, refused_cell, result
 from tests.unit.csit_utils.datasets import imported, invoked
 from tests.unit.csit_utils.robot_output import write_output_xml

@@ -7,21 +7,21 @@ import pytest
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.analysis.runs import history, latest_runs
-from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import NDR
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
+from csit_utils.report.series_blocks import names
 from csit_utils.report.site import single_file, write_site
 from csit_utils.studies.density.analysis.density import matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
 from csit_utils.studies.density.blocks import system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from csit_utils.studies.density.figures.throughput import density_figure
-from csit_utils.studies.density.sentences import names
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
 from tests.unit.csit_utils.in_memory import InMemory

@@ -10,7 +10,6 @@ import pytest
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset import rows as columns
-from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
 from csit_utils.report.details.testview import predicted
@@ -19,6 +18,7 @@ from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.request.goal import PredictedGoal
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.in_memory import InMemory
@@ -34,7 +34,7 @@ def table(monkeypatch: pytest.MonkeyPatch, *results: DensityRecord) -> list[list
 
 
 def test_csv_has_the_soak_rate_its_verdict_and_the_search(tmp_path: Path) -> None:
-    files = write_csv(dataset_of(soaked(), plain(2, 1, 1e5, search=RECORD), plain(1, 2, 1e5)), tmp_path)
+    files = write_csv(InMemory(dataset_of(soaked(), plain(2, 1, 1e5, search=RECORD), plain(1, 2, 1e5))), tmp_path)
     with files[0].open(newline="") as stream:
         soak, warm, old = csv.DictReader(stream)
     assert (float(soak["soak_lower_pps"]), float(soak["soak_pps_per_core"])) == (2e5, 1e5)
@@ -97,7 +97,7 @@ def test_predictions_of_other_cells_are_on_the_page_and_in_the_csv(tmp_path: Pat
         "(measured \N{MINUS SIGN}50 %, outside of the interval); PDR 100 kpps, 95.0 kpps to 105 kpps; too uncertain"
         in said
     )
-    files = write_csv(dataset_of(used, plain(2, 1, 1e5, search=RECORD)), tmp_path)
+    files = write_csv(InMemory(dataset_of(used, plain(2, 1, 1e5, search=RECORD))), tmp_path)
     with files[0].open(newline="") as stream:
         first, other = csv.DictReader(stream)
     assert (first["search_prior_cells"], other["search_prior_cells"]) == ("5", "")
@@ -124,7 +124,7 @@ def test_a_trial_that_ended_early_says_so(tmp_path: Path) -> None:
     base = result(CSC, 1, 1)
     first, *others = base.trials
     shown = base.model_copy(update={"trials": (first.model_copy(update={"aborted": True}), *others)})
-    (file,) = (path for path in write_csv(dataset_of(shown), tmp_path) if path.name == "trials.csv")
+    (file,) = (path for path in write_csv(InMemory(dataset_of(shown)), tmp_path) if path.name == "trials.csv")
     with file.open(newline="") as stream:
         assert [row["aborted"] for row in csv.DictReader(stream)] == ["True", *["False"] * len(others)]
     assert html_of(dataset_of(shown)).count("ended early; ") == 1

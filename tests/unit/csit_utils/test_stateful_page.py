@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.items import Recorded, Status
 from csit_utils.studies.registry import record_kinds
 from csit_utils.studies.stateful.study import STUDY
 from resources.libraries.python.model.record import Record
@@ -18,8 +18,8 @@ from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, stateful_recor
 (PAGE,) = STUDY.pages
 
 
-def item(found: Record) -> Characterized[Record]:
-    return Characterized(record=found, source="output.xml", status=Status.PASS, message="")
+def item(found: Record) -> Recorded[Record]:
+    return Recorded(record=found, source="output.xml", status=Status.PASS, message="")
 
 
 def test_packets_lost_before_a_table_are_no_refusal() -> None:

@@ -16,13 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from csit_utils.dataset.flatten import TABLES
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.rows import HopRow, ThreadRow
+from csit_utils.dataset.rows import InstanceRow, LatencyRow
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.unpacking import PACKED
@@ -33,11 +37,22 @@ from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.packers import PACKERS
 
+_LOCATED = LocatedLosses(
+    purpose="mrr", load_pps=1e6, offered_pps=1e6, trials=1, sent=100, received=91,
+    hops=(HopLoss(instance=1, direction=Direction.FORWARD, last="a", next="b", owner="nf-1-1", cause="queue", lost=9),),
+    usage=Usage(threads=(ThreadLoad(owner="nf-1-1", interface="a", cpu=5, running=0.9, waiting=0.1),)),
+)  # fmt: skip
+_COSTS = NodeCosts(
+    load="PDR", load_pps=1e6, received=90, read_s=0.1, nodes=(NodeCost(part="vswitch", node="ip4-lookup", packets=90),)
+)
+
+_FULL = result(ServiceType.CSC, 2, 1, located=_LOCATED, costs=_COSTS)
+
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five tests, of which two left no record."""
-    results = [result(ServiceType.CSC, 2, 1), mrr_result(ServiceType.CSP, 1, 2), does_not_fit(ServiceType.CSC, 8, 8)]
+    results = [_FULL, mrr_result(ServiceType.CSP, 1, 2), does_not_fit(ServiceType.CSC, 8, 8)]
     unrecorded = [("No start", "Fail", "nf-1-1 is <down>", ("CSC", "2R1C")), ("No VPP", "Skip", "needs VPP", ())]
     return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", results, unrecorded)
 
@@ -58,17 +73,13 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
         # Without a record a test is named after its run, not after a path that the next night uses again.
         assert found[name] == (row if row.recorded else replace(row, anchor=found[name].anchor))
     anchors = {row.anchor for row in memory.tests if row.recorded}
-    assert list(stored.latency(anchors)) == list(memory.latency(anchors))
-    assert list(stored.instances()) == list(memory.instances())
-    assert set(stored.by_instance(anchors)) == {*memory.instances(anchors), *memory.latency(anchors)}
-    assert set(stored.by_instance()) == {*stored.instances(), *stored.latency()}
-    for kind in (HopRow, ThreadRow):
-        assert [row for row in stored.losses() if type(row) is kind] == [
-            row for row in memory.losses() if type(row) is kind
-        ]
-    assert {row.histogram for row in stored.latency()} == {None}
+    for kind in TABLES:
+        assert list(stored.rows(kind, anchors=anchors)) == list(memory.rows(kind)) != []
+    both = {*memory.rows(InstanceRow), *memory.rows(LatencyRow)}
+    assert set(stored.rows(InstanceRow, LatencyRow, anchors=anchors)) == both
+    assert {row.histogram for row in stored.rows(LatencyRow)} == {None}
     assert stored.environments == memory.environments
-    assert [stored.record(anchor).result for anchor in anchors] == [memory.record(anchor).result for anchor in anchors]
+    assert [stored.record(anchor) for anchor in anchors] == [memory.record(anchor) for anchor in anchors]
     assert sorted(map(str, stored.items())) == sorted(map(str, _items(output, stored)))
     with pytest.raises(KeyError):
         stored.record("test-none")
@@ -77,7 +88,7 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
 def _items(output: Path, stored: Stored) -> list[object]:
     dataset = load([output])
     tags = {row.test_id: tuple(row.tags.split()) for row in stored.tests}
-    named = [replace(item, named_digest=item.digest) for item in dataset.recorded]
+    named = [replace(item, named_digest=item.digest, label="nightly") for item in dataset.recorded]
     return [*named, *(replace(item, tags=tags[item.test_id]) for item in dataset.unrecorded)]
 
 
@@ -121,7 +132,7 @@ def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: P
 def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run" / "results"
     folder.mkdir(parents=True)
-    (folder / "known.json").write_text(result(ServiceType.CSC, 2, 1).model_dump_json())
+    (folder / "known.json").write_text(_FULL.model_dump_json())
     (folder / "fresh.json").write_text(result(ServiceType.CSC, 3, 1, histograms=False).model_dump_json())
     (folder / "bad.json").write_text('{"schema_version": "0.1"}')
     done = imported(tmp_path / "d", output, tmp_path / "run")
@@ -360,7 +371,7 @@ def test_the_command_reports_problems_and_commands_read_the_dataset(output: Path
 def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path, tmp_path: Path) -> None:
     """Records beside the output.xml of their run are not there already: the same import has added them."""
     for number in (2, 3):
-        record = result(ServiceType.CSC, number, 1) if number == 2 else mrr_result(ServiceType.CSP, 1, 2)
+        record = _FULL if number == 2 else mrr_result(ServiceType.CSP, 1, 2)
         (tmp_path / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
     (tmp_path / "copy.xml").write_bytes(output.read_bytes())
     into, beside = tmp_path / "d", [str(tmp_path / "2.json"), str(tmp_path / "3.json")]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from defusedxml.ElementTree import ParseError, iterparse
 
 from csit_utils.dataset.items import Refusal, Status
-from csit_utils.dataset.refusals import logged_cells
-from csit_utils.dataset.scan import ScannedTest
+from csit_utils.dataset.scan import ScannedTest, logged_cells
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import typer
 
 from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
     cause_in_words,
@@ -44,7 +44,7 @@ def suspects(
     Names of suspects:
       ./csit suspects results --format json | jq -r '.chain'
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    found = opened(inputs).contents(characterizations=True)
+    found = opened(inputs).contents()
     studies = [
         (item, item.record.chain_study)
         for item in found.characterizations
@@ -67,7 +67,7 @@ def suspects(
     report_problems(found)
 
 
-def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[TableLine]:
+def _lines(item: Recorded, study: ChainStudy, most: int) -> Iterator[TableLine]:
     for rank, suspect in enumerate(study.suspects[:most], 1):
         texts = (
             str(rank),
@@ -95,7 +95,7 @@ def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[TableL
         yield TableLine(texts, raw)
 
 
-def _sentences(item: Characterized, study: ChainStudy) -> Iterator[str]:
+def _sentences(item: Recorded, study: ChainStudy) -> Iterator[str]:
     failed = sum(run.failed is not None for run in study.runs)
     suspects = f"{len(study.suspects)} suspect{'s' * (len(study.suspects) != 1)}"
     yield (

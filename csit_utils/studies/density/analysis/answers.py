@@ -211,20 +211,15 @@ class AnswerEvidence:
     refused: Sequence[Refusal]
 
 
-def evidence(
-    rows: Sequence[TestRow],
-    instances: Iterable[InstanceRow],
-    latencies: Iterable[LatencyRow],
-    refused: Sequence[Refusal] = (),
-) -> AnswerEvidence:
-    """Return measurements sorted by test."""
-    by_instance: dict[str, list[InstanceRow]] = {}
-    for instance in instances:
-        by_instance.setdefault(instance.anchor, []).append(instance)
-    by_load: dict[str, list[LatencyRow]] = {}
-    for latency in latencies:
-        by_load.setdefault(latency.anchor, []).append(latency)
-    return AnswerEvidence(rows, by_instance, by_load, refused)
+def evidence(rows: Sequence[TestRow], found: Iterable[object], refused: Sequence[Refusal] = ()) -> AnswerEvidence:
+    """Return measurements sorted by test: of tests, and rows of instances and latency."""
+    sorted_rows = AnswerEvidence(rows, {}, {}, refused)
+    for row in found:
+        if isinstance(row, InstanceRow):
+            sorted_rows.instances.setdefault(row.anchor, []).append(row)
+        elif isinstance(row, LatencyRow):
+            sorted_rows.latencies.setdefault(row.anchor, []).append(row)
+    return sorted_rows
 
 
 @dataclass(frozen=True)

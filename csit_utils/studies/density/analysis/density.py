@@ -6,13 +6,14 @@ from enum import StrEnum
 from math import hypot
 from statistics import fmean, stdev
 
+from csit_utils.analysis.causes import QUARANTINED
 from csit_utils.analysis.grouping import (
     Series,
     ThroughputBounds,
+    asks_for,
     belongs,
     bounds,
     error_of,
-    is_measured,
     series_of,
     systems_by_source,
 )
@@ -20,9 +21,6 @@ from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from resources.libraries.python.studies.density.model.record import RefusedCell
-
-QUARANTINED = "quarantined"
-"""Beginning of the messages of tests that failed or were skipped for that reason."""
 
 
 class CellState(StrEnum):
@@ -153,13 +151,6 @@ def _noise(runs: tuple[TestRow, ...], metric: Measure) -> float:
 
 def _found(rows: list[TestRow], metric: Measure) -> list[tuple[TestRow, ThroughputBounds]]:
     return [(row, found) for row in rows if (found := bounds(row, metric)) is not None]
-
-
-def asks_for(row: TestRow, metric: Measure) -> bool:
-    """Whether a test was to find this metric."""
-    if metric.optional and not is_measured(row, metric):
-        return False
-    return row.test_type is None or (metric.asked_by or metric.goal or metric) in row.test_type
 
 
 def empty_cell(rows: list[TestRow]) -> MatrixCell:

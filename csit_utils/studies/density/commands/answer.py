@@ -14,7 +14,7 @@ from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS_OR_NIGHT, opene
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
-from csit_utils.dataset.rows import NDR, OWN, PDR
+from csit_utils.dataset.rows import NDR, OWN, PDR, InstanceRow, LatencyRow
 from csit_utils.dataset.store.chosen_runs import newest, newest_nights
 from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
@@ -132,7 +132,7 @@ def answer(
         ]
 
     choose = newest_nights if max_tests is None else partial(newest, max_tests=max_tests)
-    known = opened(inputs).contents(choose=choose)
+    known = opened(inputs).contents(of_density=True, choose=choose)
     found = answered(known)
     if not found:
         raise without(inputs, known, "contains no density test with a rate to answer from")
@@ -143,7 +143,7 @@ def answer(
             for number, each in enumerate(trials, len(runs) + 1):
                 runs[each] = place / str(number)
                 _run(each, runs[each])
-            known = opened([*inputs, *map(output_of, runs.values())]).contents(choose=choose)
+            known = opened([*inputs, *map(output_of, runs.values())]).contents(of_density=True, choose=choose)
             found = answered(known)
     _print(_largest(found) if best else found, form, evidence=not best)
     if measure:
@@ -180,7 +180,7 @@ def _open_trials(known: Contents, found: Sequence[DensityAnswer]) -> list[_OpenT
 def _open_trial(known: Contents, each: DensityAnswer) -> _OpenTrial:
     row = each.next.run.row if each.next.run else None
     cell = f"{each.series.service_type} {each.next.services}x{each.nfs}"
-    if row is None or row.origin != OWN or (record := known.record(row.anchor).result).rerun is None:
+    if row is None or row.origin != OWN or (record := known.record(row.anchor)).rerun is None:
         raise ConfigError(f"--measure: {cell} was not measured by a suite of this project that names its testbed")
     rerun = record.rerun
     if load_topology(PROJECT / rerun.topology).digest != rerun.topology_digest:
@@ -220,7 +220,7 @@ def _frames(known: Contents) -> dict[str, float]:
 
 
 def _answers(known: Contents, question: Question, frame: str) -> list[DensityAnswer]:
-    seen = evidence(known.tests, known.instances(), known.latency(), known.refused)
+    seen = evidence(known.tests, known.rows(InstanceRow, LatencyRow), known.refused)
     return [each for each in answers(question, seen) if each.series.frame == frame]
 
 

@@ -1,19 +1,20 @@
 """`regoal`: what the trials of a search say about other definitions of NDR and PDR."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, read, report_problems, without
+from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_table
-from csit_utils.dataset.items import ImportedTest, ImportedTrial, RecordedTest
+from csit_utils.dataset.items import ImportedTest, ImportedTrial, Item, Recorded
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.units import DASH
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
 _LEFT = ("cell", "frame", "goal", "evidence")
@@ -44,9 +45,8 @@ def regoal(
       ./csit regoal results --format json | jq -c '[.test, .needed_pps]'
     """  # noqa: D301 - \b keeps the lines of the examples apart
     goals = tuple(map(goal_of, goal)) if goal else GOALS
-    found = read(inputs)
-    tests = [*map(_of_record, found.recorded), *map(_of_import, found.foreign)]
-    lines = [line for test in tests for line in _lines(test, goals)]
+    found = opened(inputs).contents()
+    lines = [line for test in _tests(found.items()) for line in _lines(test, goals)]
     if not lines:
         raise without(inputs, found, "contains no test with trials of a search")
     print_table(_HEADS, lines, form, _LEFT)
@@ -64,18 +64,18 @@ class _Test:
     trials: Sequence[TrialResult | ImportedTrial]
 
 
-def _of_record(item: RecordedTest) -> _Test:
-    result, asked = item.result, item.result.asked
-    cell = f"{asked.cell.service_type} {asked.cell.dimensions}"
-    return _Test(result.test_id, cell, frame_text(asked.frame), result.simulated, result.trials)
-
-
-def _of_import(item: ImportedTest) -> _Test:
-    row = item.row
-    cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
-    if row.vs_dtc is not None:  # cells of one folder and of the next may differ in it alone
-        cell += f" vSwitch-{row.vs_dtc}c"
-    return _Test(row.test_id, cell, row.frame or DASH, bool(row.simulated), item.trials)
+def _tests(items: Iterable[Item]) -> Iterator[_Test]:
+    for item in items:
+        match item:
+            case Recorded(record=DensityRecord() as record):
+                cell = f"{record.cell.service_type} {record.cell.dimensions}"
+                frame = frame_text(record.asked.frame)
+                yield _Test(record.test_id, cell, frame, record.simulated, record.trials)
+            case ImportedTest(row=row):
+                cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
+                if row.vs_dtc is not None:  # cells of one folder and of the next may differ in it alone
+                    cell += f" vSwitch-{row.vs_dtc}c"
+                yield _Test(row.test_id, cell, row.frame or DASH, bool(row.simulated), item.trials)
 
 
 def _lines(test: _Test, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:

@@ -6,6 +6,7 @@ from functools import cache
 from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
+from csit_utils.report.series_blocks import names
 from csit_utils.report.units import latency, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout
 from csit_utils.studies.density.analysis.latency_cells import (
@@ -17,7 +18,6 @@ from csit_utils.studies.density.analysis.latency_cells import (
     loads_of,
 )
 from csit_utils.studies.density.figures.matrix_map import matrix_map
-from csit_utils.studies.density.sentences import names
 
 DIRECTIONS = (BOTH, "forward", "reverse")
 _QUANTILES = tuple(str(quantile) for quantile in Quantile)

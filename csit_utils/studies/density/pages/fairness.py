@@ -10,13 +10,12 @@ from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of
+from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
 from csit_utils.studies.density.figures.matrix_map import matrix_map
-from csit_utils.studies.density.sentences import names
 
 _LISTED = 100
 _GROUPS = (

@@ -10,13 +10,12 @@ from csit_utils.dataset.rows import LatencyRow
 from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.figures import Figure, Json, latency_layout
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of
+from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import loads_of
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
-from csit_utils.studies.density.sentences import names
 
 _MAX_CURVES = 24
 """Blocks with curves. Histograms are large, and every test has its own curves on its page."""
@@ -63,7 +62,7 @@ def _with_histograms(shown: ReportContents, own: Sequence[SeriesLayout]) -> Mapp
         return shown.evidence.latencies
     anchors = {test.anchor for layout in own for _, test in layout.found()}
     rows: dict[str, list[LatencyRow]] = {}
-    for row in shown.contents.latency(anchors):
+    for row in shown.contents.rows(LatencyRow, anchors=anchors):
         rows.setdefault(row.anchor, []).append(row)
     return rows
 

@@ -9,13 +9,12 @@ from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of
+from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order, shares
 from csit_utils.studies.density.figures.matrix_map import matrix_map
-from csit_utils.studies.density.sentences import names
 
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
@@ -110,10 +109,10 @@ def _found(shown: ReportContents) -> dict[str, list[OwnerShare]]:
     """Return losses by owner of every test that located them."""
     hops: dict[str, list[HopRow]] = {}
     threads: dict[str, list[ThreadRow]] = {}
-    for row in shown.contents.losses(shown.latest_anchors):
+    for row in shown.contents.rows(HopRow, ThreadRow, anchors=shown.latest_anchors):
         if isinstance(row, HopRow):
             hops.setdefault(row.anchor, []).append(row)
-        else:
+        elif isinstance(row, ThreadRow):
             threads.setdefault(row.anchor, []).append(row)
     return {anchor: shares(own, threads.get(anchor, ())) for anchor, own in hops.items()}
 

@@ -9,7 +9,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.items import Characterized
+from csit_utils.dataset.items import Recorded
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.findings import lowest
@@ -80,7 +80,7 @@ def place(
     Effect of packet size and load:
       ./csit place results --sweep
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    found = opened(inputs).contents(characterizations=True)
+    found = opened(inputs).contents()
     studies = _chosen(found, inputs, study, frame)
     if sweep:
         points = by_frame_and_load([each for _, each in studies])
@@ -106,9 +106,7 @@ def place(
     report_problems(found)
 
 
-def _chosen(
-    contents: Contents, inputs: Sequence[Path], name: str, frame: str
-) -> list[tuple[Characterized, Interference]]:
+def _chosen(contents: Contents, inputs: Sequence[Path], name: str, frame: str) -> list[tuple[Recorded, Interference]]:
     """Return all studies of one name and, if given, one frame size."""
     found = [
         (item, item.record.interference)

@@ -100,6 +100,10 @@ class Record(Frozen):
         """Beginning of the name of the record's file."""
         return self.kind
 
+    def anchor(self, digest: str) -> str:
+        """Return the id for links to the test, the same in every report of this record, which has a digest."""
+        return f"{self.kind}-{digest[:12]}"
+
     @property
     def version(self) -> str:
         """Version of the vSwitch, or of the kernel if that is the vSwitch."""

@@ -27,14 +27,10 @@ class NotUnpacked(ValueError):
 def pack(record: Record, digest: str | None = None) -> str:
     """Return one JSON object on one line: the light keys, `counted` and `packed`."""
     digest = digest or hashlib.sha256(record.model_dump_json().encode()).hexdigest()
-    packed = zlib.compress(record.model_dump_json(include=set(packed_keys(type(record)))).encode(), 6)
-    return f'{light(record, digest)[:-1]},"packed":"{base64.b64encode(packed).decode()}"}}'
-
-
-def light(record: Record, digest: str) -> str:
-    """Return the JSON of a packed record without `packed`."""
-    text = record.model_dump_json(exclude=set(packed_keys(type(record))))
-    return f'{text[:-1]},"counted":{json.dumps(record.counted(digest), separators=(",", ":"))}}}'
+    heavy = set(packed_keys(type(record)))
+    packed = base64.b64encode(zlib.compress(record.model_dump_json(include=heavy).encode(), 6)).decode()
+    counted = json.dumps(record.counted(digest), separators=(",", ":"))
+    return f'{record.model_dump_json(exclude=heavy)[:-1]},"counted":{counted},"packed":"{packed}"}}'
 
 
 def unpack(packed: str | bytes) -> bytes:

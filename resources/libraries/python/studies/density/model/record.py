@@ -118,6 +118,10 @@ class DensityRecord(Record):
         """The service type, as in CSIT's names of results."""
         return self.cell.service_type
 
+    def anchor(self, digest: str) -> str:
+        """As of other records, with the cell."""
+        return f"test-{self.cell.service_type}-{self.cell.locator}-{self.asked.test_type}-{digest[:8]}".lower()
+
     def counted(self, digest: str) -> Mapping[str, Any]:
         """Those of `Counted`."""
         counted = Counted(
