@@ -10,12 +10,12 @@ from csit_utils.report.pages import environment, overview
 from csit_utils.report.site import render
 from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.interference import page as interference
-from csit_utils.studies.interference.study import headline
 from csit_utils.studies.registry import views
 from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
+from resources.libraries.python.studies.interference.analysis.sentences import headline
 from resources.libraries.python.studies.interference.analysis.study import analyse
 from tests.unit.csit_utils.characterized_pages import drawn, made, shown, words
 from tests.unit.csit_utils.study_records import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
