@@ -71,7 +71,7 @@ def test_the_highest_rate_is_that_at_which_the_queue_overflows() -> None:
     sentence = here.too_noisy([("NDR", 0.0), ("PDR", 0.005)], 20e6)
     assert sentence is not None and sentence.startswith(
         "interruptions of data CPUs can limit NDR above 1.02 Mpps: receive queues of 256 frames lose more there than "
-        "the goal allows (longest: 500.0 µs on CPU "
+        "the goal allows (longest: 500 µs on CPU "
     )
     assert sentence.endswith("); the search goes up to 20.0 Mpps")
     assert here.too_noisy([("NDR", 0.0)], 1e6) is None

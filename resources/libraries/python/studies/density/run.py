@@ -21,7 +21,7 @@ from resources.libraries.python.model.result import (
 )
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.quantities import rate, rates
+from resources.libraries.python.quantities import latency, rate, rates
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
 from resources.libraries.python.search.energy import EnergyReadings, certain_window, measure_energy
@@ -201,7 +201,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
             overload.append(self.measure(trial))
         self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
         self._judge()
-        return (*(describe(result) for result in outcome.goals), *outcome.evidence)
+        return (*map(describe, outcome.goals), *(finding.text for finding in outcome.findings))
 
     def _read_costs(self) -> None:
         """Run a trial at the rate that was found, where programs count their work, and read what they counted."""
@@ -533,4 +533,4 @@ def _rate_in_words(name: str, found: ReceiveRate | None) -> tuple[str, ...]:
 
 def _worst_p99(row: LatencyAtLoad) -> str:
     worst = max((flow.p99_ns for flow in row.flows if flow.p99_ns is not None), default=None)
-    return f"{row.label} p99 {'unknown' if worst is None else f'{worst / 1000:.1f} µs'}"
+    return f"{row.label} p99 {latency(worst)}"
