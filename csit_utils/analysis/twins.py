@@ -6,7 +6,6 @@ intervals lie within the margin (two one-sided tests, Schuirmann 1987). Each is 
 probability.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,8 +13,6 @@ from math import exp, inf, log, sqrt
 from statistics import fmean, variance
 
 from scipy.stats import t as student
-
-from csit_utils.analysis.comparisons.differences import Difference
 
 MARGIN = 0.02
 """Difference below which figures count as the same."""
@@ -101,29 +98,3 @@ def _verdict(changes: Sequence[CellChange], margin: float) -> TwinComparison:
     else:
         verdict = TwinVerdict.CANNOT_TELL
     return TwinComparison(verdict, tuple(changes))
-
-
-_COSTS = (
-    (r"PCIe link|speed", "caps the packet rate of the NIC"),
-    (r"governors|turbo", "scales clock frequency, and with it every rate"),
-    (r"\bcpu_model|memory modules|cpus_online", "clocks per packet"),
-    (r"mitigation of|microcode|command_line", "clocks per packet, most in the kernel"),
-    (r"\bkernel$|versions\.|driver of|NIC of|firmware of", "other code on the path"),
-    (r"isolated|nohz|rt_runtime|smt|BIOS", "interruptions of data threads: rare loss"),
-    (r"ring sizes|coalescing|netdev_budget", "loss of bursts, and latency"),
-    (r"pause frames|FEC", "loss moves to the sender, or becomes latency"),
-    (r"idle states|dma_latency", "latency at low load"),
-    (r"NUMA balancing|huge pages", "page faults: rare loss"),
-)
-"""What facts are known to change, from the largest effect on a rate to the smallest."""
-
-
-def ranked(differences: Sequence[Difference]) -> tuple[tuple[Difference, str], ...]:
-    """Return facts that differ by what they are known to cost; those with no known cost last, without a text."""
-    ranks = {each: _rank(each.path) for each in differences}
-    ordered = sorted(differences, key=lambda each: ranks[each])
-    return tuple((each, _COSTS[ranks[each]][1] if ranks[each] < len(_COSTS) else "") for each in ordered)
-
-
-def _rank(path: str) -> int:
-    return next((rank for rank, (pattern, _) in enumerate(_COSTS) if re.search(pattern, path)), len(_COSTS))

@@ -152,7 +152,8 @@ def _difference(before: dict[str, set[str]], now: dict[str, set[str]]) -> str:
 
 
 def _is_worker(words: list[str]) -> bool:
-    return any("drivers.generator" in word for word in words) or words[0].startswith("qemu-system")
+    own = words[0] == sys.executable and any("drivers.generator" in word for word in words)
+    return own or words[0].startswith("qemu-system")
 
 
 @contextmanager

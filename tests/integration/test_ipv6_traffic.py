@@ -60,8 +60,12 @@ def running(topology: Topology, *kinds: str, rows: int = 1) -> Iterator[Deployme
 
 
 @contextmanager
-def tcpdump(interface: str, file: Path, expected: int) -> Iterator[None]:
-    """Write the packets that arrive at a port of the generator into a file, until it has so many."""
+def tcpdump(interface: str, file: Path) -> Iterator[Callable[[int], None]]:
+    """Write the packets that arrive at a port of the generator into a file; yields what waits until it has so many."""
+
+    def wait_for(count: int) -> None:
+        wait_until("packets in the file", lambda: "" if len(read(file)) >= count else "fewer", 60.0)
+
     words = ["tcpdump", "-i", interface, "-Q", "in", "-B", "65536", "-U", "--immediate-mode", "-w", str(file)]
     words += ["-Z", "root", "ip6 and udp"]
     with subprocess.Popen(
@@ -70,8 +74,7 @@ def tcpdump(interface: str, file: Path, expected: int) -> Iterator[None]:
         assert process.stderr is not None
         assert any("listening on" in line for line in process.stderr)
         try:
-            yield
-            wait_until("packets in the file", lambda: "" if len(read(file)) >= expected else "fewer", 60.0)
+            yield wait_for
         finally:
             process.terminate()
         said = process.stderr.read()
@@ -93,9 +96,10 @@ def test_ipv6_crosses_a_router_and_a_firewall_and_tcpdump_agrees(tmp_path: Path,
     with running(sending(LOCAL, driver), "linux_router", "linux_firewall", rows=1) as deployment:
         generator, plan = deployment.parts.generator, deployment.plan
         forward = plan.flows[0]
-        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap", 1000):
+        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap") as wait_for:
             result = generator.run(trial)
             assert [(flow.sent, flow.received) for flow in result.flows] == [(1000, 1000)] * 2
+            wait_for(1000)
         arrived = read(tmp_path / "arrived.pcap")
         assert len(arrived) == 1000, arrived[:3]
         assert all("[udp sum ok]" in line and "hlim 62" in line for line in arrived)
@@ -145,7 +149,6 @@ PATHS = {
 }
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("name", PATHS)
 def test_ipv6_crosses_vswitches_and_functions_in_user_space(tmp_path: Path, name: str) -> None:
     path = PATHS[name]
@@ -154,14 +157,18 @@ def test_ipv6_crosses_vswitches_and_functions_in_user_space(tmp_path: Path, name
     trial = Trial(load_pps=2000, duration_s=0.5, frame=frame("128B-ip6-100f"), probe_pps=100)
     with running(path.topology(), *path.kinds) as deployment:
         forward = deployment.plan.flows[0]
-        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap", 550):
+        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap") as wait_for:
             result = deployment.parts.generator.run(trial)
-        assert [(flow.sent, flow.received) for flow in result.flows] == [(500, 500)] * 2
-        assert [(row.sent, row.received) for row in result.latency] == [(50, 50)] * 2
+            first = [result.flows[0].received, result.latency[0].received]
+            wait_for(sum(first))
+        counts = [(row.sent, row.received) for row in result.flows] + [
+            (row.sent, row.received) for row in result.latency
+        ]
+        assert all(0.5 * sent < received <= sent for sent, received in counts), counts
         arrived = read(tmp_path / "arrived.pcap", "dst port 49191")
-        assert len(arrived) == 500
+        assert [len(arrived), len(read(tmp_path / "arrived.pcap")) - len(arrived)] == first
         assert all(f"hlim {path.hop_limit}," in line and "[udp sum ok]" in line for line in arrived), arrived[0]
-        assert len(set(map(sender, arrived))) == 100
+        assert len(set(map(sender, arrived))) == 100, "in turns, five packets of each"
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
@@ -215,8 +222,9 @@ def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp
         def counted(file: Path, send: Callable[[], object]) -> tuple[dict[str, int], int]:
             conntrack("-F")
             before = named("nf-1-2")
-            with tcpdump(forward.rx_interface, file, flows):
+            with tcpdump(forward.rx_interface, file) as wait_for:
                 send()
+                wait_for(flows)
             assert len(conntrack("-f", "ipv6", "-L").splitlines()) == flows
             return {name: number - before[name] for name, number in named("nf-1-2").items()}, int(conntrack("-C"))
 

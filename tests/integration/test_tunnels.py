@@ -219,16 +219,20 @@ def test_packets_that_pass_a_tunnel_by_are_said() -> None:
 
 
 @needs_openvpn
-@realtime(CPU)
 def test_a_tunnel_keeps_its_limits() -> None:
     with running(OPENVPN, limits=(Limits(cpu=0.1, memory_mib=64),)) as deployment:
         confined = processes_of(discover().folders("csit-nf-1-1"))
         assert set(processes("openvpn")) <= set(confined)
         assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_OTHER}
-        result = deployment.parts.generator.run(trial(50_000.0))
-        assert 0 < result.received < 0.9 * result.sent
-        held = deployment.parts.functions.throttling()["nf-1-1"]
-        assert held.throttled > 0
+
+        def not_held() -> str:
+            """On a busy machine a tunnel may not get as much as its limit grants."""
+            result = deployment.parts.generator.run(trial(50_000.0))
+            assert 0 < result.received < 0.9 * result.sent
+            held = deployment.parts.functions.throttling()["nf-1-1"]
+            return "" if held.throttled else f"{held}"
+
+        wait_until("a tunnel held at its limit", not_held, 60.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)

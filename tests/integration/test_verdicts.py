@@ -23,6 +23,8 @@ from resources.libraries.python.model.measurements.trial import HighestLoads, Tr
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
@@ -70,6 +72,19 @@ while True:
         pass
     time.sleep(0.005)
 """
+
+LEAKING = """
+import subprocess, time
+kept, begin = [], time.monotonic()
+subprocess.run(["nft", "table ip t { chain c { type filter hook forward priority 0; }; };"], check=True)
+while True:
+    pps = 20_000 * 0.7 ** ((time.monotonic() - begin) / 60)
+    rule = f"add rule ip t c limit rate over {pps:.0f}/second burst 20 packets drop"
+    subprocess.run(["nft", f"flush chain ip t c; {rule}"], check=True)
+    kept.append(b"x" * (1 << 20))
+    time.sleep(0.2)
+"""
+"""Keeps more and more, and passes less and less: 30 % less in each minute."""
 
 STOPPING = """
 import os, signal, sys, time
@@ -135,9 +150,11 @@ def running(
     change: Callable[[Plan], Plan] = lambda plan: plan,
     on_progress: Callable[[Progress], None] = lambda _: None,
     mrr: tuple[int, float] = (BRIEF.mrr_trials, BRIEF.mrr_duration_s),
+    programs: tuple[UserProgram, ...] = (),
+    searched: SearchProfile = BRIEF,
 ) -> Iterator[Capped]:
-    cell = cell_of(service_type, rows, columns, nf_kinds=tuple(map(NfKind, kinds)))
-    search = BRIEF.model_copy(update={"mrr_trials": mrr[0], "mrr_duration_s": mrr[1]})
+    cell = cell_of(service_type, rows, columns, nf_kinds=tuple(map(NfKind, kinds)), programs=programs)
+    search = searched.model_copy(update={"mrr_trials": mrr[0], "mrr_duration_s": mrr[1]})
     asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
     experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)
     experiment.draft.plan = change(experiment.plan())
@@ -454,3 +471,14 @@ def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands_and_a_steady_one
         counted = [done for done in experiment.draft.trials[steady:] if not done.generator_limited]
         low = [done for done in counted if (done.loss_ratio or 0.0) > 0.4]
         assert f"two bands: of {len(counted)} trials at the highest load {len(low)} forwarded" in evidence(experiment)
+
+
+def test_a_leaking_nf_ends_the_search_as_decaying_and_its_memory_is_named(world: Testbed) -> None:
+    leaking = UserProgram(start=(sys.executable, "-c", LEAKING))
+    with running(world, kinds=("process",), programs=(leaking,), searched=profile("ladder")) as experiment:
+        experiment.search(("NDR", "PDR"))
+        assert VerdictKind.DECAYING in verdict_kinds(experiment, "PDR"), evidence(experiment)
+        rose = next(line for line in experiment.draft.verdict.evidence if " rose with it: " in line)
+        assert re.search(r"memory of nf-1-1 from \d+ to \d+ MiB", rose), rose
+        read = {name for name in experiment.deployment.state().counts if name.endswith(" of csn1x1i1")}
+        assert "rx_queue_0_drops of csn1x1i1" in read, "the veth driver's own counters"

@@ -7,26 +7,23 @@ from typing import Any
 
 from resources.libraries.python.model.result import Environment
 
-_ORDER = (
-    r"\bcpu_model$",
-    r"\bmicrocode$",
-    r"\bkernel$",
-    r"\bcommand_line$",
-    r"\bsettings\.mitigation",
-    r"\bsettings\.(governors|turbo|idle|PCIe|memory modules)",
-    r"\bsettings\..*(smt|isolated|nohz)",
-    r"\bsettings\.",
-    r"\bversions\.",
-    r"\bvirtualization$",
-    r"\bcpus_online$",
-    r"\bmemory_bytes$",
-    r"\bdistribution$",
-    r"\bpython$",
-    r"\bgit_",
-    r"\bhostname$",
+_EFFECTS = (
+    (r"PCIe link|speed", "caps the packet rate of the NIC"),
+    (r"governors|turbo", "scales clock frequency, and with it every rate"),
+    (r"\bcpu_model$|memory modules|cpus_online$", "clocks per packet"),
+    (r"mitigation of|microcode$|command_line$", "clocks per packet, most in the kernel"),
+    (r"\bkernel$|versions\.|driver of|NIC of|firmware of", "other code on the path"),
+    (r"isolated|nohz|rt_runtime|smt|BIOS", "interruptions of data threads: rare loss"),
+    (r"ring sizes|coalescing|netdev_budget", "loss of bursts, and latency"),
+    (r"pause frames|FEC", "loss moves to the sender, or becomes latency"),
+    (r"idle states|dma_latency", "latency at low load"),
+    (r"NUMA balancing|huge pages", "page faults: rare loss"),
+    (r"\bsettings\.|\bvirtualization$|\bmemory_bytes$", ""),
+    (r"\bdistribution$|\bpython$|\bgit_", ""),
+    (r"\bhostname$", ""),
 )
-"""Paths in the order of likely relevance to a rate: CPUs, scheduling, software, and names of machines last. Other paths
-come before the names."""
+"""Paths with what they are known to change, from the largest effect on a rate to none; names of machines are last, and
+other paths come before them."""
 _COMMAND_LINE = "command_line"
 
 
@@ -39,6 +36,12 @@ class Difference:
     a: str | None
     """None: absent or unknown."""
     b: str | None
+
+    @property
+    def effect(self) -> str:
+        """What it is known to change; empty where nothing is."""
+        found = _index(self.path)
+        return _EFFECTS[found][1] if found is not None else ""
 
 
 def environment_differences(a: Environment, b: Environment) -> tuple[Difference, ...]:
@@ -61,10 +64,13 @@ def _ordered(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Difference, ..
     return tuple(sorted((_shortened(each) for each in found), key=lambda each: (_rank(each.path), each.path)))
 
 
-def _rank(path: str) -> int:
-    names = len(_ORDER) - 2
-    rank = next((index for index, pattern in enumerate(_ORDER) if re.search(pattern, path)), names)
-    return 2 * rank + path.startswith("nodes.")
+def _rank(path: str) -> float:
+    found = _index(path)
+    return (len(_EFFECTS) - 1.5 if found is None else found) + (0.1 if path.startswith("nodes.") else 0.0)
+
+
+def _index(path: str) -> int | None:
+    return next((index for index, (pattern, _) in enumerate(_EFFECTS) if re.search(pattern, path)), None)
 
 
 def _shortened(found: Difference) -> Difference:

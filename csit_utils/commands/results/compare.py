@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from csit_utils.analysis.comparisons.differences import environment_differences
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
@@ -15,6 +16,7 @@ from csit_utils.dataset.rows import LISTS, THROUGHPUTS
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.model.result import Environment
 
 if TYPE_CHECKING:
     from csit_utils.analysis.comparisons.comparison import CellSide, Change
@@ -49,7 +51,8 @@ def compare(
     cells, from the search bounds: cells whose bounds, each widened by 0.5 %, are apart have changed. At most 5 % of the
     reported changes are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX,
     simulated or real) are not compared. Notes name up to three nodes of vSwitch and NFs whose cost of a packet has
-    changed, where programs count it. Exit status: 0 whatever is found, 1 if an input cannot be read in full.
+    changed, where programs count it, and beside a change up to three facts of the machines that differ. Exit status: 0
+    whatever is found, 1 if an input cannot be read in full.
 
     \b
     Examples:
@@ -81,7 +84,8 @@ def compare(
                 if nodes:
                     lines += [_node_line(each, cost, text, several=len(others) > 1) for cost in costs]
                 else:
-                    named = replace(each, remarks=(*each.remarks, *clauses(costs)))
+                    facts = _facts_of(each, reader.environments)
+                    named = replace(each, remarks=(*each.remarks, *clauses(costs), *facts))
                     lines.append(_line(named, text, several=len(others) > 1))
             counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
@@ -109,6 +113,20 @@ def _costs_of(change: "Change") -> "list[NodeChange]":
         return []
     a, b = ((each.row for each in side.figures) for side in (change.a, change.b))
     return node_changes(a, b, change.metric)
+
+
+_MAX_FACTS = 3
+
+
+def _facts_of(change: "Change", environments: Mapping[str, Environment]) -> list[str]:
+    """Facts of the machines that differ beside a figure that does, by what they are known to change."""
+    if change.outcome not in ("regression", "progression"):
+        return []
+    sides = (max(side.figures, key=lambda each: each.row.started_at or "").row for side in (change.a, change.b))
+    a, b = (environments.get(row.environment or "") for row in sides)
+    found = [each for each in environment_differences(a, b) if each.effect] if a and b else []
+    rest = [f"{len(found) - _MAX_FACTS} more facts differ"] if len(found) > _MAX_FACTS else []
+    return [f"{each.path}: {each.a or '-'}, B {each.b or '-'}" for each in found[:_MAX_FACTS]] + rest
 
 
 def _node_line(change: "Change", cost: "NodeChange", called: str, *, several: bool) -> TableLine:

@@ -6,15 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, print_problems, shown_imports
+from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, print_problems, shown_imports
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.dataset.items import ImportedTest
 from resources.libraries.python.errors import ConfigError, message
 from resources.libraries.python.model.bounds import quoted
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.foreign.bucket import Bucket
 
 
 def import_(
@@ -41,7 +44,8 @@ def import_(
     """Add results to a dataset, which is read faster than files.
 
     Reads outputs of Robot Framework (XML or JSON, also compressed), result records (.json), result files and Parquet
-    tables of FD.io CSIT, results of NFVbench and DPDK's DTS, ZIP archives, and folders of these. Files with the same
+    tables of FD.io CSIT, results of NFVbench and DPDK's DTS, ZIP archives, and folders of these. Tables in a bucket
+    (S3) are copied into the dataset's folder `buckets` first, those that are new or have changed. Files with the same
     content are added once, whatever their names. Files that cannot be read in full are reported, and the others are
     imported; the exit status is then 1.
 
@@ -50,16 +54,21 @@ def import_(
     ./csit import results/ -o history --label nightly
     ./csit import /archive/2026-11.zip -o history
     ./csit import nfv/ -o density --place '{service}_{instances}c{nfs}n'
+    ./csit import 's3://BUCKET/csit/parquet?region=eu-central-1' -o history
     ./csit report history -o site
     """  # noqa: D301 - \b keeps the lines of the examples apart
+    from csit_utils.dataset.foreign.bucket import Bucket, is_address  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.foreign.place import NameTemplate  # noqa: PLC0415 - pydantic costs time of every --help
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time of every --help
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
     convert_without_pandas()
-    if missing := [path for path in inputs if not path.exists()]:
+    buckets = {path: Bucket.parse(str(path)) for path in inputs if is_address(str(path))}
+    if missing := [path for path in inputs if path not in buckets and not path.exists()]:
         raise ConfigError(f"{quoted(str(missing[0]))} does not exist; nothing was imported")
     template = NameTemplate(place) if place is not None else None
+    layout = Layout.make(output)
+    inputs = [_copied(buckets[path], output / "buckets") if path in buckets else path for path in inputs]
     run = os.path.commonpath([path.resolve() for path in inputs])
     names: dict[bool, list[str]] = {True: [], False: []}
 
@@ -72,11 +81,10 @@ def import_(
         # A file for each test: commands that read the newest run read the whole matrix.
         return replace(found, row=replace(found.row, run=run)) if is_placed else found
 
-    layout = Layout.make(output)
     tests, files, problems = 0, Counter[str](), list[str]()
     with layout.writing(lambda: typer.echo(f"{output}: waiting for another import to finish", err=True)):
         for outcome in shown_imports(layout, inputs, label, processes, placed=placed):
-            files.update({name: getattr(outcome, name) for name in ("files", "added", "earlier", "repeated")})
+            files.update({name: int(getattr(outcome, name)) for name in ("files", "added", "earlier", "repeated")})
             tests += 0 if outcome.known else outcome.tests
             problems += outcome.problems
     print_problems([message(text) for text in problems])
@@ -91,6 +99,11 @@ def import_(
             print_sentence(_placed(template.text, len(names[True]), names[False]))
     if problems:
         raise typer.Exit(1)
+
+
+def _copied(bucket: "Bucket", folder: Path) -> Path:
+    with ReadingProgress("MB") as progress:
+        return bucket.copy(folder, lambda done, size: progress(done / 1e6, max(1, round(size / 1e6))))
 
 
 def _done(tests: int, files: Mapping[str, int]) -> Iterator[str]:

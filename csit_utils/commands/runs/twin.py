@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.comparisons.differences import Difference, environment_differences
-from csit_utils.analysis.twins import MARGIN, MIN_ROUNDS, TwinComparison, TwinVerdict, paired, ranked, unpaired
+from csit_utils.analysis.twins import MARGIN, MIN_ROUNDS, TwinComparison, TwinVerdict, paired, unpaired
 from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
@@ -76,7 +76,7 @@ def twin(
     runs |= {} if stored is None else {"B": stored}
     figures = {side: _figures(found) for side, found in runs.items()}
     found = _compared(figures, by_pairs=stored is None)
-    facts = ranked(_fact_differences(runs["A"], runs["B"]))
+    facts = _fact_differences(runs["A"], runs["B"])
     simulated = any(row.simulated for each in runs.values() for row in each.tests)
     if form is TableForm.JSON:
         typer.echo(json.dumps(_as_object(found, facts, len(rounds), simulated=simulated)))
@@ -158,7 +158,7 @@ def _fact_differences(a: Contents, b: Contents) -> tuple[Difference, ...]:
 
 
 def _as_object(
-    found: TwinComparison, facts: Sequence[tuple[Difference, str]], rounds: int, *, simulated: bool
+    found: TwinComparison, facts: Sequence[Difference], rounds: int, *, simulated: bool
 ) -> dict[str, object]:
     return {
         "verdict": found.verdict.value,
@@ -166,11 +166,11 @@ def _as_object(
         "rounds": rounds,
         "margin": MARGIN,
         "cells": [asdict(each) for each in found.cells],
-        "facts": [{"fact": each.path, "a": each.a, "b": each.b, "changes": cost or None} for each, cost in facts],
+        "facts": [{"fact": each.path, "a": each.a, "b": each.b, "changes": each.effect or None} for each in facts],
     }
 
 
-def _print(found: TwinComparison, facts: Sequence[tuple[Difference, str]], rounds: int, *, simulated: bool) -> None:
+def _print(found: TwinComparison, facts: Sequence[Difference], rounds: int, *, simulated: bool) -> None:
     word = " (simulated)" if simulated else ""
     mean = fmean(each.change for each in found.cells)
     cells = f"{len(found.cells)} cell{'s' * (len(found.cells) > 1)}"
@@ -187,6 +187,6 @@ def _print(found: TwinComparison, facts: Sequence[tuple[Difference, str]], round
     if not facts:
         print_sentence("no recorded fact differs")
         return
-    rows = [TableLine((each.path, each.a or "-", each.b or "-", cost or "not known"), {}) for each, cost in facts]
+    rows = [TableLine((each.path, each.a or "-", each.b or "-", each.effect or "not known"), {}) for each in facts]
     heads = ("fact", "A", "B", "known to change")
     print_table(heads, rows, TableForm.TABLE, heads)

@@ -195,3 +195,11 @@ EXAMPLES = (
     nfvbench({"64": not_reached()}),
 )
 """Of the formats that differ."""
+
+
+def flat(value: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Nested fields by their names, joined as CSIT's ETL joins them."""
+    found: dict[str, Any] = {}
+    for name, each in value.items():
+        found |= flat(each, f"{path}{name}_") if isinstance(each, dict) else {f"{path}{name}": each}
+    return found

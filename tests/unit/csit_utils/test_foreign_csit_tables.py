@@ -13,18 +13,10 @@ from csit_utils.dataset.foreign.csit_tables import is_table, read_row, read_tabl
 from csit_utils.dataset.items import ImportedTest, Problem, ReadError
 from csit_utils.dataset.rows import TestRow
 from tests.loaded import load
-from tests.unit.csit_utils.foreign_files import csit, csit_mrr, csit_ndrpdr, packed
+from tests.unit.csit_utils.foreign_files import csit, csit_mrr, csit_ndrpdr, flat, packed
 
 STARTED = "2021-11-29T12:39:49.176947+00:00"
 DENSITY = "64b-1c-eth-l2bd-eth-4ch-8mif-8dcr2t-vppip4-ndrpdr"
-
-
-def flat(value: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Nested fields by their names, joined as CSIT's ETL joins them."""
-    found: dict[str, Any] = {}
-    for name, each in value.items():
-        found |= flat(each, f"{path}{name}_") if isinstance(each, dict) else {f"{path}{name}": each}
-    return found
 
 
 def row_of(row: dict[str, Any]) -> TestRow:

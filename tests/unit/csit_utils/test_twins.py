@@ -6,8 +6,7 @@ from math import exp
 
 import pytest
 
-from csit_utils.analysis.comparisons.differences import Difference
-from csit_utils.analysis.twins import ERROR, MARGIN, TwinVerdict, paired, ranked, unpaired
+from csit_utils.analysis.twins import ERROR, MARGIN, TwinVerdict, paired, unpaired
 
 CELLS = {"1x1": 6.5e6, "1x2": 4e6, "2x1": 5.5e6}
 SEEDS = 500
@@ -61,10 +60,3 @@ def test_a_single_stored_figure_is_compared_by_the_spread_of_the_other_side() ->
     loud = {"1x1": ([1e6, 1.2e6, 0.8e6, 1e6], [0.9e6])}
     assert unpaired(loud).verdict is TwinVerdict.CANNOT_TELL
     assert unpaired({"1x1": ([1e6], [0.9e6])}).verdict is TwinVerdict.CANNOT_TELL
-
-
-def test_facts_are_ranked_by_what_they_change_and_unknown_ones_are_last() -> None:
-    paths = ("hostname", "settings.ring sizes of port1", "microcode", "settings.PCIe link of port1", "settings.BIOS")
-    found = ranked([Difference(path, "a", "b") for path in paths])
-    assert [each.path for each, _ in found] == [paths[3], paths[2], paths[4], paths[1], paths[0]]
-    assert [bool(cost) for _, cost in found] == [True, True, True, True, False]

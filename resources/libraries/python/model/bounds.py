@@ -107,7 +107,9 @@ MAX_QUERY_BYTES = 4_000_000_000
 FREE_S, MAX_S_PER_MB = 20.0, 5.0
 """CPU time of decompression: permitted for any file, and by packed size. It takes about 0.1 s per packed MB."""
 MAX_FILES = 50_000
-"""In one archive."""
+"""In one archive, or tables in one bucket."""
+MAX_BUCKET_BYTES = 50_000_000_000
+"""Tables copied from one bucket; those of CSIT since 2021 have some GB."""
 LARGEST_DIRECTORY_BYTES = 16_000_000
 """Maximum size of the directory of an archive."""
 LARGEST_OUTPUT_BYTES = 64 << 20
@@ -169,6 +171,10 @@ LONGEST_FUNCTION, DEEPEST_STACK = 120, 100
 """Characters of a function's name; functions of a call stack."""
 LONGEST_STACK = (LONGEST_FUNCTION + 1) * (DEEPEST_STACK + 2)
 """Characters of a folded stack: the owner and the mark of functions left out come on top."""
+MAX_PORT_STATISTICS = 4_096
+"""Counters of a port's driver; one with 128 queues has about 2,000."""
+MAX_HOST_COUNTERS = 20_000
+"""Counters and levels of a machine in one reading; one with 256 interrupts on 16 data CPUs has about 4,500."""
 MAX_NODE_COSTS = 20_000
 """Rows of costs by node in a record; VPP has about 20 for each worker."""
 

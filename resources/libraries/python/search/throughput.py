@@ -106,6 +106,11 @@ class SearchOutcome(Frozen):
         """Whether the generator bounds a goal, or offered nothing."""
         return any(finding.kind is VerdictKind.GENERATOR_BOUND for finding in self.findings)
 
+    @property
+    def decays(self) -> bool:
+        """Whether the search ended because the system forwarded less and less."""
+        return any(finding.kind is VerdictKind.DECAYING for finding in self.findings)
+
     def goal(self, name: str) -> GoalResult | None:
         """The result for the goal of that name; None when it was not asked for."""
         return next((result for result in self.goals if result.goal.name == name), None)

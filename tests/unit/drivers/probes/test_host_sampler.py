@@ -9,7 +9,7 @@ import pytest
 
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_of
-from resources.libraries.python.model.measurements.counters import CpuTime, TaskTime, ThreadTime
+from resources.libraries.python.model.measurements.counters import CpuTime, HostState, TaskTime, ThreadTime
 
 STAT = """cpu  9 9 9 9 9 9 9 9 0 0
 cpu0 1 2 3 400 5 6 7 8 0 0
@@ -33,6 +33,37 @@ def test_accounts_are_parsed(tmp_path: Path) -> None:
     assert (found.backlog_dropped, found.squeezed) == (3, 17)
 
 
+def test_interrupts_of_data_cpus_counters_of_ports_and_sensors_are_read(tmp_path: Path) -> None:
+    proc, sys = tmp_path / "proc", tmp_path / "sys"
+    proc.mkdir()
+    (proc / "interrupts").write_text(
+        "           CPU0       CPU1\n"
+        " 29:          7         12  PCI-MSIX-0000:41:00.0   1-edge      ice-ens1-TxRx-3\n"
+        " 30:          7          0  PCI-MSIX-0000:41:00.0   2-edge      ice-ens1-TxRx-4\n"
+        "LOC:    1014498    1156057   Local timer interrupts\n"
+        "ERR:          0\n"
+    )
+    (proc / "softirqs").write_text("                    CPU0       CPU1\n      NET_RX:          3       99\n")
+    chip = sys / "class" / "hwmon" / "hwmon0"
+    chip.mkdir(parents=True)
+    (chip / "name").write_text("coretemp\n")
+    (chip / "temp1_input").write_text("51500\n")
+    (chip / "temp2_input").write_text("none\n")
+    clock = sys / "devices" / "system" / "cpu" / "cpu1" / "cpufreq"
+    clock.mkdir(parents=True)
+    (clock / "scaling_cur_freq").write_text("2900000\n")
+    statistics = {"rx_queue_0_drops of csv1p1": 5}
+    found = HostSampler({1}, dict, root=proc, devices=sys, statistics=lambda: statistics).state()
+    assert found.counts == {
+        "interrupts of 29 ice-ens1-TxRx-3 on CPU 1": 12,
+        "interrupts of LOC on CPU 1": 1156057,
+        "softirqs NET_RX on CPU 1": 99,
+        **statistics,
+    }
+    assert found.levels == {"temperature of coretemp temp1 in °C": 51.5, "clock rate of CPU 1 in MHz": 2900}
+    assert HostSampler({1}, dict, root=tmp_path, devices=tmp_path).state() == HostState()
+
+
 def test_vcpus_and_vhost_threads_of_a_guest_are_read_with_the_cpus_of_their_affinity(tmp_path: Path) -> None:
     """As a kernel before 6.4 shows it: vhost-<pid> is a thread of the kernel, not one of QEMU's."""
     (tmp_path / "stat").write_text(STAT)
@@ -51,7 +82,7 @@ def test_vcpus_and_vhost_threads_of_a_guest_are_read_with_the_cpus_of_their_affi
         )
     tasks = tasks_of(["nf-1-1"], {}, tmp_path, mine=7)["nf-1-1"]
     assert tasks.vcpus(tmp_path) == (501,)
-    found = HostSampler({1}, dict, lambda: {"nf-1-1": [*tasks.threads(tmp_path), 999]}, tmp_path).read()
+    found = HostSampler({1}, dict, tasks=lambda: {"nf-1-1": [*tasks.threads(tmp_path), 999]}, root=tmp_path).read()
     assert found.tasks == {
         "nf-1-1": {
             500: TaskTime(ThreadTime(1, 0), frozenset({1, 2})),

@@ -1,43 +1,18 @@
 """Costs by node: read once, in a trial at PDR or those of MRR, and only where something counts."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from resources.libraries.python.drivers.sim.drivers import SimSwitch
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from tests.builders import SIM
+from resources.libraries.python.model.request.cell import TestType
+from tests.unit.studies.density.simulated import measured
 
 PLANTED = {"ip4-lookup": {"clocks": 30, "packets_per_call": 4}, "ip4-rewrite": {"clocks": 12.5}}
 
 
-def measured(test_type: TestType, planted: Mapping[str, Any]) -> DensityTest:
-    topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "node_costs": planted}})
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
-    asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    test = DensityTest(topology, SimulatedTestbed(topology), asked, fingerprint())
-    test.deploy()
-    try:
-        if test_type is TestType.MRR:
-            test.mrr()
-        else:
-            test.search(["NDR", "PDR"])
-    finally:
-        test.remove()
-    return test
-
-
 def test_costs_are_those_of_one_trial_at_pdr() -> None:
-    draft = measured(TestType.NDRPDR, PLANTED).draft
+    draft = measured(TestType.NDRPDR, node_costs=PLANTED).draft
     found = draft.costs
     (trial,) = (each for each in draft.trials if each.trial.purpose == "costs")
     assert (found.load, found.load_pps, found.received) == ("PDR", draft.pdr.lower_pps, trial.received)
@@ -50,13 +25,13 @@ def test_costs_are_those_of_one_trial_at_pdr() -> None:
 
 
 def test_costs_in_mrr_take_no_trial_of_their_own() -> None:
-    draft = measured(TestType.MRR, PLANTED).draft
+    draft = measured(TestType.MRR, node_costs=PLANTED).draft
     assert draft.costs.load == "MRR" and draft.costs.received == sum(each.received for each in draft.trials)
     assert not any(each.trial.purpose == "costs" for each in draft.trials)
 
 
 def test_a_vswitch_that_counts_nothing_costs_no_trial() -> None:
-    draft = measured(TestType.NDRPDR, {}).draft
+    draft = measured(TestType.NDRPDR).draft
     assert draft.costs is None and not any(each.trial.purpose == "costs" for each in draft.trials)
 
 
@@ -69,7 +44,7 @@ def test_a_program_that_does_not_answer_costs_nothing_but_a_warning(
         raise NotReady("VPP", 10.0, "no answer")
 
     monkeypatch.setattr(SimSwitch, call, silent)
-    draft = measured(test_type, PLANTED).draft
+    draft = measured(test_type, node_costs=PLANTED).draft
     assert draft.costs is None and any("no answer" in text for text in draft.warnings)
     assert (draft.mrr if test_type is TestType.MRR else draft.pdr) is not None
 

@@ -107,7 +107,7 @@ class Knee:
 
 @dataclass(frozen=True, slots=True)
 class TwoBand:
-    """Most trials have the whole capacity, some only `low_band` of it."""
+    """Most trials have the whole capacity, some only `low_band` of it: other threads take the rest of the CPU time."""
 
     capacity_pps: float
     low_band: float
@@ -116,6 +116,10 @@ class TwoBand:
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
         capacity_pps = self.capacity_pps * (self.low_band if rng.random() < self.low_band_share else 1.0)
         return _counts(load_pps, min(load_pps, capacity_pps), duration_s)
+
+    def is_low(self, forwarded_pps: float, load_pps: float) -> bool:
+        """Whether a trial that forwarded so much was in the low band; below its capacity the bands do not differ."""
+        return forwarded_pps < (1 + self.low_band) / 2 * self.capacity_pps and forwarded_pps < load_pps * 0.999
 
     def truth_pps(self, loss_ratio: float) -> float:
         """See Model. The low band is less than half of the trials."""

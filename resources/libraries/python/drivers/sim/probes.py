@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.sim.clock import EPOCH, VirtualClock
 from resources.libraries.python.drivers.sim.impairment import impaired, missing_memory, pages_read_bytes
 from resources.libraries.python.drivers.sim.power import Power, SimulatedPower
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.model.measurements.counters import Cost, InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.counters import Cost, HostState, InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, NodeStacks
@@ -33,6 +33,9 @@ class SimSampler:
 
     def read(self) -> Sample:
         return self._system.sample()
+
+    def state(self) -> HostState:
+        return HostState()
 
 
 class SimCostMeter:

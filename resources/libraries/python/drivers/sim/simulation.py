@@ -89,6 +89,15 @@ class OwnLimits(Frozen):
     """Latency of a loop-back."""
 
 
+class CapacityLoss(Frozen):
+    """A system that forwards less and less, from the deployment of its cell on."""
+
+    per_minute: Share = 0.0
+    """Share of its capacity that it loses in each minute."""
+    leak_mib: Annotated[float, Field(ge=0)] = 0.0
+    """Memory that each NF takes more in each minute."""
+
+
 class NodeWork(Frozen):
     """What a simulated vSwitch counts of one of its graph nodes, which every packet that it receives passes."""
 
@@ -150,6 +159,8 @@ class Simulation(Frozen):
     """two_band: share of trials that run in the low band."""
     sag: Annotated[float, Field(ge=0)] = 0.1
     """sag: packets that one packet above the capacity takes from those that are forwarded."""
+    decay: CapacityLoss = Field(default=CapacityLoss(), exclude_if=lambda decay: decay == CapacityLoss())
+    """Fault: the system loses capacity while it runs."""
     unfairness: Share = 0.0
     """Spread of losses among service instances and directions, relative; 0 loses the same of all."""
     drop_at: tuple[Annotated[str, AfterValidator(_place)], ...] = ()

@@ -1,7 +1,7 @@
 """The simulated testbed behind the three `sim` drivers: trials in virtual time, counts per hop, use of CPUs."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.sim.flows import Copies, FlowState, cros
 from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
 from resources.libraries.python.drivers.sim.impairment import MAX_PACKETS, Impairment, flow_losses, impaired
 from resources.libraries.python.drivers.sim.latency import add_waits, flow_latency, simulate_latency, step_times
-from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
+from resources.libraries.python.drivers.sim.models import Model, TrialPart, TwoBand, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPower, cpu_use
 from resources.libraries.python.drivers.sim.simulation import Simulation
@@ -61,6 +61,7 @@ class WorkAccounts:
         self._served = Counter((port.owner, port.data_thread) for port in serving)
         self._quota = cpu_time_left(plan, faults)
         self._busy_s = dict.fromkeys(self._cpus, 0.0)
+        self._waited_s = dict.fromkeys(self._cpus, 0.0)
         self._working = {
             owner: max(1, round(len(cpus) * (1 - idle.get(owner, 0.0)))) for owner, cpus in self._cpus.items()
         }
@@ -69,6 +70,11 @@ class WorkAccounts:
         """Let an owner's data threads work for a share of some time, at most for all of it."""
         if owner in self._busy_s:
             self._busy_s[owner] += min(1.0, share) * self._quota.get(owner, 1.0) * duration_s
+
+    def wait(self, owners: Iterable[str], seconds: float) -> None:
+        """Let data threads of owners be kept from their CPUs by other threads."""
+        for owner in self._waited_s.keys() & owners:
+            self._waited_s[owner] += seconds
 
     def used_s(self) -> dict[str, float]:
         """CPU time of each owner's data threads since the beginning."""
@@ -88,7 +94,8 @@ class WorkAccounts:
                 continue
             busy_s = self._busy_s[port.owner] if port.data_thread < self._working[port.owner] else 0.0
             share_ns = busy_s / self._served[port.owner, port.data_thread] * 1e9
-            threads[port.interface] = ThreadTime(running_ns=round(share_ns), waiting_ns=0)
+            waited_ns = round(self._waited_s[port.owner] * 1e9)
+            threads[port.interface] = ThreadTime(running_ns=round(share_ns), waiting_ns=waited_ns)
         return Sample(threads=threads, cpus=cpus)
 
 
@@ -119,6 +126,7 @@ class SimulatedSystem:
         self._copies = Copies(plan)
         self._buffers = BufferPools(plan, simulation.buffer_pools, self._key)
         self._host = HostInterruptions(plan, InterruptingHost(simulation.host_gap_hz, simulation.host_gap_us * 1e-6))
+        self._made_s = clock.now()
         self._loaded = False
         self._metered: SimulatedPower | None = None
         self.events = SimulatedEvents(plan, simulation.interruptions, clock, self._key)
@@ -175,6 +183,7 @@ class SimulatedSystem:
         limited = trial.load_pps > limit_pps * (1 + 1e-9)
         load_pps = min(trial.load_pps, limit_pps)
         rng = self._rng(trial.frame)
+        self._truth.age(self.clock.now() - self._made_s)
         parts = self._truth.parts
         before = self._copied()
         self._buffers.begin(load_pps)
@@ -189,6 +198,8 @@ class SimulatedSystem:
             # Several parts go on for the whole trial: the aborts of each would end at times of their own.
             abort = trial.abort_loss_ratio if len(parts) == 1 else None
             done = forward(model, share_pps, trial.duration_s, rng, abort)
+            if isinstance(model, TwoBand) and model.is_low(done.received / done.duration_s, share_pps):
+                self._work.wait(self._truth.limit_owners(trial.frame, part), (1 - model.low_band) * done.duration_s)
             self._host.begin(done.duration_s, rng)
             counts += self._pass(part, done, trial.frame, share_pps)
             probed = self._of(part) if trial.probe_pps > 0 else ()
@@ -372,7 +383,8 @@ class SimulatedSystem:
 
     def memory_bytes(self) -> Mapping[str, int]:
         """Memory of each NF after the last trial."""
-        return self._buffers.memory_bytes()
+        leaked = round((self.clock.now() - self._made_s) / 60 * self.simulation.decay.leak_mib * 2**20)
+        return {name: used + leaked for name, used in self._buffers.memory_bytes().items()}
 
     def used_s(self) -> Mapping[str, float]:
         """CPU time that each owner's data threads have used since the beginning."""

@@ -181,7 +181,7 @@ class SimulatedTruth:
         self._limited_by = simulation.limited_by if simulation.limited_by in owners else None
         # A core does the work of one fast thread in the place of that of two slower ones.
         core_speed = 1 / (2 * simulation.sibling_speed) if plan.smt_off else 1.0
-        self._scale = simulation.capacity_scale * core_speed
+        self._scale = self._scale_new = simulation.capacity_scale * core_speed
         self._flows = plan.flows
         memory_left = memory_left_ratio(plan)
         times = cpu_time_left(plan, impaired(plan, simulation.impaired))
@@ -191,6 +191,10 @@ class SimulatedTruth:
         """Of the cell."""
         self._known: dict[tuple[Frame, Part], dict[int | None, float]] = {}
         """What `_rates` has returned: a trial asks several times, and all trials ask the same."""
+
+    def age(self, seconds: float) -> None:
+        """Let the system be so old, which costs capacity where it decays."""
+        self._scale = self._scale_new * (1 - self._simulation.decay.per_minute) ** (seconds / 60)
 
     def capacity_pps(self, frame: Frame, part: Part | None = None) -> float:
         """Packets per second that a part can forward, both directions together.

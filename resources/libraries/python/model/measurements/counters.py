@@ -71,6 +71,16 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class HostState:
+    """What a machine counts and measures besides the times of a sample."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Since boot: interrupts of each line on each data CPU, counters of the ports' drivers."""
+    levels: Mapping[str, float] = field(default_factory=dict)
+    """As they are now, by name and unit, `clock rate of CPU 3 in MHz`: of data CPUs, and temperatures."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessedPackets:
     """Packets processed and dropped by a network function since its start."""
 

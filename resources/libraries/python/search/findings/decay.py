@@ -47,17 +47,18 @@ class Decay:
 
 
 @dataclass(frozen=True, slots=True)
-class _Point:
+class Point:
+    """A value that may fall with time."""
+
     at_s: float
-    forwarded: float
-    """Logarithm of the rate."""
+    value: float
 
 
 class DecayWatch:
     """The trials of a search so far, by load."""
 
     def __init__(self) -> None:
-        self._loads: dict[tuple[float, float], list[_Point]] = defaultdict(list)
+        self._loads: dict[tuple[float, float], list[Point]] = defaultdict(list)
 
     def add(self, result: TrialResult, at_s: float) -> Decay | None:
         """Take a trial that ended at a time in seconds; return the decay if there is one by now."""
@@ -65,18 +66,18 @@ class DecayWatch:
         if result.generator_limited or result.offered_duration_s < _MIN_SENT * trial.duration_s or not result.received:
             return None
         points = self._loads[trial.load_pps, trial.duration_s]
-        points.append(_Point(at_s, log(result.forwarded_pps)))
+        points.append(Point(at_s, log(result.forwarded_pps)))
         return self._decay() if len(points) > 1 else None
 
     def _decay(self) -> Decay | None:
         groups = [points for points in self._loads.values() if len(points) > 1]
-        if _chance(groups) > FALSE_ALARM:
+        if chance_of_fall(groups) > FALSE_ALARM:
             return None
         times = sorted(point.at_s for points in groups for point in points)
-        if any(_chance(_cut(groups, at_s)) > _WITHOUT_STEP for at_s in times):
+        if any(chance_of_fall(_cut(groups, at_s)) > _WITHOUT_STEP for at_s in times):
             return None
         slope = median(
-            (one.forwarded - other.forwarded) / (other.at_s - one.at_s)
+            (one.value - other.value) / (other.at_s - one.at_s)
             for points in groups
             for one, other in combinations(points, 2)
         )
@@ -85,20 +86,20 @@ class DecayWatch:
         return Decay(-100 * expm1(-60 * slope), sum(map(len, groups)), len(groups))
 
 
-def _cut(groups: Sequence[Sequence[_Point]], at_s: float) -> list[list[_Point]]:
+def _cut(groups: Sequence[Sequence[Point]], at_s: float) -> list[list[Point]]:
     """Trials before a time and after it as groups of their own."""
     sides = ((lambda point: point.at_s < at_s), (lambda point: point.at_s >= at_s))
     return [list(filter(side, points)) for points in groups for side in sides]
 
 
-def _chance(groups: Sequence[Sequence[_Point]]) -> float:
-    """Probability of at least this S where no rate depends on time."""
+def chance_of_fall(groups: Sequence[Sequence[Point]]) -> float:
+    """Probability of at least this S where no value depends on time; the points of a group are in order of time."""
     score, spread = 0, 0.0
     for points in groups:
-        rates = [point.forwarded for point in points]
-        signs = [_sign(one - other) for one, other in combinations(rates, 2)]
+        values = [point.value for point in points]
+        signs = [_sign(one - other) for one, other in combinations(values, 2)]
         score += sum(signs)
-        spread += _variance(len(rates)) - sum(map(_variance, _ties(rates)))
+        spread += _variance(len(values)) - sum(map(_variance, _ties(values)))
     return 0.5 * erfc((score - 1) / sqrt(2 * spread)) if spread > 0 and score > 0 else 1.0
 
 

@@ -71,16 +71,19 @@ def judge(
     losses: Iterable[LossCause] = (),
     generator: GeneratorRange | None = None,
     latency: Sequence[LatencyAtLoad] = (),
+    repeated: Sequence[Finding] = (),
 ) -> Verdict:
     """Judge a test by all that is known of it.
 
     `complaints`: Flows that did not arrive, from `load_trials.diagnose`.
     `facts`: What was found out about the parts, by role.
+    `repeated`: What trials said that were repeated because of what the search found.
     """
     findings = [Finding(kind=VerdictKind.NO_TRAFFIC, text=complaint) for complaint in complaints]
     if outcome is not None:
         findings += _of_search(outcome)
         findings += of_bounds(outcome)
+        findings += repeated
         findings += noise.findings(outcome.goals) if noise is not None else ()
     if generator is not None:
         findings += generator.of_goals(outcome.goals if outcome is not None else ())
@@ -364,6 +367,11 @@ def of_unseen(outcome: SearchOutcome) -> list[Finding]:
 
 def _bounds(outcome: SearchOutcome) -> list[float]:
     return [load for result in outcome.goals for load in (result.lower_pps, result.upper_pps) if load is not None]
+
+
+def has_bands(outcome: SearchOutcome) -> bool:
+    """Whether the trials around the bounds of a search are in two bands."""
+    return isinstance(find_bands(outcome.trials, _bounds(outcome)), Bands) if _bounds(outcome) else False
 
 
 def of_bounds(outcome: SearchOutcome) -> list[Finding]:

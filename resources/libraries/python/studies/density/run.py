@@ -14,10 +14,12 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import Algorithm, GoalResult, Prior
 from resources.libraries.python.model.result import (
     Environment,
+    Finding,
     LatencyAtLoad,
     LossesAtLoad,
     MeasurementRequest,
     ReceiveRate,
+    VerdictKind,
 )
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
@@ -25,12 +27,19 @@ from resources.libraries.python.quantities import latency, rate, rates
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
 from resources.libraries.python.search.energy import EnergyReadings, certain_window, measure_energy
+from resources.libraries.python.search.findings.correlates import (
+    BAND_TRIALS,
+    DECAYED_TRIALS,
+    bands_in_words,
+    rose_in_words,
+    telling_load_pps,
+)
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import busy_cpus, usage
-from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
+from resources.libraries.python.search.findings.verdict import MRR, ORR, has_bands, judge
 from resources.libraries.python.search.kernel_stages import stage_costs
 from resources.libraries.python.search.load_trials import (
     AT_RATE,
@@ -50,9 +59,12 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.node_costs import CostReading
 from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.deployment.repeated_trials import RepeatedTrials
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""
+_REPEATED_S = 1.0
+"""Length of the trials that are repeated to see what changes with the rate."""
 _COST_TRIAL_S = 1.0
 """Longest trial in which the work of programs is counted; a trial of the search, where that is shorter."""
 NOT_MEASURED = "not measured"
@@ -100,6 +112,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
         self._highest: HighestLoads | None = None
         self._latency_trials: tuple[TrialResult, ...] = ()
         self._complaints: tuple[str, ...] = ()
+        self._repeated: tuple[Finding, ...] = ()
 
     @property
     def key(self) -> TestKey:
@@ -200,8 +213,23 @@ class DensityTest(StudyTest[MeasurementRequest]):
         with self._locating() as overload:
             overload.append(self.measure(trial))
         self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
+        self._repeated = tuple(self._repeat(outcome))
         self._judge()
-        return (*map(describe, outcome.goals), *(finding.text for finding in outcome.findings))
+        return (*map(describe, outcome.goals), *(each.text for each in (*outcome.findings, *self._repeated)))
+
+    def _repeat(self, outcome: SearchOutcome) -> Iterator[Finding]:
+        """Where the system decays or runs in two bands, repeat a trial and find what changes together with its rate."""
+        numbers = tuple(result.goal.name for result in outcome.goals)
+        if outcome.decays:
+            kind, repeats_of, in_words = VerdictKind.DECAYING, DECAYED_TRIALS, rose_in_words
+        elif has_bands(outcome):
+            kind, repeats_of, in_words = VerdictKind.UNSTABLE, BAND_TRIALS, bands_in_words
+        else:
+            return
+        load_pps = telling_load_pps(outcome)
+        trial = Trial(load_pps=load_pps, duration_s=_REPEATED_S, frame=self.draft.asked.frame, purpose="repeated")
+        repeats = RepeatedTrials(self.deployment, self.measure).run(trial, repeats_of)
+        yield Finding(kind=kind, text=in_words(rate(load_pps), repeats), numbers=numbers)
 
     def _read_costs(self) -> None:
         """Run a trial at the rate that was found, where programs count their work, and read what they counted."""
@@ -508,6 +536,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
             losses=noise.losses(self.draft.losses, GENERATOR),
             generator=GeneratorRange(self._qualification, self.draft.asked.frame, len(self.deployment.plan.flows)),
             latency=self.draft.latency,
+            repeated=self._repeated,
         )
 
 

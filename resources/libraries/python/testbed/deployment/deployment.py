@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.host.ownership.cleanup_steps import rais
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken
 from resources.libraries.python.model.driver import Medium
-from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.counters import HostState, InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -136,6 +136,10 @@ class Deployment:
     def sample(self) -> Sample:
         """How CPUs and data threads have spent their time; nothing where the world cannot tell."""
         return self.parts.sampler.read() if self.parts.sampler else Sample()
+
+    def state(self) -> HostState:
+        """Everything else that the machine counts; nothing where the world cannot tell."""
+        return self.parts.sampler.state() if self.parts.sampler else HostState()
 
     def facts(self) -> dict[str, dict[str, str]]:
         parts = self.parts

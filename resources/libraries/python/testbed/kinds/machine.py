@@ -194,8 +194,9 @@ class TestbedMachine:
             sampler=HostSampler(
                 {thread.cpu for thread in self._threads(plan)},
                 lambda: self._data_threads(plan, fabric),
-                working.threads,
+                tasks=working.threads,
                 memory=working.memory_bytes,
+                statistics=fabric.statistics,
             ),
             features=LinuxFeatureSampler(plan, fabric, aside)
             if self._dut is not None and owners - {GENERATOR}

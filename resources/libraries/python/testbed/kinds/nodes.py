@@ -14,7 +14,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.counters import Sample
+from resources.libraries.python.model.measurements.counters import HostState, Sample
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import TrialResult
@@ -98,7 +98,7 @@ def parts_on_nodes(
         switch=of_all(SWITCH),
         functions=of_all(FUNCTIONS),
         generator=generator,
-        sampler=of_duts(SAMPLER, {"read": _sample}),
+        sampler=of_duts(SAMPLER, {"read": _sample, "state": _state}),
         features=of_duts(FEATURES, {"stop": _series, "cpu_s": _sum}),
         costs=of_duts(COSTS, {}),
         tracer=of_duts(TRACER, {"cpu_s": _sum}),
@@ -123,6 +123,12 @@ def _sample(samples: Sequence[Sample]) -> Sample:
         memory_bytes={owner: used for sample in samples for owner, used in sample.memory_bytes.items()},
         available_bytes=min(available, default=None),
     )
+
+
+def _state(states: Sequence[HostState]) -> HostState:
+    """What the first node counts, whose CPU numbers and sensors these are, and the counters of all ports."""
+    counts = {name: count for state in reversed(states) for name, count in state.counts.items()}
+    return HostState(counts, states[0].levels)
 
 
 def _series(rows: Sequence[tuple[FeatureSeries, ...]]) -> tuple[FeatureSeries, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from resources.libraries.python.model.measurements.counters import Cost, Sample
+from resources.libraries.python.model.measurements.counters import Cost, HostState, Sample
 from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
@@ -107,6 +107,9 @@ class Sampler(Protocol):
 
     def read(self) -> Sample:
         """Times since boot. What cannot be read is left out. Cheap: one read before and one after a trial."""
+
+    def state(self) -> HostState:
+        """Everything else that differs between trials. What cannot be read is left out. Takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -15,11 +16,12 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import asi
 from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
 from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
+from resources.libraries.python.drivers.host.nics import ethtool
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Plan, Port
@@ -402,6 +404,16 @@ class Fabric(Part):
         """
         found = self._table.counters(owners)
         return {name: row for name, row in found.items() if name not in self._beside_kernel}
+
+    def statistics(self) -> dict[str, int]:
+        """Counters of the drivers of all ports, such as those of a queue, by what they count and where."""
+        found: dict[str, int] = {}
+        for owner in self._namespaces:
+            where = self._namespaces[owner].netlink.socket
+            for port in self._table.of(owner):
+                with suppress(CommandFailed):  # taken by a program beside the kernel
+                    found |= {f"{name} of {port}": count for name, count in ethtool.statistics(where, port).items()}
+        return found
 
     def bridges(self, owner: str) -> dict[str, int | None]:
         """Index of the bridge that each port of an owner is a member of; None for one that is of none.

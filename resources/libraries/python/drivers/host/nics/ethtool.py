@@ -15,12 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from resources.libraries.python.errors import CommandFailed
+from resources.libraries.python.model.bounds import MAX_PORT_STATISTICS
 
 _SIOCETHTOOL = 0x8946
 _GDRVINFO = 0x03
 _OFFLOADS = {"tso": (0x1E, 0x1F), "gro": (0x2B, 0x2C)}
 _GFLAGS, _SFLAGS, _FLAG_LRO = 0x25, 0x26, 1 << 15
 _VALUE = struct.Struct("=II")
+_GSSET_INFO, _GSTRINGS, _GSTATS, _STATISTICS = 0x37, 0x1B, 0x1D, 1
+_NAME_BYTES = 32
 _DRIVER_INFO = struct.Struct("=I32s32s32s32s32s12s5I")
 _NOT_OFFERED = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL})
 _log = logging.getLogger(__name__)
@@ -235,6 +238,32 @@ def restore_parameters(where: socket.socket, interface: str, before: Mapping[str
                 _write(one, where, interface, now, wanted)
         except (CommandFailed, struct.error, ValueError) as error:
             _log.warning("%s of %s could not be set back to %s: %s", kind, interface, before[kind], error)
+
+
+def statistics(where: socket.socket, interface: str) -> dict[str, int]:
+    """The driver's own counters of a port by name, those of each queue among them; none where it has none.
+
+    Raises:
+        CommandFailed: There is no such port.
+    """
+    argv = ("ethtool", "-S", interface)
+    try:
+        asked = struct.pack("=IIQI", _GSSET_INFO, 0, 1 << _STATISTICS, 0)
+        *_, mask, found = struct.unpack("=IIQI", _ask(where, interface, asked, argv))
+        if not mask or found > MAX_PORT_STATISTICS:
+            return {}
+        room = 2 * found  # the kernel writes as many as there are by then, whatever is asked for
+        names = _ask(
+            where, interface, struct.pack("=III", _GSTRINGS, _STATISTICS, found) + bytes(_NAME_BYTES * room), argv
+        )
+        values = _ask(where, interface, struct.pack("=II", _GSTATS, found) + bytes(8 * room), argv)
+    except CommandFailed as error:
+        if error.status in _NOT_OFFERED:
+            return {}
+        raise
+    rows = (names[12 + _NAME_BYTES * index :][:_NAME_BYTES] for index in range(found))
+    labels = [row.split(b"\0")[0].decode(errors="replace").strip() for row in rows]
+    return dict(zip(labels, struct.unpack_from(f"={found}Q", values, 8), strict=True))
 
 
 def _write(

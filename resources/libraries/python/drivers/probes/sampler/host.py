@@ -4,11 +4,13 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks
-from resources.libraries.python.model.measurements.counters import CpuTime, Sample, TaskTime, ThreadTime
+from resources.libraries.python.model.bounds import MAX_HOST_COUNTERS
+from resources.libraries.python.model.measurements.counters import CpuTime, HostState, Sample, TaskTime, ThreadTime
 from resources.libraries.python.model.ranges import expand
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -60,9 +62,12 @@ class HostSampler:
         self,
         cpus: Collection[int],
         threads: Callable[[], Mapping[str, Collection[int]]],
+        *,
         tasks: Callable[[], Mapping[str, Collection[int]]] = dict,
         root: Path = Path("/proc"),
         memory: Callable[[], Mapping[str, int]] = dict,
+        statistics: Callable[[], Mapping[str, int]] = dict,
+        devices: Path = Path("/sys"),
     ) -> None:
         """Prepare.
 
@@ -74,7 +79,11 @@ class HostSampler:
                 all the work.
             root: Where proc is mounted.
             memory: Gives the bytes that owners have in use, asked after `tasks`.
+            statistics: Gives counters of the ports' drivers, by what they count.
+            devices: Where sysfs is mounted.
         """
+        self._statistics = statistics
+        self._devices = devices
         self._memory = memory
         self._cpus = frozenset(cpus)
         self._threads = threads
@@ -101,6 +110,43 @@ class HostSampler:
             memory_bytes=self._memory(),
             available_bytes=available_bytes(self._root),
         )
+
+    def state(self) -> HostState:
+        """See `roles.watching.Sampler`."""
+        of_cpus = self._interrupts("interrupts", "interrupts of"), self._interrupts("softirqs", "softirqs")
+        counts = dict(chain(*of_cpus, self._statistics().items()))
+        return HostState(
+            counts=dict(islice(counts.items(), MAX_HOST_COUNTERS)),
+            levels=dict(islice(self._levels(), MAX_HOST_COUNTERS)),
+        )
+
+    def _interrupts(self, file: str, what: str) -> Iterator[tuple[str, int]]:
+        """Interrupts of each line that a data CPU ever had, by line and CPU."""
+        try:
+            heading, *lines = self._text(file).splitlines()
+        except (OSError, ValueError):
+            return
+        cpus = [int(name.removeprefix("CPU")) for name in heading.split()]
+        for line in lines:
+            name, *words = line.split()
+            about = words[len(cpus) :]
+            # A line with a number belongs to a device, which is last; the others say what they are for.
+            label = f"{name}{(' ' + about[-1]) if name[0].isdigit() and about else ''}".replace(":", "", 1)
+            for cpu, count in zip(cpus, words, strict=False):
+                if cpu in self._cpus and count.isdigit() and count != "0":
+                    yield f"{what} {label} on CPU {cpu}", int(count)
+
+    def _levels(self) -> Iterator[tuple[str, float]]:
+        """Temperatures of all sensors, and the clock rates of the data CPUs."""
+        for sensor in sorted(self._devices.glob("class/hwmon/hwmon*/temp*_input")):
+            with suppress(OSError, ValueError):
+                chip = (sensor.parent / "name").read_text(encoding="utf-8").strip()
+                name = sensor.name.removesuffix("_input")
+                yield f"temperature of {chip} {name} in °C", int(sensor.read_text(encoding="ascii")) / 1000
+        for cpu in sorted(self._cpus):
+            with suppress(OSError, ValueError):
+                file = self._devices / f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"
+                yield f"clock rate of CPU {cpu} in MHz", int(file.read_text(encoding="ascii")) / 1000
 
     def _task_times(self, threads: Iterable[int]) -> Iterator[tuple[int, TaskTime]]:
         for thread in threads:
