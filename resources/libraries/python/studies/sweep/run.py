@@ -29,7 +29,7 @@ from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
-from resources.libraries.python.studies.sweep.analysis.sentences import headline, profile_in_words, sentences, title
+from resources.libraries.python.studies.sweep.analysis.sentences import comparisons, headline, profile_in_words, title
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.load_steps import (
@@ -78,7 +78,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
     tables = staticmethod(tables_of)
     title = staticmethod(title)
     headline = staticmethod(headline)
-    sentences = staticmethod(sentences)
+    sentences = staticmethod(comparisons)  # functions are in the log
 
     @classmethod
     def asked(cls, name: str, keys: Mapping[str, str], choices: Lookup, topology: Topology) -> SweepRequest:

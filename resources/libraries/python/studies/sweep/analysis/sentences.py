@@ -125,9 +125,14 @@ def chain_words(cell: Cell) -> str:
 
 
 def sentences(record: SweepRecord) -> Iterator[str]:
-    """Functions of the profile, errors of predictions, and gains of SMT."""
+    """Functions of the profile, and comparisons."""
     if record.profile is not None:
         yield from functions_in_words(record.profile)
+    yield from comparisons(record)
+
+
+def comparisons(record: SweepRecord) -> Iterator[str]:
+    """Errors of predictions, and gains of SMT."""
     yield from errors_in_words(record.predictions)
     yield from smt_in_words(record.smt_gains)
 
