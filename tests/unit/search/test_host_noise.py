@@ -91,7 +91,7 @@ def test_the_noise_floor_is_one_line() -> None:
     assert in_words([]) == ""
     rows = [cpu_noise(3, 112_000, observed_s=0.9), cpu_noise(4, *[20_000] * 90, observed_s=0.9, machine="TG")]
     assert in_words(rows) == (
-        "noise floor of 2 data CPUs: longest interruption 112.0 µs on CPU 3, observed for 0.9 s; "
+        "noise floor of 2 data CPUs: longest interruption 112 µs on CPU 3, observed for 0.9 s; "
         "most time taken 0.2 % on CPU 4 of TG"
     )
 
