@@ -188,7 +188,7 @@ def test_a_prediction_is_compared_with_the_measured_chain() -> None:
     line, note = errors_in_words(found)
     assert note == WITHOUT_PATH
     assert "throughput 0 %, delay " in line
-    assert line.startswith("chain from router + firewall (throughput and loss of the VNF that saturates first")
+    assert line.startswith("chain from router + firewall (by the bottleneck VNF): ")
 
 
 def test_errors_leave_out_what_cannot_be_compared() -> None:
