@@ -1,6 +1,5 @@
 """The command line: one module per command, below `csit_utils.commands` or in the folder of its study."""
 
-import ast
 import io
 import logging
 import os
@@ -10,7 +9,6 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -79,16 +77,11 @@ class CsitCommand(TyperCommand):
 
 
 class CsitGroup(TyperGroup):
-    """All commands, by what they are for."""
+    """All commands, with the help that the entry script prints before there is an environment."""
 
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 - of Click
-        """Write a list of commands for each group."""
-        width = max(map(len, self.commands))
-        for title in _GROUPS:
-            own = {name: each for name, each in self.commands.items() if _declared(name)[1] == title}
-            rows = [(name.ljust(width), each.get_short_help_str(formatter.width)) for name, each in own.items()]
-            with formatter.section(title):
-                formatter.write_dl(rows)
+    def get_help(self, ctx: Context) -> str:  # noqa: ARG002 - of Click
+        """Return the list of commands, by what they are for."""
+        return (PROJECT / "resources/tools/usage.txt").read_text(encoding="utf-8").rstrip()
 
 
 def _arguments(command: TyperCommand, ctx: Context) -> list[TyperArgument]:
@@ -126,30 +119,23 @@ def _add_remarks(parameter: TyperArgument | TyperOption) -> None:
         parameter.help = f"{parameter.help}  [{'; '.join(remarks)}]"
 
 
-_GROUPS = {
-    "Measure": {
-        "local": "runs.local", "robot": "runs.robot", "night": "runs.night", "outcome": "runs.outcome",
-        "twin": "runs.twin", "bisect": "runs.bisect",
-    },
-    "Preview": {},
-    "Read": {"report": "results.report", "show": "results.show", "explain": "results.explain"},
-    "Compare": {
-        "compare": "results.compare", "trend": "results.trend", "gate": "results.gate",
-        "acknowledge": "results.acknowledge", "why": "results.why",
-    },
-    "Labs": {
-        "doctor": "testbeds.doctor", "qualify": "testbeds.qualify", "reserve": "testbeds.reserve",
-        "status": "testbeds.status", "release": "testbeds.release", "prepare": "testbeds.prepare",
-        "cleanup": "testbeds.cleanup", "emulate": "testbeds.emulate", "convert": "testbeds.convert",
-    },
-    "Data": {
-        "import": "results.import_command", "export": "results.export", "query": "results.query",
-        "mcp": "results.mcp_server", "schema": "results.schema",
-    },
+_OF_NO_STUDY = {
+    "runs": ("local", "robot", "night", "outcome", "twin", "bisect"),
+    "results": (
+        "report", "show", "explain", "compare", "trend", "gate", "acknowledge", "why",
+        "import", "export", "query", "mcp", "schema",
+    ),
+    "testbeds": (
+        "doctor", "qualify", "reserve", "status", "release", "prepare", "cleanup", "emulate", "convert",
+    ),
 }  # fmt: skip
-"""Commands of no study. A module of a study's command names its group as `GROUP`."""
+"""Commands by their folder below `csit_utils.commands`; studies have theirs."""
+_OTHER_MODULES = {"import": "import_command", "mcp": "mcp_server"}
+"""Modules of commands whose name is that of a keyword or of a package."""
 _MODULES = {
-    name: f"csit_utils.commands.{module}" for commands in _GROUPS.values() for name, module in commands.items()
+    name: f"csit_utils.commands.{folder}.{_OTHER_MODULES.get(name, name)}"
+    for folder, names in _OF_NO_STUDY.items()
+    for name in names
 } | study_commands()
 COMMANDS = tuple(_MODULES)
 """Each is a function of that name in its module, except those below."""
@@ -169,14 +155,13 @@ def _print_version(value: bool) -> None:
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
-    """Return the command line with the requested command, or with the names and summaries of all where none is given.
+    """Return the command line with the requested command, or with the names of all where none is given.
 
     Importing all commands takes more than a second of CPU time, and nothing of them runs then.
     """
     app = typer.Typer(
         cls=CsitGroup,
         context_settings={"help_option_names": ["-h", "--help"]},
-        help="Measure NF service density, and read the results.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -185,12 +170,12 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_program)  # so that a single command is still called by its name
     requested = next((name for name in COMMANDS if name in arguments[:1]), None)
     if requested is not None:
-        module, function_name = _place(requested)
-        function = getattr(import_module(module), function_name)
+        module = import_module(_MODULES[requested])
+        function = getattr(module, _OTHER_NAMES.get(requested, requested))
         app.command(requested, cls=CsitCommand, context_settings=_OF_ANOTHER_PROGRAM.get(requested))(function)
         return app
     for name in COMMANDS:
-        app.command(name, help=_declared(name)[0])(lambda: None)
+        app.command(name)(lambda: None)
     return app
 
 
@@ -200,25 +185,6 @@ def _program(
     ] = False,
 ) -> None:
     """Options of the program itself."""
-
-
-def _place(command: str) -> tuple[str, str]:
-    """Module and function of a command."""
-    return _MODULES[command], _OTHER_NAMES.get(command, command)
-
-
-@cache
-def _declared(command: str) -> tuple[str, str]:
-    """Docstring and group of a command, without importing its module."""
-    module, function_name = _place(command)
-    docstring, group = "", next((title for title, names in _GROUPS.items() if command in names), "")
-    for each in ast.parse((PROJECT / f"{module.replace('.', '/')}.py").read_bytes()).body:
-        match each:
-            case ast.FunctionDef(name=name) if name == function_name:
-                docstring = ast.get_docstring(each) or ""
-            case ast.Assign(targets=[ast.Name(id="GROUP")], value=ast.Constant(value=str(value))):
-                group = value
-    return docstring, group
 
 
 def main() -> int:

@@ -25,8 +25,9 @@ from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.dataset import rows
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.store.views import views
-from csit_utils.studies.registry import explanations
+from csit_utils.studies.registry import explanations_by_heading
 from resources.libraries.python.driver_registry import settings_of
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.model.request.variables import VARIABLES
@@ -132,12 +133,17 @@ def _variables() -> str:
 
 def _metrics() -> str:
     parts = (
-        f"## {each.title}\n\n{_code(each.name)}: {each.what}\n\n"
-        f"- **Unit**: {each.unit}\n- **How**: {each.how}\n- **Pitfalls**: {each.misread}"
-        for each in explanations().values()
+        part for heading, own in explanations_by_heading().items() for part in (f"## {heading}", *map(_explained, own))
     )
     verdicts = _table(("verdict", "meaning"), ((_code(kind.value), kind.meaning) for kind in VerdictKind))
     return _page("Metrics and verdicts", "What `./csit explain NAME` prints.", [*parts, f"## Verdicts\n\n{verdicts}"])
+
+
+def _explained(text: Explanation) -> str:
+    return (
+        f"### {text.title}\n\n{_code(text.name)}: {text.what}\n\n"
+        f"- **Unit**: {text.unit}\n- **How**: {text.how}\n- **Pitfalls**: {text.misread}"
+    )
 
 
 def _csv() -> Iterator[str]:

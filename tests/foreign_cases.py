@@ -87,7 +87,7 @@ def make_inputs(folder: Path) -> None:
     duplicates = searched()
     for bound in ("ndr", "pdr"):
         duplicates[bound]["stats"]["overall"]["drop_rate_percent"] = -0.0001
-    write("05/negative-drop.json", json.dumps(nfvbench({"64": duplicates})))
+    write("05/negative-drop.json", f"\ufeff{json.dumps(nfvbench({'64': duplicates}))}")
     write("06/no_ndr-1.json", json.dumps(nfvbench({"64": not_reached(0)})))
     rows = b"".join(b"%d,%d,0,0\r\n" % (cpu, cpu) for cpu in range(64))
     write("07/bom.txt", b"\xef\xbb\xbf# CPU,Core,Socket,Node\r\n" + rows)

@@ -54,6 +54,8 @@ def _by_id(rows: Iterable[TestRow]) -> Mapping[str, TestRow]:
 
 
 _LEFT_OUT = "…"
+_FEW_ALIKE = 3
+"""Sentences of one kind that are listed one by one."""
 _PARTICULARS = re.compile(
     r"""
     '[^']*' | "[^"]*" | `[^`]*`                    # quoted
@@ -102,6 +104,17 @@ def abstracted(message: str) -> str:
     line = next(iter(message.strip().splitlines()), "")
     text = _PARTICULARS.sub(_LEFT_OUT, _QUARANTINE.sub("", line).split("; ", 1)[0])
     return re.sub(rf"{_LEFT_OUT}(?:[\s,]*{_LEFT_OUT})+", _LEFT_OUT, text).strip()
+
+
+def condensed(sentences: Iterable[str]) -> list[str]:
+    """Return sentences that begin with a file and `: `; of several that differ in it, names and numbers the first."""
+    groups: dict[str, list[str]] = {}
+    for sentence in sentences:
+        groups.setdefault(abstracted(sentence.partition(": ")[2] or sentence), []).append(sentence)
+    found: list[str] = []
+    for own in groups.values():
+        found += own if len(own) <= _FEW_ALIKE else [f"{own[0]}; {len(own) - 1:,} more like this one"]
+    return found
 
 
 def kind_of(row: TestRow) -> CauseKind:

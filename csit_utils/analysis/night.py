@@ -25,7 +25,7 @@ from operator import itemgetter
 from statistics import median
 
 from csit_utils.analysis.cells import CellMetric, when
-from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
+from csit_utils.analysis.comparisons.comparison import CONFIDENCE, DIFFERENT, FEWEST_CELLS, compare, side
 from csit_utils.analysis.trends.steps import MIN_RUNS
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
 from csit_utils.dataset.ledger import NONE, Acknowledged
@@ -367,8 +367,7 @@ def _called(pairs: Sequence[tuple[NightKey, TestRow]], acknowledged: Acknowledge
     earlier = [row for _, row in pairs if id(row) not in after]
     found = compare(earlier, list(last.values()), acknowledged=acknowledged)
     return {
-        CellMetric(change.b.series, change.dimensions, change.metric): change.change
-        for change in found.of(Outcome.REGRESSION, Outcome.PROGRESSION)
+        CellMetric(change.b.series, change.dimensions, change.metric): change.change for change in found.of(*DIFFERENT)
     }
 
 

@@ -3,11 +3,15 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
 from csit_utils.dataset.rows import OWN, TestRow
+
+_NOON = timedelta(hours=12)
+UNDATED = datetime.min.replace(tzinfo=UTC) + _NOON
+"""Time of what has none: the first one that belongs to a night."""
 
 
 @dataclass(frozen=True, order=True)
@@ -156,6 +160,11 @@ def instant(stamp: str | None) -> datetime | None:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):  # of year 1 in another zone
         return None
+
+
+def night_of(at: datetime) -> date:
+    """Return the date of the night of a time: what is before noon belongs to the night before."""
+    return (max(at, UNDATED) - _NOON).date()
 
 
 def _by_testbed(rows: Sequence[TestRow]) -> Iterator[tuple[TestbedKey, list[TestRow]]]:

@@ -8,24 +8,17 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from csit_utils.analysis.cells import when
+from csit_utils.analysis.runs import night_of
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store.layout import Import, StoredPart
 from resources.libraries.python.errors import ConfigError
 
-_NOON = timedelta(hours=12)
 RANGE = ".."
-
-
-def night_of(row: TestRow) -> date | None:
-    """Return the date (UTC) of the night of a test: tests before noon belong to the night before."""
-    return (when(row) - _NOON).date() if row.started_at else None
-
-
 _KEYS: Mapping[str, Callable[[TestRow], object]] = {
     "run": lambda row: row.run,
     "label": lambda row: row.label,
     "testbed": lambda row: row.testbed,
-    "night": night_of,
+    "night": lambda row: night_of(when(row)) if row.started_at else None,
     "version": lambda row: row.version,
     "revision": lambda row: row.revision,
     "profile": lambda row: row.profile,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import BinaryIO, TypeVar
 
 from csit_utils.dataset.items import Problem, ReadError
-from csit_utils.dataset.kinds import READABLE, looks_like
+from csit_utils.dataset.kinds import HTML, READABLE, looks_like
 from resources.libraries.python.model.bounds import LARGEST_TEST_BYTES, MAX_DAMAGE
 
 BLOCK_BYTES = 1 << 17
@@ -106,7 +106,7 @@ class Blocks:
             last, before = block[-1:], before + len(block)
             yield block
         if not before:
-            self.damage.append("the file is empty")
+            self.refusal = f"{self._source}: the file is empty"
 
     def _accepted(self, block: bytes, last: bytes) -> int:  # noqa: ARG002 - for forms that refuse something
         """Return how many bytes of a block are read; fewer than all, with a `refusal`, end the reading.
@@ -162,9 +162,9 @@ class XmlBlocks(Blocks):
 
     def _strange(self, head: bytes) -> str | None:
         """Reason why a file is not an output of Robot; None if it may be."""
-        found = _FIRST.match(head)
-        if found is None or found[2].startswith(b"?"):
-            return f"{self._source}: no result, looks like {looks_like(head)}; {READABLE}"
+        found, looks = _FIRST.match(head), looks_like(head)
+        if found is None or found[2].startswith(b"?") or looks == HTML:
+            return f"{self._source}: no result, looks like {looks}; {READABLE}"
         encoding = _ENCODING.search(found[1] or b"")
         if encoding is not None and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
             return f"{self._source}: encoding {encoding[1].decode()}; Robot Framework writes UTF-8"

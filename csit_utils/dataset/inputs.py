@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 import zipfile
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -142,6 +143,9 @@ def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
     if isinstance(path, Problem):
         yield path
         return
+    if path.exists() and not path.is_file():  # a pipe may have nobody at its other end
+        yield Problem(str(path), f"{path}: cannot be read: not a regular file")
+        return
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -250,7 +254,7 @@ _MIN_BYTES_PER_VALUE = 8
 
 
 def content_of(stream: BinaryIO) -> bytes:
-    """Return the content of a record file, or of a table of another tool.
+    """Return the content of a record file, or of a table of another tool, without a byte order mark of UTF-8.
 
     Raises:
         ReadError: Unreadable, or larger than any record.
@@ -261,7 +265,7 @@ def content_of(stream: BinaryIO) -> bytes:
         size += len(block)
         if size > LARGEST_RESULT_BYTES:
             raise ReadError(f"larger than {LARGEST_RESULT_BYTES / 1e6:.0f} MB, the limit for records")
-    content = b"".join(blocks)
+    content = b"".join(blocks).removeprefix(BOM_UTF8)
     values = content.count(b",") + content.count(b"[") + content.count(b"{")
     if values > max(MAX_VALUES_OF_A_RESULT, size // _MIN_BYTES_PER_VALUE):
         raise ReadError(f"about {values:,} values in {size:,} bytes, which no result has")

@@ -10,8 +10,11 @@ READABLE = (
     "./csit reads outputs of Robot Framework (XML and JSON), result records, and results of FD.io CSIT (JSON and "
     "Parquet), NFVbench and DPDK's DTS, plain or packed (.gz, .xz, .zst, .zip)"
 )
+HTML = "an HTML page"
+"""What Robot's log.html and report.html look like."""
+_HTML = (b"<!doctype html", b"<html")
 _ROBOT_XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>\s*+)?<robot[\s>]")
-_ROBOT_JSON = re.compile(rb'\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
+_ROBOT_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*+\{\s*+"generator"\s*+:\s*+"(?:Robot|Rebot) ')
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _BINARIES = {
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
@@ -71,8 +74,8 @@ def begins_output(head: bytes) -> bool:
 def looks_like(head: bytes) -> str:
     """Say in words what a file looks like that is no result."""
     head = head[:HEAD_BYTES]
-    if head.lstrip(_BLANK).startswith(b"<"):
-        return "truncated or damaged XML"
+    if (begin := head.lstrip(_BLANK).lower()).startswith(b"<"):
+        return HTML if begin.startswith(_HTML) else "truncated or damaged XML"
     if head[_TAR_AT:].startswith(_TAR):
         return "a tar archive"
     for magic, words in _BINARIES.items():

@@ -101,7 +101,13 @@ def named_problem(source: Source, error: ReadError) -> Problem:
 
 
 def read_json(content: bytes, source: str) -> Iterator[Item]:
-    """Yield the items of a record file, or of a result file of another tool."""
+    """Yield the items of a record file, or of a result file of another tool.
+
+    Raises:
+        ReadError: It is neither.
+    """
+    if not content.strip():
+        raise ReadError(f"{source}: the file is empty")
     foreign = None if b'"schema_version"' in content[:200] else read_foreign(content, source)
     if foreign is not None:
         yield from foreign

@@ -2,7 +2,10 @@
 
 from csit_utils.dataset.measures import Explanation
 
-SHARED = (
+COSTS = "Energy and CPU time"
+"""Heading of costs, which measures have as well as density tests."""
+
+_RUNS = (
     Explanation(
         "trend-step",
         "Step of a trend",
@@ -64,6 +67,33 @@ SHARED = (
         "For a search, the width between the bounds limits it from below. A drift, and a step that is too "
         "recent to be reported, count as variation too.",
     ),
+)
+_TESTS = (
+    Explanation(
+        "cell",
+        "Cell of the density matrix",
+        "S service instances of N network functions (NFs) each, written SxN; row and column of the matrix.",
+        "Counts.",
+        "VSC and CSC are snakes: every hop crosses the vSwitch, N+1 times in all. CSP is a pipeline: NFs are linked to "
+        "each other and only the edges cross the vSwitch, twice.",
+        "More NFs per instance is not the same as more instances: compare along one axis at a time.",
+    ),
+    Explanation(
+        "simulated",
+        "Simulated",
+        "No packet was sent: rates, loss and latency come from a model in virtual time.",
+        "A banner on every section, figure and table row.",
+        "Planner, search and report are the same as on hardware; only the drivers differ.",
+        "It says nothing about a real system, and is never in one matrix with measured results.",
+    ),
+    Explanation(
+        "oversubscribed",
+        "Oversubscribed",
+        "Data threads shared cores, because the machine has fewer than the cell needs.",
+        "A mark on a cell, bar or row.",
+        "Decided by the planner before the test, and shown in the core map.",
+        "The figure shows that the cell works on this machine. It is not a density figure.",
+    ),
     Explanation(
         "not-passed",
         "Causes",
@@ -94,30 +124,9 @@ SHARED = (
         "The same plan does not imply the same machine: compare the environments. If the topology file has changed, "
         "the digest of the plan differs. If the suite had uncommitted changes, its revision is incomplete.",
     ),
-    Explanation(
-        "oversubscribed",
-        "Oversubscribed",
-        "Data threads shared cores, because the machine has fewer than the cell needs.",
-        "A mark on a cell, bar or row.",
-        "Decided by the planner before the test, and shown in the core map.",
-        "The figure shows that the cell works on this machine. It is not a density figure.",
-    ),
-    Explanation(
-        "simulated",
-        "Simulated",
-        "No packet was sent: rates, loss and latency come from a model in virtual time.",
-        "A banner on every section, figure and table row.",
-        "Planner, search and report are the same as on hardware; only the drivers differ.",
-        "It says nothing about a real system, and is never in one matrix with measured results.",
-    ),
-    Explanation(
-        "cell",
-        "Cell of the density matrix",
-        "S services of N network functions each, written SxN; row and column of the matrix.",
-        "Counts.",
-        "VSC and CSC are snakes: every hop crosses the vSwitch, N+1 times in all. CSP is a pipeline: NFs are linked to "
-        "each other and only the edges cross the vSwitch, twice.",
-        "More NFs per service is not the same as more services: compare along one axis at a time.",
-    ),
 )
+SHARED = {
+    "Runs and history": _RUNS,
+    "Cells and tests": _TESTS,
+}
 """Explanations shared by all studies: comparisons of runs, and marks beside figures."""

@@ -71,7 +71,7 @@ def facts(contents: Contents) -> tuple[Fact, ...]:
 
 
 def _where(row: TestRow) -> str:
-    return f"testbed {row.testbed}, world {row.world}: {row.drivers}"
+    return f"testbed {row.testbed} ({'simulated' if row.simulated else row.world}): {row.drivers}"
 
 
 def _where_records(records: Iterable[Record]) -> Iterator[str]:
@@ -79,8 +79,9 @@ def _where_records(records: Iterable[Record]) -> Iterator[str]:
     used: dict[tuple[str, str], set[str]] = {}
     for record in records:
         drivers = (f"{role} {name}" for role, name in record.drivers.items())
-        used.setdefault((record.testbed, record.world), set()).update(drivers)
-    return (f"testbed {testbed}, world {world}: {', '.join(sorted(own))}" for (testbed, world), own in used.items())
+        kind = "simulated" if record.simulated else str(record.world)
+        used.setdefault((record.testbed, kind), set()).update(drivers)
+    return (f"testbed {testbed} ({kind}): {', '.join(sorted(own))}" for (testbed, kind), own in used.items())
 
 
 def _hosts(environment: Environment) -> Iterator[str]:

@@ -133,6 +133,11 @@ def _counted(number: float | None, *, lost: bool = False) -> Markup:
     return Markup(f'<td class="num{marked}" data-v="{plain}">{units.count(number)}</td>')  # noqa: S704 - of numbers
 
 
+def _with_code(text: str) -> Markup:
+    """Return a sentence as HTML; what it has in backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", _written(text)))  # noqa: S704 - escaped before
+
+
 def visible_dumps(data: object, **options: Any) -> str:  # noqa: ANN401 - those of json.dumps
     """Return JSON for scripts, which put its texts on the page."""
     return visible_json(json.dumps(data, **options))
@@ -164,6 +169,7 @@ SCRIPTS = (
     "compare",
     "choices",
     "environments",
+    "help",
     *study_files("script", ".js"),
     "addresses",
 )
@@ -194,6 +200,7 @@ def _environment() -> Environment:
         digits3=units.digits3,
         count=units.count,
         counted=_counted,
+        with_code=_with_code,
         rate=units.rate,
         bandwidth=units.bandwidth,
         latency=units.latency,

@@ -23,6 +23,8 @@ class _Known:
     advice: str
     skipped: str = ""
     """Reason of skipped tests, after their number."""
+    sentence: str = ""
+    """In place of a message that does not say why."""
 
 
 _KNOWN = (
@@ -30,15 +32,16 @@ _KNOWN = (
         r"'robot:skip' tag",
         "The suite leaves these tests out unless asked, as they take longer: run it with -v MORE:yes.",
         "only with -v MORE:yes",
+        "left out unless asked for by -v MORE:yes",
     ),
     _Known(
-        r"needs world real\b",
+        r"needs real hosts\b",
         "The tests need real hosts. Choose a topology that is not simulated, such as "
         "-v TOPOLOGY:topologies/local.yaml.",
         "need a real testbed",
     ),
     _Known(
-        r"needs world \w+",
+        r"needs a (simulated )?testbed\b",
         "The test is of another kind of testbed. Choose its topology, such as -v TOPOLOGY:topologies/local.yaml.",
         "need another kind of testbed",
     ),
@@ -48,7 +51,7 @@ _KNOWN = (
         "measured by another test",
     ),
     _Known(
-        r"terminated by signal|run (was )?(stopped|interrupted)|in a row broke",
+        r"terminated by signal|stopped due to a fatal error|run (was )?(stopped|interrupted)|in a row broke",
         "The run was interrupted. Fix the reason, then resume the run: ./csit robot --resume FOLDER.",
         "after the run was interrupted",
     ),
@@ -82,7 +85,7 @@ _BY_KIND = {
     CauseKind.DOES_NOT_FIT: _Known(
         "",
         "This is a result, not a fault: the cell does not fit on the testbed. ./csit plan "
-        "TOPOLOGY shows which cells fit; try smaller NFs or fewer services.",
+        "TOPOLOGY shows which cells fit; try smaller NFs or fewer instances.",
         "do not fit on the testbed",
     ),
     CauseKind.SKIPPED: _Known(
@@ -103,9 +106,10 @@ def _known(kind: CauseKind, text: str) -> _Known:
     return _BY_KIND[kind]
 
 
-def advice(cause: Cause) -> str:
-    """Return the advice on a cause."""
-    return _known(cause.kind, f"{cause.sentence} {cause.tests[0].message}").advice
+def advice(cause: Cause) -> tuple[str, str]:
+    """Return a cause in a sentence, and the advice on it."""
+    known = _known(cause.kind, f"{cause.sentence} {cause.tests[0].message}")
+    return known.sentence or cause.sentence or "no message", known.advice
 
 
 @dataclass(frozen=True)

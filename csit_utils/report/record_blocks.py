@@ -162,6 +162,8 @@ class Plot:
     y: Column | tuple[Column, ...]
     """Readers choose one of several; `panels` shows all of them, one above the other."""
     colour: str
+    first_colour: int = 0
+    """Number in the palette; things of another kind on the page have those before."""
     choose: tuple[str, ...] = ()
     """Columns by whose values readers choose rows."""
     mark: str = "lines+markers"
@@ -256,7 +258,7 @@ class Plot:
             if any(row.get(y.name) is not None for row in own):
                 label = ", ".join(filter(None, (name, dash if len(dashes) > 1 else "")))
                 number = names.index(name) if name in names else _REFERENCE_COLOUR
-                colour: int | str = number
+                colour: int | str = self.first_colour + number if name in names else number
                 attributes: Json = {}
                 if self.mark not in {"bars", "stack"}:
                     attributes["mode"] = self.mark
@@ -478,9 +480,14 @@ class Table:
     """Whether readers filter its rows."""
 
     def draw(self, tables: RecordTables) -> DrawnTable | None:
-        """Return the table; None without a row."""
+        """Return the table, without columns that have no value; None without a row."""
         rows = tables.rows(self.table)
-        return DrawnTable(self, f"{self.name}-{tables.anchor}", rows) if rows else None
+        known = tuple(
+            column
+            for column in self.columns
+            if any(row.get(column.words or column.name) not in (None, "") for row in rows)
+        )
+        return DrawnTable(replace(self, columns=known), f"{self.name}-{tables.anchor}", rows) if known else None
 
     def css_class(self, row: Row) -> str:
         """Return the CSS class of a row; empty for most."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain, groupby
 from pathlib import Path
+from typing import TypeVar
 
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
@@ -88,6 +89,15 @@ class RenderedPage:
         return replace(self, html=html)
 
 
+Progress = Callable[[int, int], None]
+"""Called with the number of finished pages and the total; with 0 where pages of another kind begin."""
+_Made = TypeVar("_Made")
+
+
+def _silent(_done: int, _total: int) -> None:
+    """Show no progress."""
+
+
 Links = Sequence[tuple[str, RenderedPage]]
 """Pages with their addresses."""
 
@@ -153,12 +163,12 @@ def plotly() -> str:
     return deflated(get_plotlyjs())
 
 
-def single_file(shown: ReportContents) -> str:
+def single_file(shown: ReportContents, progress: Progress = _silent) -> str:
     """Return all pages and all tests as one HTML file."""
-    pages = list(_pages(shown))
+    pages = list(_pages(shown, progress))
     if shown.paged:
         place = next(number for number, page in enumerate(pages) if page.name == "results") + 1
-        pages.insert(place, all_rendered(shown))
+        pages.insert(place, all_rendered(shown, progress))
     places = {anchor: "" for page in pages for anchor in page.ids}
     missing = _missing(shown, places)
     linked = [page.linked({}, missing=missing) if missing else page for page in pages]
@@ -170,7 +180,7 @@ def write_site(
     folder: Path,
     *,
     processes: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = _silent,
     url: str = "",
 ) -> Path:
     """Write a page per subject and one per test, and a message that sums them up.
@@ -180,13 +190,13 @@ def write_site(
         folder: Output folder, created if missing. Existing pages are replaced.
         processes: The most processes that render pages: two for the pages of all tests, every one for pages of single
             tests. They are forked, and read contents in memory or of a dataset.
-        progress: Called with the number of written pages of tests and the total.
+        progress: Called with the number of pages, and then with that of pages of tests.
         url: Address at which the folder will be published, for links in the message; empty: links are relative.
 
     Returns:
         The path of the start page.
     """
-    pages = list(_pages(shown, processes))
+    pages = list(_pages(shown, progress, processes))
     assets = folder / "assets"
     write_whole(assets / "report.css", style(), sync=False)
     write_whole(assets / "report.js", script(), sync=False)
@@ -209,7 +219,7 @@ def write_site(
     return folder / "index.html"
 
 
-def _pages(shown: ReportContents, processes: int = 1) -> Iterator[RenderedPage]:
+def _pages(shown: ReportContents, progress: Progress, processes: int = 1) -> Iterator[RenderedPage]:
     """Yield the pages in order.
 
     With two processes, this one begins with the first, whose data the pages of tests need as well.
@@ -219,8 +229,16 @@ def _pages(shown: ReportContents, processes: int = 1) -> Iterator[RenderedPage]:
         # What is damaged is noted where it is read, and reported by this process.
         _ = shown.contents.refused, shown.contents.environments, shown.contents.characterizations
     made = shared(lambda page: (page.name, render(page, shown)), pages_for_two(), several, from_both_ends=True)
-    by_name = dict(made)
+    by_name = dict(_counted(made, len(every), progress))
     yield from (page for each in every if (page := by_name[each.name]) is not None)
+
+
+def _counted(made: Iterable[_Made], total: int, progress: Progress) -> Iterator[_Made]:
+    """Yield what is made, and report its number."""
+    progress(0, total)
+    for count, each in enumerate(made, 1):
+        progress(count, total)
+        yield each
 
 
 def _missing(shown: ReportContents, places: Mapping[str, str]) -> Mapping[str, TestRow]:
@@ -255,14 +273,14 @@ class TestPages:
     def write(
         self,
         processes: int = 1,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress = _silent,
         meanwhile: Callable[[], object] | None = None,
     ) -> None:
         """Write all pages.
 
         Args:
             processes: The most processes; few pages are written by one.
-            progress: Called with the number of written pages and the total.
+            progress: Called with the number of written pages.
             meanwhile: Called by this process, while the others have begun.
         """
         anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
@@ -270,9 +288,8 @@ class TestPages:
         first, rest = anchors[:1], anchors[1:]
         several = processes if len(rest) >= _FEW else 1
         written = chain(map(self._one, first), shared(self._one, rest, several, meanwhile=meanwhile))
-        for count, _ in enumerate(written, 1):
-            if progress is not None:
-                progress(count, len(anchors))
+        for _ in _counted(written, len(anchors), progress):
+            pass
 
     def _one(self, anchor: str) -> str:
         page = rendered(self.shown, anchor).linked(self.places, "../", self.missing)
@@ -296,14 +313,14 @@ def rendered(shown: ReportContents, anchor: str) -> RenderedPage:
     return RenderedPage(anchor, view.row.test_name, html, view.figures)
 
 
-def all_rendered(shown: ReportContents) -> RenderedPage:
+def all_rendered(shown: ReportContents, progress: Progress = _silent) -> RenderedPage:
     """Return all tests on one page. If there are many, each is unpacked on demand."""
     anchors = [row.anchor for row in newest_first(shown.rows, shown.history) if row.anchor in shown.paged]
     packed = len(anchors) > _MAX_PLAIN
     entries: list[Markup] = []
     insides: dict[str, str] = {}
     figures: list[Figure] = []
-    for view in views(shown, anchors):
+    for view in _counted(views(shown, anchors), len(anchors), progress):
         body = _body(shown, view, packed=packed)
         entries.append(_entry(view, None if packed else body))
         if packed:

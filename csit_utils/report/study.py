@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
@@ -212,6 +212,7 @@ class Study:
     group: str = "Studies"
     """Menu of its pages in the navigation."""
     kinds: tuple[RecordKind, ...] = ()
-    explanations: tuple[Explanation, ...] = ()
+    explanations: Mapping[str, Sequence[Explanation]] = field(default_factory=dict)
+    """By heading of the page of help."""
     preview: Callable[[Path, Mapping[str, str]], StudyCost] | None = None
     """Cost of a test of its suite, given the file of its specification, and the keys that it sets."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.measures import Explanation, Measure
 from csit_utils.dataset.rows import MEASURES, MeasuredRow
-from csit_utils.report.explanations import SHARED
+from csit_utils.report.explanations import COSTS, SHARED
 from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.studies import folders
 from resources.libraries.python.errors import ConfigError, Unsupported
@@ -48,9 +48,17 @@ def kind_of(item: Characterized) -> RecordKind:
 @cache
 def explanations() -> dict[str, Explanation]:
     """Return the explanations of metrics by name."""
-    of_studies = (text for study in studies() for text in study.explanations)
-    of_measures = (measure.explanation for measure in (*MEASURES, *measures()))
-    return {text.name: text for text in (*of_studies, *of_measures, *SHARED) if text is not None}
+    return {text.name: text for own in explanations_by_heading().values() for text in own}
+
+
+def explanations_by_heading() -> dict[str, list[Explanation]]:
+    """Return the explanations of metrics by the heading of their section, in the order of studies."""
+    found: dict[str, list[Explanation]] = {}
+    of_measures = [measure.explanation for measure in (*MEASURES, *measures()) if measure.explanation is not None]
+    for sections in (*(study.explanations for study in studies()), {COSTS: of_measures}, SHARED):
+        for heading, own in sections.items():
+            found.setdefault(heading, []).extend(own)
+    return found
 
 
 def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | None:
@@ -71,7 +79,7 @@ def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | N
     keys = dict(each.split("=", 1) for each in others if "=" in each)
     only_in = keys.pop("only_in", next((each for each in others if "=" not in each), "any"))
     if not world.is_one_of(only_in):
-        raise Unsupported(f"needs world {only_in}")
+        raise Unsupported(world.refusal(only_in))
     return declared.preview(specification_file(name), keys)
 
 

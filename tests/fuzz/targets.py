@@ -24,6 +24,7 @@ from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
+from csit_utils.dataset.foreign.csit_tables import read_row
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.load import read_json
 from csit_utils.night.session import NightChoices, NightJournal
@@ -45,6 +46,7 @@ from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.testbed.access import Powercap
+from resources.libraries.python.model.testbed.cpu import parse_lscpu
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
     RunCutShort,
@@ -82,7 +84,7 @@ from resources.libraries.python.testbed.roles.connection import CompletedProgram
 from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
 from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.loaded import load
-from tests.unit.csit_utils.foreign_files import EXAMPLES
+from tests.unit.csit_utils.foreign_files import EXAMPLES, csit, csit_mrr, csit_ndrpdr, flat
 from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
@@ -166,11 +168,14 @@ def _meter(content: bytes, _: Path) -> None:
     node_powers(read_meter("DUT1", Powercap(meter="powercap"), 1.0, cast("Connection", _Node(said))).series)
 
 
-def _dcmi(content: bytes, _: Path) -> None:
-    try:
-        watts_of(content.decode(errors="replace"))
-    except RuntimeError as error:
-        raise CsitError(str(error)) from error
+def _text(parse: Callable[[str], object], wrong: type[Exception]) -> Callable[[bytes, Path], object]:
+    def call(content: bytes, _: Path) -> object:
+        try:
+            return parse(content.decode(errors="replace"))
+        except wrong as error:
+            raise CsitError(str(error)) from error
+
+    return call
 
 
 def _redfish(content: bytes, _: Path) -> None:
@@ -357,6 +362,10 @@ _YAML = (b"&a ", b"*a", b"<<: *a", b"- ", b"[", b"{", b": ", b"!!int ", b"2001-9
 _NOTATION = (b"1x1", b"{1-4096}", b"x", b",", b"-", b"{", b"}", b"c", b"9" * 40, b"NaN", b"1e9", b"\n", b"pps", b":")
 _POLICY = (*b"> < ( ) (((( & | firewall nat not \xff".split(), b" ", b"a" * 400)
 _CSV = (b",", b";", b"\n", b'"', b"=1+1", b"rate_pps", b"\r", b"\x00", b"\xff", b"1e999")
+_LSCPU = (
+    b"# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\n0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,2,0,,,2,2,2,1\n",
+    b"# CPU,CORE,SOCKET,NODE,MAXMHZ\n0,0,0,0,5600.0000\n1,0,0,0,5600.0000\n2,1,0,0,4300.0000\n3,-,-,-,-\n",
+)
 STATISTICS = b"input_pps,output_pps,input_gbps,output_gbps,delay_s,nat_cpu_percent\n" + b"".join(
     b"%d,%d,%g,%g,0.0001,%d\n" % (rate, min(rate, 50_000), rate / 2e6, min(rate, 50_000) / 2e6, min(100, rate / 500))
     for rate in range(10_000, 100_000, 10_000)
@@ -520,6 +529,11 @@ TARGETS = {
         lambda content, _: deque(read_json(content, "a.json"), 0),
         _json(*EXAMPLES), (*_JSON, b"-0.0001", b"0", b"false", b'"n/a"'), 0.05,
     ),
+    "rows of CSIT's tables": Target(
+        lambda content, _: deque(read_row(record_of(content), "a.parquet row 1"), 0),
+        _json(flat(csit(csit_ndrpdr() | csit_mrr()))), (*_JSON, b"-1", b"0", b"NaN"), 0.03,
+    ),
+    "lscpu": Target(_text(parse_lscpu, ValueError), _LSCPU, (*_CSV, b"-1", b"#", b"9" * 40), 0.05),
     "steps of a bisection": Target(
         _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
     ),
@@ -541,7 +555,7 @@ TARGETS = {
     "answers over Redfish": Target(
         _redfish, _json({"PowerWatts": {"Reading": 187.5}}, {"PowerControl": [{"PowerConsumedWatts": 9}]}), _JSON, 0.02
     ),
-    "answers of ipmitool": Target(_dcmi, (_DCMI,), (b"Watts", b":", b"9" * 400, b" " * 400, b"\xff"), 0.02),
+    "answers of ipmitool": Target(_text(watts_of, RuntimeError), (_DCMI,), (b"Watts", b":", b"9" * 400), 0.02),
     "qualifications": Target(_qualification, (QUALIFIED.model_dump_json().encode(),), _JSON, 0.03),
     "statistics tables": Target(
         lambda content, _: read_statistics(content.decode(errors="replace"), "a.csv"), (STATISTICS,), _CSV, 0.05

@@ -37,16 +37,24 @@ class Endless(ScriptedChannel):
         return self._piece
 
 
+def ask(node: Endless) -> None:
+    link = AgentLink("DUT1", node, silence_s=30.0)
+    try:
+        link.call(calls.LEFTOVERS, None)
+    finally:
+        link.close()
+
+
 @pytest.mark.parametrize("piece", [b"x", b"[", b'"', b"\0", b"\xff", b'{"id":1,"value":"'], ids=repr)
 def test_nodes_that_speak_without_end(piece: bytes) -> None:
-    def ask() -> None:
-        link = AgentLink("DUT1", Endless(piece * (65_536 // len(piece))), silence_s=30.0)
-        try:
-            link.call(calls.LEFTOVERS, None)
-        finally:
-            link.close()
+    assert refused("nodes without end", lambda: ask(Endless(piece * (65_536 // len(piece)))))
 
-    assert refused("nodes without end", ask)
+
+@pytest.mark.parametrize("value", [b"[],", b'{"a":1},', b'"",'], ids=repr)
+def test_answers_that_stand_for_far_more_than_their_bytes(value: bytes) -> None:
+    said = b'{"id":1,"value":[' + value * (60_000_000 // len(value)) + b"0]}\n"
+
+    assert refused("nodes without end", lambda: ask(Endless(said)))
 
 
 @pytest.mark.parametrize("script", ["yes", "cat /dev/zero", "yes >&2", "cat /dev/urandom"])

@@ -286,6 +286,20 @@ def test_light_and_dark_are_chosen_and_remembered(browser: Browser, site: Path) 
     browser.value("localStorage.clear()")
 
 
+def test_help_is_narrowed_by_words_of_its_texts(browser: Browser, site: Path) -> None:
+    browser.open(site / "metrics.html")
+    heads = (
+        "[...document.querySelectorAll('.readings h3')].filter((one) => one.offsetParent).map((one) => one.textContent)"
+    )
+    every = browser.value(heads)
+    assert {"Throughput", "Latency", "Outages"} <= set(every)
+    browser.value(
+        "{ const field = document.getElementById('help-filter'); field.value = 'blast radius';"
+        "field.dispatchEvent(new Event('input')); }"
+    )
+    assert browser.value(heads) == ["Outages"]
+
+
 def test_keyboard_users_can_skip_to_the_content(browser: Browser, site: Path) -> None:
     browser.open(site / "index.html")
     browser.press("Tab")

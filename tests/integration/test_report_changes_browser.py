@@ -287,8 +287,9 @@ def test_a_cell_is_drawn_large_by_its_address(page: Browser, site: Path) -> None
 
 def test_a_failed_night_is_a_gap_in_the_large_drawing(page: Browser, site: Path) -> None:
     page.open(site / "trend.html")
-    page.value("document.querySelector('.sparks a[id^=trend-csp-1x1-pdr]').click()")
+    page.value("document.querySelector('tr[id^=trend-csp-1x1-pdr] a').click()")  # in the folded list of steady cells
     page.wait("document.querySelector('.big-trend .canvas')?.data")
+    assert page.value("document.querySelector('#trend-steady .big-trend').offsetParent !== null")
     traces = "document.querySelector('.big-trend .canvas').data.map(({ name, x, y, text }) => ({ name, x, y, text }))"
     runs, *_, failed = page.value(traces)
     assert runs["y"][5] is None
@@ -305,12 +306,12 @@ VISIBLE = (
 
 def test_cells_are_narrowed_by_words_and_by_state(page: Browser, site: Path) -> None:
     page.open(site / "trend.html")
-    assert len(page.value(VISIBLE)) == 12
+    assert len(page.value(VISIBLE)) == 8, "steady cells are a list"
     press(page, ".states", "two bands")
-    assert page.value(VISIBLE) == ["VSC 1x1", "VSC 1x1"]
+    assert page.value(VISIBLE) == ["VSC 1x1 NDR", "VSC 1x1 PDR"]
     press(page, ".states", "two bands")
     type_into(page, "#trend-filter", "csc 4x1 ndr")
-    assert page.value(VISIBLE) == ["CSC 4x1"]
+    assert page.value(VISIBLE) == ["CSC 4x1 NDR"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

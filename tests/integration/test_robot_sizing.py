@@ -46,7 +46,7 @@ def test_what_is_real_is_skipped_where_nothing_is(tmp_path: Path) -> None:
     done = run_robot(tmp_path, *SIM, "-i", "SIPORHTTP", sources=[SUITE])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 passed, 0 failed, 5 skipped" in done.stdout
-    assert "needs world real; testbed sim has world sim" in done.stdout
+    assert "needs real hosts" in done.stdout
 
 
 @realtime(RATE)

@@ -7,7 +7,10 @@ relative Gaussian noise of 1 % or of 5 %. The systems are:
   a demand that goes on beyond, as CPU accounting does it;
 - two break-points: half of what exceeds the first is lost, the CPU is full at the second;
 - smooth: more and more is lost from the lowest load on, so that there is one break-point only;
-- not bound by CPUs: the CPU never gets full, throughput does not grow beyond a capacity;
+- not bound by CPUs: the CPU never gets full; throughput does not grow beyond a capacity, falls beyond it in a line or
+  with a power of the load (receive livelock), or half of what exceeds the capacity is lost;
+- bound by memory: a pool of buffers whose number in use has the distribution of Erlang's loss system;
+- not bound: all gets through, the CPU grows to a half;
 - simulated: the model `noisy` of the simulated testbed, whose capacity differs from trial to trial. Of the load that
   exceeds it, some gets through, too, or takes as much from the rest: the capacity grows or falls with overload.
 
@@ -18,17 +21,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from random import Random
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 
 import numpy as np
 
+from resources.libraries.python.drivers.sim.buffer_pools import BufferPool
 from resources.libraries.python.drivers.sim.models import Noisy
 from resources.libraries.python.studies.sweep.analysis.points import Array, observe
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
 from resources.libraries.python.studies.sweep.analysis.regions import second_break_point
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint
-from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from resources.libraries.python.studies.sweep.model.record import MIB, SweepPoint
 from tests.truth.known_truth import BoundedQuantity, print_table, share
 
 PACKET_BITS = 8 * 512
@@ -126,6 +130,51 @@ def not_cpu_bound(seed: int, noise: float, loads: int = 12) -> KnownSweep:
     return KnownSweep(_sweep(rates, through, cpu), (capacity,))
 
 
+def falling(seed: int, noise: float, kind: str, loads: int = 12) -> KnownSweep:
+    """Throughput that falls beyond a capacity, by 0.4 of the excess load (`line`) or with the power -0.7 (`power`)."""
+    random = np.random.default_rng(seed)
+    capacity = random.uniform(0.5, 5.0)
+    rates = _rates(random, loads, _LAST * capacity)
+    beyond = capacity - 0.4 * (rates - capacity) if kind == "line" else capacity * (capacity / rates) ** 0.7
+    through = _noisy(random, np.minimum(rates, beyond), noise)
+    return KnownSweep(_sweep(rates, through, 0.6 * rates / rates[-1]), (capacity,))
+
+
+def lossy(seed: int, noise: float, loads: int = 12) -> KnownSweep:
+    """A capacity that differs from trial to trial; half of what exceeds it is lost."""
+    random = np.random.default_rng(seed)
+    capacity = random.uniform(0.5, 5.0)
+    rates = _rates(random, loads, _LAST * capacity)
+    excess = np.maximum(0.0, rates - _noisy(random, np.full(loads, capacity), noise))
+    return KnownSweep(_sweep(rates, rates - excess / 2, 0.6 * rates / rates[-1]), (capacity,))
+
+
+def unlimited(seed: int, noise: float, loads: int = 12) -> KnownSweep:
+    """All gets through, and half of the CPU is left."""
+    random = np.random.default_rng(seed)
+    rates = _rates(random, loads, random.uniform(0.5, 5.0))
+    cpu = _noisy(random, 0.1 + 0.4 * rates / rates[-1], noise)
+    return KnownSweep(_sweep(rates, _noisy(random, rates, noise), cpu), ())
+
+
+def memory_bound(seed: int, noise: float, loads: int = 12) -> KnownSweep:  # noqa: ARG001 - buffers in use have their own
+    """Buffers in use scatter more the more there are, up to a bend that is soft: its noise is 2.6 % there."""
+    random, pool_random = np.random.default_rng(seed), Random(seed)
+    pool = BufferPool(buffers=1500, hold_s=0.005)
+    capacity = pool.capacity_pps * PACKET_BITS / 1e9
+    rates = _rates(random, loads, _LAST * capacity)
+    used = [
+        fmean(pool.draw_bytes(rate * 1e9 / PACKET_BITS, pool_random) for _ in range(2)) / MIB for rate in rates.tolist()
+    ]
+    points = _sweep(rates, np.minimum(rates, capacity), 0.6 * rates / rates[-1])
+    return KnownSweep(
+        tuple(
+            point.model_copy(update={"memory_mib": {"vnf": 2 + mib}}) for point, mib in zip(points, used, strict=True)
+        ),
+        (capacity,),
+    )
+
+
 def simulated(seed: int, noise: float, growth: float = 0.0, loads: int = 12) -> KnownSweep:
     """The simulated testbed: trials, each with a capacity of its own; the CPU as it accounts for it.
 
@@ -164,6 +213,12 @@ KINDS: dict[str, Callable[[int, float], KnownSweep]] = {
     "two break-points": two_break_points,
     "CPU, smooth throughput": smooth,
     "throughput": not_cpu_bound,
+    "throughput that falls in a line": partial(falling, kind="line"),
+    "throughput that falls with a power": partial(falling, kind="power"),
+    "loss": lossy,
+    "memory": memory_bound,
+    "memory, 30 loads": partial(memory_bound, loads=30),
+    "no break-point": unlimited,
     "simulated": simulated,
     "simulated, growing capacity": partial(simulated, growth=0.3),
     "simulated, falling capacity": partial(simulated, growth=-0.3),
@@ -173,10 +228,12 @@ KINDS: dict[str, Callable[[int, float], KnownSweep]] = {
 _PROMISED = {0.01: (1.0, 1.0, 5.0), 0.05: (3.0, 40.0, 10.0)}
 """Promised bounds in percent by noise: mean error relative to the truth, sweeps without a break-point, and sweeps with
 one break-point in which a second one is found."""
-_OUTSIDE = 5.0
+_OUTSIDE = 7.0
 """Percent of the sweeps whose interval does not hold the truth."""
-_OUTSIDE_OF = {"highest rate, simulated, falling capacity, noise 1 %": 12.0}
-"""The same of what a function of little meaning describes by chance."""
+_OUTSIDE_OF = {"throughput that falls with a power": 25.0, "loss": 25.0}
+"""The same of kinds whose bend no line of those tried describes, or that only loads behind the break-point show."""
+_FALSE = 5.0
+"""Percent of the sweeps without a break-point in which one is found."""
 
 
 @dataclass
@@ -198,13 +255,16 @@ class _Found:
 
 
 def found(kind: str, noise: float, sweeps: int) -> tuple[dict[str, _Found], list[bool]]:
-    """Break-points of sweeps, and highest rates where they are known, by name of the quantity; false second ones."""
+    """Break-points of sweeps, and highest rates where they are known, by name of the quantity; false break-points."""
     rows: dict[str, _Found] = {}
     false: list[bool] = []
     for seed in range(sweeps):
         known = KINDS[kind](seed, noise)
         observed, _ = observe(known.points)
         first, _ = find_break_point(observed, {"vnf": 1})
+        if not known.truth:
+            false.append(first is not None)
+            continue
         second = None if first is None else second_break_point(observed, first)
         if len(known.truth) == 1:
             false.append(second is not None)
@@ -237,7 +297,8 @@ def table(studies: int) -> Iterator[BoundedQuantity]:
             for quantity, row in rows.items():
                 yield from _lines(f"{quantity}, {under}", row, bias, noise)
             if false:
-                yield share(f"second break-point that is none, {under}", false, most_false, "sweeps")
+                which, most = ("second break-point", most_false) if rows else ("break-point", _FALSE)
+                yield share(f"{which} that is none, {under}", false, most, "sweeps")
 
 
 def _lines(what: str, row: _Found, most_bias: float, noise: float) -> Iterator[BoundedQuantity]:
@@ -247,7 +308,7 @@ def _lines(what: str, row: _Found, most_bias: float, noise: float) -> Iterator[B
         yield share(
             f"truth outside of the interval, {what}",
             [not held for held in row.held],
-            _OUTSIDE_OF.get(what, _OUTSIDE),
+            next((most for kind, most in _OUTSIDE_OF.items() if f"{kind}, noise" in what), _OUTSIDE),
             "sweeps",
             width,
         )

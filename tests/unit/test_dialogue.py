@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python import errors
+from resources.libraries.python import dialogue, errors
 from resources.libraries.python.dialogue import (
     LONGEST_ERROR,
     JsonLines,
@@ -73,6 +73,15 @@ def test_a_line_may_have_so_many_bytes_and_no_more() -> None:
     assert not list(lines.feed(b'{"a":"12'))
     with pytest.raises(CsitError, match=r"a line of more than 12 bytes, which begins with {\"a\":\"12"):
         list(lines.feed(b'345"}'))
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'""'])
+def test_a_line_may_have_so_many_values_and_no_more(value: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialogue, "MAX_VALUES", 2000)
+    few, many = (b'{"a":[' + b",".join([value] * number) + b"]}\n" for number in (900, 2500))
+    assert len(next(JsonLines().feed(few))["a"]) == 900
+    with pytest.raises(CsitError, match="at most 2,000"):
+        list(JsonLines().feed(many))
 
 
 def test_a_process_hears_records_one_by_one_until_the_end() -> None:

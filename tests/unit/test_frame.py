@@ -61,10 +61,6 @@ def listed_commands() -> set[str]:
     return {word for column in columns for word in re.findall(r"\b[a-z]+\b", column)}
 
 
-def test_the_overview_lists_every_command() -> None:
-    assert set(COMMANDS) <= listed_commands()
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_tables_of_pages_are_whole(page: Path) -> None:
     """A row that is wrapped or joined is no row of its table any more."""
@@ -106,14 +102,6 @@ def test_pages_name_options_that_exist() -> None:
                 assert named <= options_of(command), (page, command)
                 found |= named
     assert len(found) > 50
-
-
-def test_summaries_of_commands_are_whole_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = CliRunner().invoke(make_app([]), ["--help"]).stdout
-    listed = [line for line in shown.partition("\nMeasure:\n")[2].splitlines() if line.startswith("  ")]
-    assert len(listed) == len(COMMANDS)
-    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 
 @pytest.mark.parametrize("command", sorted({*COMMANDS} - OPTIONS_OF_OTHERS))

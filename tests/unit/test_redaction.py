@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import subprocess
+import tracemalloc
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -146,6 +147,16 @@ def test_control_characters_are_visible(text: str) -> None:
 
 def test_escapes_are_visible() -> None:
     assert outgoing("a\x1b[2J\rb\tc\n\u202ed é 日本\u00a0x") == "a\\x1b[2J\\rb\tc\n\\u202ed é 日本\u00a0x"
+
+
+@pytest.mark.parametrize("letter", ["\0", "\x7f", "\u202e", "\r"])
+def test_millions_of_control_characters_take_little_memory(letter: str) -> None:
+    tracemalloc.start()
+    shown = outgoing(letter * 1_000_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert shown == outgoing(letter) * 1_000_000
+    assert peak < 30_000_000
 
 
 @pytest.mark.parametrize("name", ["my lab.yaml", "$(reboot)", "it's", "a\nb\tc", "\x1b[2J'\\", "-rf", "é \u202e\r"])

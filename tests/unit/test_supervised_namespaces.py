@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from resources.libraries.python import supervisor
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 
 
 def _found(known: dict[Path, int]) -> set[int]:
@@ -31,3 +32,17 @@ def test_processes_of_a_control_group_are_those_of_its_groups_too(tmp_path: Path
             one.kill()
             other.kill()
     assert _found({tmp_path: tmp_path.stat().st_ino}) == set(), "they have ended"
+
+
+def test_a_script_does_not_go_on_when_its_supervisor_is_killed(tmp_path: Path) -> None:
+    script = ["sh", "-c", f"echo $$ >{tmp_path}/pid; for i in 1 2 3 4 5 6; do sleep 10; done"]
+    with subprocess.Popen(supervisor.supervised(script), stdin=subprocess.PIPE) as process:
+        noted = tmp_path / "pid"
+        wait_until("the script", lambda: "" if noted.exists() and noted.read_text() else "not there", 30.0)
+        process.kill()
+    pid = int(noted.read_text(encoding="ascii"))
+    wait_until("its end", lambda: "runs" if is_alive(pid) else "", 30.0)
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}/cmdline").exists() and bool(Path(f"/proc/{pid}/cmdline").read_bytes())

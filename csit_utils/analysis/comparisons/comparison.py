@@ -48,11 +48,18 @@ class Outcome(StrEnum):
 
     REGRESSION = "regression"
     PROGRESSION = "progression"
+    LOWER = "lower than A"
+    """B is another testbed, which has become neither worse nor better."""
+    HIGHER = "higher than A"
     NO_CHANGE = "no change seen"
     CANNOT_TELL = "cannot tell"
     """One run per side, few cells, and bounds that are hardly apart."""
     UNLIKE = "unlike"
     """The figures have different meanings."""
+
+
+DIFFERENT = (Outcome.REGRESSION, Outcome.PROGRESSION, Outcome.LOWER, Outcome.HIGHER)
+"""Outcomes of cells that differ significantly."""
 
 
 @dataclass(frozen=True)
@@ -264,6 +271,7 @@ def _freedom(error_a: float, error_b: float, runs_a: int, runs_b: int) -> float:
 
 __all__ = [
     "CONFIDENCE",
+    "DIFFERENT",
     "FALSE_CALLS",
     "CellSide",
     "Change",
@@ -355,7 +363,7 @@ def _change(
         outcome, probability = Outcome.UNLIKE, None
     elif method is Method.BOUNDS:
         apart = high < 0 or low > 0
-        outcome = _direction(change, one.metric) if apart else Outcome.CANNOT_TELL
+        outcome = _direction(a, b, change, one.metric) if apart else Outcome.CANNOT_TELL
     else:
         outcome = Outcome.NO_CHANGE  # until all cells are judged together
     bound = [
@@ -417,7 +425,7 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
             continue
         found = next(adjusted)
         if found <= FALSE_CALLS:
-            yield replace(each, adjusted=found, outcome=_direction(each.change, each.metric))
+            yield replace(each, adjusted=found, outcome=_direction(each.a, each.b, each.change, each.metric))
         elif each.probability <= 1 - CONFIDENCE:
             alone = "significant for this cell alone, but not among this many cells"
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE, remarks=(*each.remarks, alone))
@@ -435,5 +443,7 @@ def adjusted_probabilities(probabilities: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _direction(change: float, metric: Measure) -> Outcome:
+def _direction(a: CellSide, b: CellSide, change: float, metric: Measure) -> Outcome:
+    if a.series.system.testbed != b.series.system.testbed:
+        return Outcome.LOWER if change < 0 else Outcome.HIGHER
     return Outcome.REGRESSION if metric.worsening(change) > 0 else Outcome.PROGRESSION

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from csit_utils.analysis.cells import CellMetric, when
-from csit_utils.analysis.comparisons.comparison import Change, Comparison, Outcome
+from csit_utils.analysis.comparisons.comparison import DIFFERENT, Change, Comparison, Outcome
 from csit_utils.analysis.grouping import Series, series_of
 from csit_utils.analysis.runs import TestbedKey, history
 from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
@@ -41,6 +41,7 @@ class UndecidedCell:
     """A cell that cannot be judged."""
 
     name: str
+    series: Series
     reason: str
     failed: bool = False
     """Whether the candidate's test failed."""
@@ -72,17 +73,20 @@ def decide(
         tolerance: Tolerated relative change for the worse, at least 0.
         acknowledged: Steps whose cause is known, for the reason of a missing baseline.
     """
-    judged = comparison.of(Outcome.REGRESSION, Outcome.PROGRESSION, Outcome.NO_CHANGE)
+    judged = comparison.of(*DIFFERENT, Outcome.NO_CHANGE)
     begun = min(map(when, candidate), default=None)
-    fallen = [each for each in judged if each.outcome is Outcome.REGRESSION and each.worsening > tolerance]
+    fallen = [each for each in judged if each.outcome in DIFFERENT and each.worsening > tolerance]
     return Decision(
         tuple(sorted(fallen, key=lambda each: -each.worsening)),
         tuple(each for each in judged if each not in fallen),
         (
-            *(UndecidedCell(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
+            *(
+                UndecidedCell(each.name, each.b.series, _why(each))
+                for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)
+            ),
             *(_missing(cell, candidate) for cell in comparison.only_a),
             *(
-                UndecidedCell(cell.name, _without_baseline(acknowledged.get(cell.name, ()), begun))
+                UndecidedCell(cell.name, cell.series, _without_baseline(acknowledged.get(cell.name, ()), begun))
                 for cell in comparison.only_b
             ),
         ),
@@ -107,9 +111,10 @@ def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> UndecidedCell:
     for row in candidate:
         here = (row.service_type, row.dimensions) == (cell.series.service_type, cell.dimensions)
         if here and row.status != "PASS" and asks_for(row, cell.metric) and _may_be_of(row, cell.series):
-            reason = f"the candidate's test ended with {row.status}: {row.message}"
-            return UndecidedCell(cell.name, reason, failed=row.status != "SKIP")
-    return UndecidedCell(cell.name, "the candidate has no figure")
+            why = " ".join(row.message.split())
+            reason = f"the candidate's test ended with {row.status}{f': {why}' if why else ''}"
+            return UndecidedCell(cell.name, cell.series, reason, failed=row.status != "SKIP")
+    return UndecidedCell(cell.name, cell.series, "the candidate has no figure")
 
 
 def _may_be_of(row: TestRow, series: Series) -> bool:

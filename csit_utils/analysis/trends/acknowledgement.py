@@ -4,9 +4,9 @@ Later figures may move the place of a step, and people date a step by its cause.
 `MAX_SHIFT` figures, in the same direction.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 
 from csit_utils.analysis.trends.steps import MIN_RUNS, Step
 from csit_utils.dataset.ledger import AcknowledgedStep
@@ -44,8 +44,8 @@ def step_near(steps: Sequence[Step], times: Sequence[datetime], day: date) -> St
 
     The first figure after the day is as near as those of the day.
     """
-    midnight = datetime.combine(day, time(), UTC)
-    first, after = bisect_left(times, midnight), bisect_left(times, midnight + timedelta(days=1))
+    days = [at.astimezone(UTC).date() for at in times]
+    first, after = bisect_left(days, day), bisect_right(days, day)
     shifts = [(max(first - step.index, step.index - after, 0), abs(step.index - first), step) for step in steps]
     shift, _, step = min(shifts, key=lambda each: each[:2], default=(MAX_SHIFT + 1, 0, None))
     return step if shift <= MAX_SHIFT else None

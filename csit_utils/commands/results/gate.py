@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from csit_utils.analysis.cells import CellMetric
     from csit_utils.analysis.comparisons.comparison import Change
     from csit_utils.analysis.comparisons.gate import Decision
+    from csit_utils.analysis.grouping import Series
     from csit_utils.dataset.rows import TestRow
 
 _SHOWN = 10
@@ -157,7 +158,7 @@ def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
 
 
 def junit_xml(found: "Decision") -> bytes:
-    """Return JUnit XML with one test case per cell.
+    """Return JUnit XML with one test case per cell, in classes by testbed and service.
 
     Failed if it regressed, an error if the candidate's test failed, else skipped if it could not be judged.
     """
@@ -168,17 +169,20 @@ def junit_xml(found: "Decision") -> bytes:
         skipped=str(len(found.unjudged) - errors),
     )  # fmt: skip
     for change in found.fallen:
-        SubElement(_case(suite, change.name), "failure", type="regression", message=_clean(_words(change)))
+        SubElement(
+            _case(suite, change.b.series, change.name), "failure", type="regression", message=_clean(_words(change))
+        )
     for change in found.kept:
-        _case(suite, change.name)
+        _case(suite, change.b.series, change.name)
     for unjudged in found.unjudged:
         kind = "error" if unjudged.failed else "skipped"
-        SubElement(_case(suite, unjudged.name), kind, message=_clean(unjudged.reason))
+        SubElement(_case(suite, unjudged.series, unjudged.name), kind, message=_clean(unjudged.reason))
     return bytes(tostring(suite, encoding="utf-8", xml_declaration=True))
 
 
-def _case(suite: Element, name: str) -> Element:
-    return SubElement(suite, "testcase", classname="density", name=_clean(name))
+def _case(suite: Element, series: "Series", name: str) -> Element:
+    group = f"{series.system.testbed}.{series.service_type}"
+    return SubElement(suite, "testcase", classname=_clean(group), name=_clean(name))
 
 
 def _words(change: "Change") -> str:

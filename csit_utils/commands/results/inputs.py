@@ -280,16 +280,21 @@ def without(inputs: Sequence[Path], found: _WithProblems, lack: str) -> ConfigEr
 
 
 def print_problems(texts: Sequence[str]) -> bool:
-    """Print sentences about inputs on stderr, a line each, those beyond the first ones as a number.
+    """Print sentences about inputs on stderr: of several alike, and of very many, the first ones and their number.
 
     Returns:
         Whether there are any.
     """
-    for text in texts[:_MAX_PRINTED]:
+    if not texts:
+        return False
+    from csit_utils.analysis.causes import condensed  # noqa: PLC0415 - for damaged inputs only
+
+    lines = condensed(texts)
+    for text in lines[:_MAX_PRINTED]:
         typer.echo(text, err=True)
-    if len(texts) > _MAX_PRINTED:
-        typer.echo(f"and {len(texts) - _MAX_PRINTED:,} more inputs that could not be read in full", err=True)
-    return bool(texts)
+    if len(lines) > _MAX_PRINTED:
+        typer.echo(f"and {len(lines) - _MAX_PRINTED:,} more reasons why inputs could not be read in full", err=True)
+    return True
 
 
 _QUIET_S = 2.0
@@ -300,12 +305,12 @@ _BETWEEN_S = 0.5
 class ReadingProgress:
     """Progress on a terminal's stderr, in a line that is overwritten; nothing elsewhere.
 
-    Call it with the number of finished items and their total.
+    Call it with the number of finished items and their total; 0 begins a kind of items that take another time each.
     """
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._begun = time.monotonic()
+        self._begun = self._since = time.monotonic()
         self._shown_at: float | None = None
 
     def __enter__(self) -> Self:
@@ -319,11 +324,13 @@ class ReadingProgress:
     def __call__(self, done: float, total: int) -> None:
         """Show progress, at most every half second."""
         now = time.monotonic()
+        if not done:
+            self._since = now
         is_early = not done or now - self._begun < _QUIET_S or now - (self._shown_at or 0.0) < _BETWEEN_S
         if is_early or not sys.stderr.isatty():
             return
         self._shown_at = now
-        left_s = (now - self._begun) / done * (total - done)
+        left_s = (now - self._since) / done * (total - done)
         sys.stderr.write(f"\r\x1b[K{100 * done / total:.0f} % of {total} {self._what}, about {left_s:.0f} s left")
         sys.stderr.flush()
 

@@ -110,9 +110,10 @@ def report(
             _check_side(name, list(comparable(shown)))
         if single_file or output.suffix in _PAGE:
             page = output if output.suffix in _PAGE else output.with_name(f"{output.name}.html")
-            write_whole(page, in_one(shown))
+            with ReadingProgress("pages") as progress:
+                write_whole(page, in_one(shown, progress))
             return found, page
-        with ReadingProgress("pages of tests") as progress:
+        with ReadingProgress("pages") as progress:
             return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
 
     choose = partial(newest, max_tests=max_tests)

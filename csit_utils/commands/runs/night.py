@@ -145,7 +145,8 @@ def night(
         unseen_days=unseen_days,
         began=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    plan = _plan(choices, _stored(choices), hours * 3600)
+    named = any(not path.is_dir() or any(path.iterdir()) for path in data or ())
+    plan = _plan(choices, _stored(choices, needed=named), hours * 3600)
     _announce(plan, simulated=choices.simulated, form=form)
     if dry_run:
         return
@@ -165,8 +166,12 @@ def _settled_within(text: str) -> float:
         raise ConfigError(f"--within '{text}': {error}") from error
 
 
-def _stored(choices: NightChoices, folder: Path | None = None) -> Contents:
-    """Return stored results, with those of the night in a folder; a remark where there are none that can be read."""
+def _stored(choices: NightChoices, folder: Path | None = None, *, needed: bool = False) -> Contents:
+    """Return stored results, with those of the night in a folder; a remark where there are none that can be read.
+
+    Raises:
+        ConfigError: They are needed, and none can be read.
+    """
     paths = list(map(Path, choices.data))
     there = [path for path in paths if path.exists()]
     if folder is not None and not any(path in folder.absolute().parents for path in paths):
@@ -175,8 +180,12 @@ def _stored(choices: NightChoices, folder: Path | None = None) -> Contents:
     try:
         found = opened(there).contents(characterizations=True, may_be_empty=True)
     except ConfigError as error:
+        if needed:
+            raise
         found, reason = opened([]).contents(may_be_empty=True), f" ({error})"
     if not found.tests and not found.characterizations:
+        if needed and found.problems:
+            raise ConfigError(f"--data: nothing to plan from: {found.problems[0].text}")
         typer.echo(f"no stored results in {quoted(', '.join(choices.data))}{reason}: every test is unseen", err=True)
     print_problems([problem.text for problem in found.problems])
     return found

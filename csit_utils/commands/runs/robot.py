@@ -29,12 +29,13 @@ from resources.libraries.python.studies.shared.choices_before_run import (
     given_to,
 )
 from resources.libraries.python.studies.shared.progress import RUN, human_time
+from resources.libraries.python.whole_files import remove_link
 
 RESUME = "--resume"
 _SET = f"{SET.name}:"
 _USAGE = "Usage: ./csit robot [--resume FOLDER | --args TEXT] [-v NAME:VALUE]... [OPTIONS OF ROBOT] tests/..."
-_FILES = ("output", "log", "report", "xunit", "debugfile")
-"""Options of Robot for files: when Robot looks at one it makes their folder, which a refused run leaves out."""
+_FILES = {"output": "output.xml", "log": "log.html", "report": "report.html", "xunit": "x.xml", "debugfile": "d.txt"}
+"""Options of Robot for files, with defaults: when Robot looks at one it makes their folder, not so a refused run."""
 
 
 def robot(context: typer.Context) -> None:
@@ -107,6 +108,29 @@ class PlannedTimes:
         return cost.seconds if cost is not None else 0.0
 
 
+class LinksOfFiles:
+    """A listener: removes links under the names of Robot's files, which another user may put there before and in a run.
+
+    Robot writes its log and report last.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        folder = Path(options.get("outputdir") or ".")
+        given = {Path(usual): folder / (options.get(name) or usual) for name, usual in _FILES.items()}
+        self._files = [file if file.suffix else file.with_suffix(usual.suffix) for usual, file in given.items()]
+
+    def remove(self) -> None:
+        """Remove them now."""
+        for file in self._files:
+            remove_link(file)
+
+    def output_file(self, _path: Path) -> None:
+        """Remove them before log and report are written."""
+        self.remove()
+
+
 def run_suites(
     arguments: list[str],
     *,
@@ -163,7 +187,9 @@ def run_suites(
     past = past_of(resume).done if resume is not None else {}
     done = {test: 0.0 for (test, _), ended in past.items() if ended.status == "PASS"}
     planned = PlannedTimes(rows, worlds, {**(expected_s or {}), **done})
-    options["listener"] = [*options.get("listener", []), planned, *listeners]
+    links = LinksOfFiles(options)
+    links.remove()
+    options["listener"] = [*options.get("listener", []), planned, links, *listeners]
     options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked, *modifiers]
     try:
         return int(framework.execute(*sources, **options))

@@ -1,6 +1,5 @@
 """`emulate`: a testbed of QEMU machines with PCI NICs on this computer."""
 
-import shutil
 import sys
 import time
 from enum import StrEnum
@@ -17,6 +16,7 @@ from resources.libraries.python.emulation.testbed import EmulatedTestbed, State,
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.terminal import shortened, terminal_width
+from resources.libraries.python.whole_files import write_whole
 
 _WITHIN_S = 600.0
 _USUAL_S = 30.0
@@ -74,7 +74,7 @@ def emulate(
             _up(testbed, layout, mirror)
             _show(testbed)
             if output is not None:
-                shutil.copyfile(testbed.topology, output)
+                write_whole(output, testbed.topology.read_bytes())
         case Action.STATUS:
             if not _show(testbed):
                 raise typer.Exit(1)

@@ -6,18 +6,18 @@ bucket is read anonymously.
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import BinaryIO, Self
 from urllib.parse import parse_qs, urlsplit
 
-from pyarrow import ArrowException
+from pyarrow import ArrowException, NativeFile
 from pyarrow.fs import FileInfo, FileSelector, FileType, S3FileSystem
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MAX_BUCKET_BYTES, MAX_FILES, quoted
+from resources.libraries.python.whole_files import writing_whole
 
 _ADDRESS = re.compile(r"s3:/+")
 _OPTIONS = frozenset({"region", "endpoint"})
@@ -81,7 +81,7 @@ class Bucket:
         """
         try:
             return self._copy(self._store(), folder, report)
-        except (OSError, ArrowException) as error:
+        except (OSError, ValueError, ArrowException) as error:  # a name with a zero byte is a ValueError
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise ConfigError(f"{self}: {quoted(reason)}") from error
 
@@ -109,12 +109,11 @@ class Bucket:
         for each in tables:
             target = own / PurePosixPath(each.path).relative_to(self.name)
             if not _is_there(target, each):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                part = target.with_name(f".{target.name}.part")
-                with store.open_input_stream(each.path) as stream, part.open("wb") as written:
-                    shutil.copyfileobj(stream, written, _BLOCK_BYTES)
-                os.utime(part, ns=(each.mtime_ns, each.mtime_ns))
-                part.rename(target)
+                if link := next((place for place in _places(target, folder) if place.is_symlink()), None):
+                    raise ConfigError(f"{link}: a link; replace it by what it leads to")
+                with store.open_input_stream(each.path) as stream, writing_whole(target) as written:
+                    _copy_to(written, stream, each)
+                os.utime(target, ns=(each.mtime_ns, each.mtime_ns))
             done += each.size
             report(done, size)
         return own / self.prefix
@@ -138,6 +137,20 @@ class Bucket:
         if unsafe:
             raise ConfigError(f"{self}: {quoted(unsafe[0])} leaves its folder")
         yield from tables
+
+
+def _places(target: Path, folder: Path) -> Iterator[Path]:
+    """Folders of a table, in which another user may have put links."""
+    return (place for place in target.parents if place.is_relative_to(folder))
+
+
+def _copy_to(file: BinaryIO, stream: NativeFile, table: FileInfo) -> None:
+    left = table.size
+    while block := stream.read(_BLOCK_BYTES):
+        left -= len(block)
+        if left < 0:
+            raise ConfigError(f"{quoted(table.path)} is larger than the {table.size:,} bytes that the bucket lists")
+        file.write(block)
 
 
 def _is_there(target: Path, table: FileInfo) -> bool:

@@ -34,6 +34,7 @@ from csit_utils.dataset.items import ImportedTest, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.request.cell import Dimensions, Frame, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.recording.robot_message import plain_message
 
 _CELL = re.compile(r"-(\d{1,3})(ch|pl)-\d{1,4}(?:mif|vh)-(\d{1,4})(dcr|vm)(\d{1,2})t(?:-|$)")
 _VSWITCH = re.compile(r"(?:^|-)(\d{1,2}c)-")
@@ -103,8 +104,8 @@ def _matched(tags: set[str], pattern: str) -> re.Match[str] | None:
 class RateWithUnit(ForeignPart):
     """A number with its unit."""
 
-    value: Amount
-    unit: str | None
+    value: Amount = None
+    unit: str | None = None
 
 
 class RateOnly(ForeignPart):
@@ -123,10 +124,10 @@ class RateBounds(ForeignPart):
 class Trials(ForeignPart):
     """Receive rates of the trials of MRR."""
 
-    values: tuple[Amount, ...] = Field(min_length=1)
-    avg: Amount
-    stdev: Amount
-    unit: str | None
+    values: tuple[Amount, ...] = Field((), min_length=1)
+    avg: Amount = None
+    stdev: Amount = None
+    unit: str | None = None
 
 
 class MrrResult(ForeignPart):
@@ -232,7 +233,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
         source=source,
         recorded=True,
         status=Status.PASS if test.passed else Status.FAIL,
-        message=test.message or "",
+        message=plain_message(test.message or ""),
         tags=" ".join(tags),
         origin=ORIGIN,
         run=_run(source, test.test_id),
@@ -287,8 +288,8 @@ def _figures(
         columns |= goal_columns(name.lower(), _LOSS_RATIOS[name], lower.value, bound, complete, frame, cores)
     if result.receive_rate is not None:
         rate = result.receive_rate.rate
-        trials = sum(value is not None for value in rate.values)
-        goals.append(mrr_words(trials, None))
+        trials = sum(value is not None for value in rate.values) or None
+        goals += [] if trials is None else [mrr_words(trials, None)]
         if rate.unit == "pps":
             columns |= {"mrr_pps": rate.avg, "mrr_stdev_pps": rate.stdev, "mrr_trials": trials}
             columns |= derived("mrr", rate.avg, frame, cores)

@@ -8,7 +8,6 @@ test, and the testbed from that of the job.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -101,6 +100,8 @@ def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     Raises:
         ReadError: Unknown version of the model, or not its structure.
     """
+    # Null and NaN, which pandas writes for it, are unknown.
+    row = {name: value for name, value in row.items() if value is not None and value == value}  # noqa: PLR0124 - NaN
     named = {_RENAMED.get(name, name): value for name, value in row.items()}
     data: dict[str, Any] = {name: named.get(name) for name in _PLAIN}
     data["hosts"] = data["hosts"] or [_testbed(named)]
@@ -109,14 +110,14 @@ def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     result: dict[str, Any] = {}
     for column, value in row.items():
         found = _FIGURES.fullmatch(column)
-        if found is not None and value is not None and not (isinstance(value, float) and isnan(value)):
+        if found is not None:
             *path, last = (part for part in found.groups() if part)
             place = result
             for part in path:
                 place = place.setdefault(part, {})
             place[last] = value
     data["result"] = result or None
-    run = " ".join(str(row[name]) for name in ("job", "build") if row.get(name) is not None)
+    run = " ".join(str(row[name]) for name in ("job", "build") if name in row)
     for item in read_csit(data, source):
         yield replace(item, row=replace(item.row, run=run or item.row.run))
 

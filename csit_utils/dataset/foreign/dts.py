@@ -24,7 +24,7 @@ _TRIAL_S = 30.0
 class DtsRow(ForeignPart):
     """A frame size."""
 
-    frame_size: Annotated[int, Field(ge=1, le=65_535, strict=True)]
+    frame_size: Annotated[int, Field(ge=1, le=65_535, strict=True)] | None
     num_descriptors: Count = None
     expected_mpps: Amount = None
     measured_mpps: Amount
@@ -51,18 +51,19 @@ def read_dts(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
     """
     for number, part in enumerate(read_part(DtsResults, data, []).results):
         remarks: list[str] = []
-        row = read_part(DtsRow, part, remarks)
+        row = read_part(DtsRow, part, remarks, f"row {number + 1}: ")
         yield ImportedTest(_test(row, anchor_of("dts", (data, number)), source, remarks))
 
 
 def _test(row: DtsRow, anchor: str, source: str, remarks: list[str]) -> TestRow:
-    frame = single_frame(row.frame_size + _FCS_BYTES)
-    remarks.append(f"frames of {row.frame_size} B without FCS")
+    frame = None if row.frame_size is None else single_frame(row.frame_size + _FCS_BYTES)
+    if row.frame_size is not None:
+        remarks.append(f"frames of {row.frame_size} B without FCS")
     measured_pps = None if row.measured_mpps is None else row.measured_mpps * 1e6
     if row.expected_mpps is not None:
         remarks.append(f"expected were {rate(row.expected_mpps * 1e6)}")
     descriptors = f"-{row.num_descriptors}rxd" if row.num_descriptors is not None else ""
-    name = f"{row.frame_size}B-1c-forward{descriptors}"
+    name = f"{row.frame_size or '?'}B-1c-forward{descriptors}"
     figures: dict[str, Any] = {} if measured_pps is None else {"mrr_pps": measured_pps, "mrr_trials": 1}
     figures |= derived("mrr", measured_pps, frame, None)
     return TestRow(

@@ -32,6 +32,7 @@ from csit_utils.dataset.goal_order import of_columns
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words
 from csit_utils.dataset.items import ImportedTest, ImportedTrial, Item, ReadError, Status
 from csit_utils.dataset.rows import EITHER, LatencyRow, TestRow, frame_text
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Frame, ServiceType
 
 Drops = Annotated[float, Field(strict=True, allow_inf_nan=False)] | None
@@ -235,7 +236,7 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
                 continue
             tests += 1
             of_test = list(remarks)
-            of_size = read_part(OfSize, found, of_test)
+            of_size = read_part(OfSize, found, of_test, f"{chain} {quoted(size)}: ")
             yield _test(run, chain.upper(), benchmark.result, size, of_size, source, (data, size), of_test)
     if not tests:
         raise ReadError("the run of NFVbench has no result, it was started without traffic")

@@ -59,13 +59,14 @@ class ForeignPart(BaseModel):
 PartT = TypeVar("PartT", bound=ForeignPart)
 
 
-def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
-    """Validate a part of a file; invalid values of fields that permit None become None.
+def read_part(kind: type[PartT], data: object, remarks: list[str], where: str = "") -> PartT:
+    """Validate a part of a file; invalid values of fields that permit None become None, and other nulls are left out.
 
     Args:
         kind: Its model.
         data: Parsed JSON.
         remarks: Gets a sentence about invalid values.
+        where: Place of the part in the file, with which an error begins.
 
     Raises:
         ReadError: Its structure is another one, or a value that every test has is invalid.
@@ -74,22 +75,26 @@ def read_part(kind: type[PartT], data: object, remarks: list[str]) -> PartT:
         return kind.model_validate(data)
     except ValidationError as error:
         if error.error_count() > MAX_ERRORS:
-            raise ReadError(f"{error.error_count():,} invalid values") from error
+            raise ReadError(f"{where}{error.error_count():,} invalid values") from error
         faults = error.errors(include_url=False, include_context=False)
-    invalid = [each for each in faults if each["type"] not in _OF_STRUCTURE]
+    invalid = [each for each in faults if each["type"] not in _OF_STRUCTURE or each["input"] is None]
     data = deepcopy(data)
-    for each in invalid:
+    for each in reversed(invalid):  # of a list the last first
         with suppress(LookupError, TypeError, ValueError):  # a key, not a value
             *path, last = each["loc"]
             place: Any = data
             for key in path:
                 place = place[key]
-            place[last] = None
+            if each["input"] is None:  # where another type has to be, null is as good as nothing
+                del place[last]
+            else:
+                place[last] = None
     try:
         found = kind.model_validate(data)
     except ValidationError as error:
         at = error.errors(include_url=False, include_context=False)[0]
-        raise ReadError(_fault(next((each for each in faults if each["loc"] == at["loc"]), at))) from error
+        fault = _fault(next((each for each in faults if each["loc"] == at["loc"]), at))
+        raise ReadError(f"{where}{fault}") from error
     named = ", ".join(f"{dotted(each['loc'])} ({_value(each['input'])})" for each in invalid[:_MAX_NAMED])
     more = f" and {len(invalid) - _MAX_NAMED} more" if len(invalid) > _MAX_NAMED else ""
     remarks.append(f"invalid and left out: {named}{more}")

@@ -25,6 +25,7 @@ from resources.libraries.python.model.bounds import (
     MAX_TABLE_RATIO,
     REPEATED_BYTES,
     ROW_BYTES,
+    VALUE_BYTES,
 )
 
 
@@ -100,7 +101,7 @@ class _Parquet:
             yield batch
 
     def _checked(self, group: int) -> tuple[int, int]:
-        """Return what the pages of a group unpack to, and the size of its dictionaries; its pages are looked at."""
+        """Return what pages and lists of a group unpack to, and the size of its dictionaries, by its pages."""
         metadata = self._metadata.row_group(group)
         size, ranges, packed = self._file.size(), list[tuple[int, int]](), 0
         for at in self._places:
@@ -114,6 +115,11 @@ class _Parquet:
             ranges.append((begin, begin + length))
         chunks = [chunk_of(data) for data in self._columns_of(ranges, packed)]
         unpacked = sum(chunk.unpacked_bytes for chunk in chunks)
+        for at, chunk in zip(self._places, chunks, strict=True):
+            # A row of a list may have all of them, so they are not seen by and by.
+            if (listed := chunk.values - metadata.num_rows) > 0:
+                is_text = self._reader.schema.column(at).physical_type.endswith("BYTE_ARRAY")
+                unpacked += listed * (VALUE_BYTES + (chunk.dictionary_bytes if is_text else 0))
         self._bound(unpacked)
         return unpacked, sum(chunk.dictionary_bytes for chunk in chunks)
 

@@ -79,7 +79,8 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
         }
         for item in items
     ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema()), path, compression="zstd")
+    # Without dictionaries: each value of a list may be as long as one, and readers bound that.
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema()), path, compression="zstd", use_dictionary=False)
 
 
 def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:

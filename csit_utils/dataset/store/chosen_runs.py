@@ -3,14 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 
-from csit_utils.analysis.runs import instant
+from csit_utils.analysis.runs import UNDATED, instant, night_of
 from csit_utils.dataset.store.layout import Import, StoredPart
 
 _Parts = Sequence[tuple[Import, StoredPart]]
-_NOON = timedelta(hours=12)
-_UNDATED = datetime.min.replace(tzinfo=UTC) + _NOON
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def newest_nights(imports: Sequence[Import]) -> ChosenRuns:
     nights: dict[str | None, date] = {}
     chosen = []
     for name in _newest_first(runs):
-        night = (_begun(runs[name]) - _NOON).date()
+        night = night_of(_begun(runs[name]))
         if night in [nights.setdefault(testbed, night) for testbed in _testbeds(runs[name])]:
             chosen.append(name)
     return _chosen(imports, runs, chosen)
@@ -122,7 +120,7 @@ def _newest_first(runs: Mapping[str, _Parts]) -> list[str]:
 
 
 def _begun(parts: _Parts) -> datetime:
-    return min((at for _, part in parts if (at := instant(part.begun)) is not None), default=_UNDATED)
+    return min((at for _, part in parts if (at := instant(part.begun)) is not None), default=UNDATED)
 
 
 def _chosen(imports: Sequence[Import], runs: Mapping[str, _Parts], names: Collection[str]) -> ChosenRuns:

@@ -17,6 +17,8 @@ _UNPACKED, _PACKED = 2, 3
 _DICTIONARY = 7
 _ENCODING = {5: 2, _DICTIONARY: 2, 8: 4}
 """Field of the encoding in the header of each kind of page: data, dictionary, data of version 2."""
+_VALUES = 1
+"""Field of the number of values, nulls included, in the same headers."""
 _ENCODINGS = (0, 2, 3, 4, 8)
 """Plain, of dictionaries, of runs and of bits. In others a value repeats the bytes of earlier ones."""
 _NUMBER = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
@@ -25,7 +27,7 @@ _EVEN_GOING_ON = b"".join(rb"\x%02x" % byte for byte in range(128, 256, 2))
 _SIZE = rb"[%b]|[%b][\x80-\xff]{0,3}[\x00-\x7f]" % (_EVEN, _EVEN_GOING_ON)
 """A number that is not negative: the lowest bit is the sign."""
 _COMMON = re.compile(
-    rb"\x15\x00\x15(%(size)s)\x15(%(size)s)\x2c\x15%(n)s\x15[\x00\x04\x06\x10]\x15%(n)s\x15%(n)s(?:\x1c\x00)?\x00\x00"
+    rb"\x15\x00\x15(%(size)s)\x15(%(size)s)\x2c\x15(%(size)s)\x15[\x00\x04\x06\x10]\x15%(n)s\x15%(n)s(?:\x1c\x00)?\x00\x00"
     % {b"n": _NUMBER, b"size": _SIZE}
 )
 """Header of a page of data as this project writes it: five times as fast as field by field, and there are hundreds."""
@@ -41,6 +43,8 @@ class Chunk(NamedTuple):
     unpacked_bytes: int
     dictionary_bytes: int
     """Of the dictionary: each value of the column may be as long as that."""
+    values: int
+    """Nulls included; more than rows where the column is in lists."""
 
 
 def chunk_of(data: bytes) -> Chunk:
@@ -49,11 +53,12 @@ def chunk_of(data: bytes) -> Chunk:
     Raises:
         ReadError: They are damaged, or in an encoding that this project does not write.
     """
-    unpacked = dictionary = at = 0
+    unpacked = dictionary = values = at = 0
     try:
         while at < len(data):
             if common := _COMMON.match(data, at):
                 unpacked += _size(common[1])
+                values += _size(common[3])
                 at = common.end() + _size(common[2])
                 continue
             header, at = _struct(data, at, 0)
@@ -64,12 +69,17 @@ def chunk_of(data: bytes) -> Chunk:
                 of_kind = header.get(kind)
                 if isinstance(of_kind, Mapping) and of_kind[where] not in _ENCODINGS:
                     raise ReadError(f"it has a page in encoding {of_kind[where]}")
+                if isinstance(of_kind, Mapping) and kind != _DICTIONARY:
+                    count = of_kind[_VALUES]
+                    if not isinstance(count, int) or count < 0:
+                        raise ReadError("it has a page without a number of values")
+                    values += count
             unpacked += size
             dictionary += size if _DICTIONARY in header else 0
             at += packed
     except (IndexError, KeyError) as error:
         raise ReadError("it has a page whose header is damaged") from error
-    return Chunk(unpacked, dictionary)
+    return Chunk(unpacked, dictionary, values)
 
 
 def _struct(data: bytes, at: int, depth: int) -> tuple[_Fields, int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from csit_utils.analysis.causes import condensed
 from csit_utils.report.html import fill
 from csit_utils.report.links import test_href
 from csit_utils.report.report_context import ReportContents
@@ -90,7 +91,10 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
                 for view in shown.characterizations
             ],
         ),
-        ("Files that could not be read in full", [MessageLine(each.text) for each in shown.contents.problems]),
+        (
+            "Files that could not be read in full",
+            [*map(MessageLine, condensed(each.text for each in shown.contents.problems))],
+        ),
     )
     mixed = shown.measured  # else the title says that all are simulated
     return tuple(MessagePart(heading, tuple(_bounded(lines, mixed=mixed))) for heading, lines in parts if lines)

@@ -7,11 +7,11 @@ from functools import cache
 from csit_utils.report.pages import compare, environment, failures, overview, spread, trend
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
-from csit_utils.studies.registry import explanations, studies
+from csit_utils.studies.registry import explanations_by_heading, studies
 
 
 def _metrics(_shown: ReportContents) -> Mapping[str, object]:
-    return {"explanations": list(explanations().values())}
+    return {"sections": explanations_by_heading()}
 
 
 _HELP = Page("metrics", "Help", _metrics)

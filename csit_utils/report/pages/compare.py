@@ -79,7 +79,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     return {
         "stacks": difference_graphs(graphs),
         "pairs": pairs,
-        "outcomes": list(Outcome),
+        "outcomes": [each for each in Outcome if any(pair.count(each) for pair in pairs)],
         "confidence": CONFIDENCE,
         "false_calls": FALSE_CALLS,
         "data": data(shown.whole_history, sides.values(), shown.contents.environments),
@@ -114,6 +114,7 @@ def data(history: History, sides: Iterable[ComparisonSide], environments: Mappin
     names = CellNames(known)
     kinds = list(dict.fromkeys(_kind(cell.series) for cell in known))
     goals = list(dict.fromkeys(cell.series.goals for cell in known))
+    testbeds = list(dict.fromkeys(cell.series.system.testbed for cell in known))
     examples = {_kind(cell.series): cell.series for cell in known}
     views = environment_views(environments, history.runs, {})
     places = {view.digest: place for place, view in enumerate(views)}
@@ -125,7 +126,11 @@ def data(history: History, sides: Iterable[ComparisonSide], environments: Mappin
         "of_matrix": len(MEASURES),
         "unbounded": [number for number, metric in enumerate(metrics) if metric in UNBOUNDED],
         "cells": [
-            {"m": metrics.index(cell.metric), **_cell(cell, found, names, kinds, goals)}
+            {
+                "m": metrics.index(cell.metric),
+                "b": testbeds.index(cell.series.system.testbed),
+                **_cell(cell, found, names, kinds, goals),
+            }
             for cell, found in known.items()
         ],
         "unlike": list(_unlike([examples[kind] for kind in kinds], {cell.metric for cell in known})),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from csit_utils.analysis.causes import Cause, causes
+from csit_utils.analysis.causes import Cause, causes, condensed
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.outcomes import advice
 from csit_utils.report.report_context import ReportContents
@@ -21,6 +21,7 @@ class CauseView:
     """One cause."""
 
     cause: Cause
+    sentence: str
     advice: str
     begun: Mapping[str, str]
     """Start time of the run of a test by its anchor; ISO 8601."""
@@ -62,10 +63,10 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         for row in run.rows
         if run.started_at is not None and row.started_at is None
     }
-    views = [CauseView(cause, advice(cause), begun) for cause in causes(not_passed)]
+    views = [CauseView(cause, *advice(cause), begun) for cause in causes(not_passed)]
     return {
         "causes": views,
-        "problems": problems,
+        "problems": condensed(problem.text for problem in problems),
         "records": records,
         "tally": shown.tally,
         "earlier": len(not_passed) + len(records) - shown.tally.failed - shown.tally.skipped,

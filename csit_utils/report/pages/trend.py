@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
+from operator import attrgetter
 from statistics import median
 
 from markupsafe import Markup
@@ -48,16 +49,27 @@ class SmallTrend:
     kinds: tuple[str, ...]
     """CSS classes: its state, and whether a change is suspected or probable."""
     note: str
-    """The change as short text; empty for a steady cell."""
+    """The change as short text."""
+
+
+@dataclass(frozen=True)
+class SteadyCell:
+    """A cell without a change, in a line of a table."""
+
+    trend: Trend
+    address: str
+    name: str
+    latest: str
+    spread: float | None
+    """Difference of its highest and lowest figure without outliers, relative to the median."""
+    note: str
 
 
 @dataclass(frozen=True)
 class TrendGroup:
-    """Cells of one series, service type and metric; of other studies those of a metric."""
+    """Cells of a testbed."""
 
     system: System
-    title: str
-    metric: str
     cells: tuple[SmallTrend, ...]
 
 
@@ -114,30 +126,32 @@ def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timelin
 def trend_groups(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> list[TrendGroup]:
-    """Return all cells in groups as shown."""
+    """Return cells, given in their order, by testbed."""
+    by_cell = _by_cell(found)
+    return [
+        TrendGroup(system, tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own))
+        for system, own in groupby(trends, key=lambda trend: trend.cell.series.system)
+    ]
+
+
+def _by_cell(found: Iterable[CellEvent]) -> Mapping[CellMetric, list[CellEvent]]:
     by_cell: dict[CellMetric, list[CellEvent]] = {}
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
+    return by_cell
 
-    metrics = (*MEASURES, *measures())
 
-    def place(trend: Trend) -> tuple[System, str, int]:
-        series = trend.cell.series
-        # Other studies have many services with one to three quantities each.
-        kind = series.service_type if trend.cell.of_matrix else ""
-        return series.system, kind, metrics.index(trend.cell.metric)
-
-    ordered = sorted(trends, key=place)
-    return [
-        TrendGroup(
-            system,
-            f"{system.name} · {kind}" if kind else system.name,
-            str(own[0].cell.metric),
-            tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own),
-        )
-        for (system, kind, _), group in groupby(ordered, key=place)
-        for own in [list(group)]
-    ]
+def _steady(trend: Trend, names: CellNames, line: Timeline) -> SteadyCell:
+    usual = [value for index, value in enumerate(trend.values) if index not in trend.outliers]
+    middle = median(usual)
+    return SteadyCell(
+        trend,
+        names.address(trend.cell),
+        names.short(trend.cell),
+        amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
+        (max(usual) - min(usual)) / middle if middle else None,
+        describe(trend, (), len(line.failed(trend.cell))),
+    )
 
 
 def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Timeline) -> SmallTrend:
@@ -152,11 +166,9 @@ def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Tim
     spark = sparkline(line.values(trend), levels, marks, line.failed(trend.cell))
     doubts = dict.fromkeys(event.doubt for event in found if event.doubt)
     kinds = [trend.state.replace(" ", "-"), *doubts]
-    if trend.state is TrendState.STEADY and not doubts:
-        kinds.append("quiet")
     return SmallTrend(
         names.address(trend.cell),
-        names.short(trend.cell),
+        f"{names.short(trend.cell)} {trend.cell.metric}",
         spark,
         amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
         tuple(kinds),
@@ -299,9 +311,18 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     known = [event for event in every if event.acknowledged is not None]
     names = CellNames(trend.cell for trend in trends)
     lines = timelines(shown.whole_history, trends)
+    with_event = _by_cell(every)
+    steady = [
+        _steady(trend, names, lines[trend.cell.series.system])
+        for trend in judged
+        if trend.state is TrendState.STEADY and trend.cell not in with_event
+    ]
+    even = {each.trend.cell for each in steady}
     few = list(_few(trends, names))
     return {
-        "groups": trend_groups(judged, every, names, lines),
+        "groups": trend_groups([trend for trend in judged if trend.cell not in even], every, names, lines),
+        "steady": steady,
+        "widest": max((each for each in steady if each.spread is not None), key=attrgetter("spread"), default=None),
         "changes": event_groups(found, names, shown.contents.environments),
         "acknowledged": event_groups(known, names, shown.contents.environments),
         "stacks": difference_graphs(_stacks_at(found, names, shown.contents.record)),
@@ -309,7 +330,12 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "judged": len(judged),
         "few": few,
         "with_few": len(trends) - len(judged),
-        "counts": Counter([*(str(trend.state) for trend in judged), *(event.doubt for event in every if event.doubt)]),
+        "counts": Counter(
+            [
+                *(str(trend.state) for trend in judged if trend.state is not TrendState.STEADY),
+                *(event.doubt for event in every if event.doubt),
+            ]
+        ),
         "fewest": FEWEST,
         "alpha": ALPHA,
         "suspicion": SUSPICION,
@@ -385,10 +411,7 @@ def payload(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> Json:  # fmt: skip
     """Return the data of the large plot. Rates have four digits, more than are visible."""
-    systems = list(lines)
-    by_cell: dict[CellMetric, list[CellEvent]] = {}
-    for event in found:
-        by_cell.setdefault(event.trend.cell, []).append(event)
+    systems, by_cell = list(lines), _by_cell(found)
     return {
         "systems": [
             {

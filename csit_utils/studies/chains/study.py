@@ -338,6 +338,6 @@ STUDY = Study(
             stacks=stacks_of_suspects,
         ),
     ),
-    explanations=EXPLANATIONS,
+    explanations={"Chain studies": EXPLANATIONS},
     preview=lambda path, keys: cost(generate(load_chains(path, keys))),
 )

@@ -1,8 +1,9 @@
 """How to read rates, costs of density, and other figures of a test."""
 
 from csit_utils.dataset.measures import Explanation
+from csit_utils.report.explanations import COSTS
 
-EXPLANATIONS = (
+_THROUGHPUT = (
     Explanation(
         "ndr",
         "NDR, non-drop rate",
@@ -24,38 +25,16 @@ EXPLANATIONS = (
         "Other projects use other ratios under the same name (0.1 % is common). PDR is meaningless without its ratio.",
     ),
     Explanation(
-        "rfc9971",
-        "Requirements of RFC 9971",
-        "Requirements of the MLRsearch specification for a test and its report, and whether this result meets them.",
-        "Met, or deviates.",
-        "Deviations are determined by the run and are in the record; the evidence beside them is from its trials and "
-        "bounds. docs/search.md has each requirement with how it is met.",
-        "The RFC permits deviations from RFC 2544's trial if they are reported, as here. An irregular result is no "
-        "fault of the system: the load range, or the time for the search, was too short.",
-    ),
-    Explanation(
-        "prediction",
-        "Predicted NDR and PDR",
-        "Lower bounds of a cell by the cells of its matrix that the same run measured before, with an interval.",
+        "mrr",
+        "MRR, maximum receive rate",
+        "The rate received at line rate, or at the maximum of the generator if that is lower, at any loss; as in "
+        "FD.io CSIT.",
         "Packets per second, all service instances and both directions together.",
-        "A cost model is fitted to at least three cells: the vSwitch's time per packet at the edges and for each "
-        "further NF, times a factor for the number of instances, or the NFs' own time where that is longer. The "
-        "interval of 95 % follows from the errors of earlier predictions in the run. A search starts from "
-        "predictions with a standard error of at most 3 %; docs/search.md has the method.",
-        "A prediction is no evidence: all trials of each bound are made. A result outside of the interval is a cell "
-        "that behaves unlike its neighbours: look at its verdict and placement. `-v PREDICT:off` searches without.",
-    ),
-    Explanation(
-        "other-goals",
-        "Other definitions of NDR and PDR",
-        "What the trials of a search say about the definitions of others: RFC 2544, TST 009, NFVbench and more.",
-        "Packets per second, all service instances and both directions together.",
-        "Trials of at least the other goal's duration classify their load as in draft-ietf-bmwg-mlrsearch. Shorter "
-        "ones give a bound if, with 95 % confidence, enough trials of full length would fail (each contains one that "
-        "loses too much) or pass (all its parts are within the loss ratio). Otherwise the load, number and duration of "
-        "the missing trials are shown. Nothing is measured for it: `./csit regoal` does the same for any goal.",
-        "Bounds by shorter trials assume independent trials; losses that come in groups make an upper bound too "
-        "low. A pause between trials, or another generator, is not part of the definition here.",
+        "Several trials of a fixed length at that load; the page shows their mean and standard deviation.",
+        "It is not a rate for operating a service. Overload may reduce it far below NDR (receive livelock: threads "
+        "that receive packets leave no CPU time to those that forward them, so that more offered load means less "
+        "throughput), or leave it above PDR. It depends on the offered load, which the page states. If ORR is "
+        "higher, the system forwards less under more load.",
     ),
     Explanation(
         "soak",
@@ -71,18 +50,6 @@ EXPLANATIONS = (
         "sharp edge is one or two percent above the estimate.",
     ),
     Explanation(
-        "mrr",
-        "MRR, maximum receive rate",
-        "The rate received at line rate, or at the maximum of the generator if that is lower, at any loss; as in "
-        "FD.io CSIT.",
-        "Packets per second, all service instances and both directions together.",
-        "Several trials of a fixed length at that load; the page shows their mean and standard deviation.",
-        "It is not a rate for operating a service. Overload may reduce it far below NDR (receive livelock: threads "
-        "that receive packets leave no CPU time to those that forward them, so that more offered load means less "
-        "throughput), or leave it above PDR. It depends on the offered load, which the page states. If ORR is "
-        "higher, the system forwards less under more load.",
-    ),
-    Explanation(
         "orr",
         "ORR, overload receive rate",
         "The rate received at a chosen overload: at most four times the highest rate received.",
@@ -94,6 +61,28 @@ EXPLANATIONS = (
         "It is not CSIT's MRR, and not a rate for operating a service.",
     ),
     Explanation(
+        "rfc9971",
+        "Requirements of RFC 9971",
+        "Requirements of the MLRsearch specification for a test and its report, and whether this result meets them.",
+        "Met, or deviates.",
+        "Deviations are determined by the run and are in the record; the evidence beside them is from its trials and "
+        "bounds. docs/search.md has each requirement with how it is met.",
+        "The RFC permits deviations from RFC 2544's trial if they are reported, as here. An irregular result is no "
+        "fault of the system: the load range, or the time for the search, was too short.",
+    ),
+    Explanation(
+        "other-goals",
+        "Other definitions of NDR and PDR",
+        "What the trials of a search say about the definitions of others: RFC 2544, TST 009, NFVbench and more.",
+        "Packets per second, all service instances and both directions together.",
+        "Trials of at least the other goal's duration classify their load as in draft-ietf-bmwg-mlrsearch. Shorter "
+        "ones give a bound if, with 95 % confidence, enough trials of full length would fail (each contains one that "
+        "loses too much) or pass (all its parts are within the loss ratio). Otherwise the load, number and duration of "
+        "the missing trials are shown. Nothing is measured for it: `./csit regoal` does the same for any goal.",
+        "Bounds by shorter trials assume independent trials; losses that come in groups make an upper bound too "
+        "low. A pause between trials, or another generator, is not part of the definition here.",
+    ),
+    Explanation(
         "bandwidth",
         "Bandwidth",
         "The packet rate expressed in bits.",
@@ -101,6 +90,82 @@ EXPLANATIONS = (
         "(preamble, start delimiter, gap between frames) and is what fills a physical line.",
         "Computed from the packet rate and the mean frame size, not measured.",
         "The sum of both directions: 20 Gbit/s is a saturated 10 Gbit/s line in each direction.",
+    ),
+    Explanation(
+        "prediction",
+        "Predicted NDR and PDR",
+        "Lower bounds of a cell by the cells of its matrix that the same run measured before, with an interval.",
+        "Packets per second, all service instances and both directions together.",
+        "A cost model is fitted to at least three cells: the vSwitch's time per packet at the edges and for each "
+        "further NF, times a factor for the number of instances, or the NFs' own time where that is longer. The "
+        "interval of 95 % follows from the errors of earlier predictions in the run. A search starts from "
+        "predictions with a standard error of at most 3 %; docs/search.md has the method.",
+        "A prediction is no evidence: all trials of each bound are made. A result outside of the interval is a cell "
+        "that behaves unlike its neighbours: look at its verdict and placement. `-v PREDICT:off` searches without.",
+    ),
+    Explanation(
+        "back-to-back",
+        "Back-to-back frames",
+        "The longest burst at the generator's highest rate of which no frame is lost, and the buffer that it implies.",
+        "Frames of each flow (instance and direction), and seconds.",
+        "RFC 9004: a search in each of several repetitions (`-v BACK_TO_BACK:50`), for all flows at once; a burst that "
+        "loses frames is repeated once before it counts as failed. The implied buffer time is the mean burst over the "
+        "rate at which it was sent; the corrected one is smaller by the share of NDR in that rate, because as much is "
+        "forwarded meanwhile.",
+        "A buffer in frames per flow is that of the narrowest queue on the path. A generator in software sends bursts "
+        "below line rate: the rate is stated, and a slower burst can be longer. Where NDR reaches the rate of the "
+        "bursts no buffer fills, and nothing is measured.",
+    ),
+    Explanation(
+        "qualification",
+        "Qualification of the generator",
+        "What the traffic generator can do by itself: rates, rate error, gaps between frames, latency floor.",
+        "For each frame size and number of flows; rates are aggregates of all flows.",
+        "The generator's ports are joined to each other by veth pairs, and frames are received on a CPU that sends "
+        "nothing. The highest rates without loss and with a loss of 0.5 % are searched; a load counts as reached "
+        "when one of two trials reaches it. The rate error is that of the worst trial. Gaps are those between two "
+        "arrivals of a flow at 100 kpps, by the kernel's time stamps; the latency floor is the shortest latency of "
+        "1000 probe frames per second without load. `./csit qualify TOPOLOGY` measures it, and a run does so "
+        "shortly where there is none (`-v QUALIFY:off` for not at all). Where a trial of a test loses nothing at a "
+        "higher rate, the run measures these frames and flows again after the test, once. RFC 2544 (26.1) defines the "
+        "rate without loss; joined ports are its set-up without a device under test.",
+        "A figure has the verdict unqualified where its rate is beyond these rates, where a load above them failed, "
+        "where a pause of the generator (99.9th percentile of the gaps) is followed by more frames than a receive "
+        "queue of 256 takes, or where a latency is below the floor. A figure of a mix, or of another number of "
+        "flows, is compared with the next smaller frame and number that were measured. Gaps include the wake-up of "
+        "the thread that receives. NICs of a lab are not qualified: a loop through a DUT would measure the DUT, "
+        "too.",
+    ),
+)
+_DENSITY = (
+    Explanation(
+        "instances-that-fit",
+        "How many instances fit",
+        "The largest measured number of service instances that meets a rate and a latency.",
+        "Service instances.",
+        "Offered the rate, no instance may lose more in either direction than NDR or PDR allows, and with a latency "
+        "bound, p99 of every instance and direction has to be below it; a lost probe counts as too late. What is met "
+        "at a higher load is met, what is missed at a lower load is missed. All tests of a cell must agree.",
+        "Nothing is interpolated: 4 means that 4 was measured, and perhaps not 5. Between a load that met the bound "
+        "and one that missed it, the answer is open, and names the trial that decides: ./csit answer --measure runs "
+        "it.",
+    ),
+    Explanation(
+        "verdict",
+        "Verdict",
+        "Reliability of a figure, and what limits it.",
+        "One or more words, most important first, each with evidence in numbers.",
+        "vswitch-bound, nf-bound: above its limit, the system loses packets there. generator-bound: the system can do "
+        "more than was offered. unstable: two bands, NDR far under PDR or above it, or more forwarded beyond the bound "
+        "than at it. decaying: repeated loads were forwarded less each time, which ended the search. "
+        "host-noise: interruptions of the data CPUs alone lose more than the goal allows. "
+        "unqualified: beyond what the generator can do by itself. "
+        "below-range: the lowest load lost too much. incomplete: the search ran out of time. oversubscribed: "
+        "data threads shared cores. quarantined: the cell broke the system under test twice and was given up. "
+        "no-traffic, affinity-lost, emulated, skipped, failed: see the evidence. measured: none of them.",
+        "Each figure has its own: PDR may be generator-bound where NDR is vswitch-bound. The place of the loss and the "
+        "CPU time of threads may contradict each other; then both are shown. `generator-bound` figures are lower "
+        "bounds, shown with ≥.",
     ),
     Explanation(
         "per-core",
@@ -116,25 +181,37 @@ EXPLANATIONS = (
     Explanation(
         "efficiency",
         "Efficiency against 1x1",
-        "Throughput relative to one service with one NF.",
+        "Throughput relative to one service instance with one NF.",
         "Percent of the 1x1 cell of the same matrix.",
         "Of 1x1: throughput of the cell divided by that of 1x1, if 1x1 was measured and has both bounds. NF hops: "
         "that times the NFs each packet crosses. Per NF hop: NF hops divided by the number of NFs, the share of its "
         "single-NF rate that each NF still has; 100 % is perfect scaling.",
-        "Of 1x1 compares total throughput. Ten services at 80 % do not get 80 % each, they share it: 8 % per NF hop.",
+        "Of 1x1 compares total throughput. Ten instances at 80 % do not get 80 % each, they share it: 8 % per NF hop.",
     ),
     Explanation(
-        "instances-that-fit",
-        "How many instances fit",
-        "The largest measured number of service instances that meets a rate and a latency.",
-        "Service instances.",
-        "Offered the rate, no instance may lose more in either direction than NDR or PDR allows, and with a latency "
-        "bound, p99 of every instance and direction has to be below it; a lost probe counts as too late. What is met "
-        "at a higher load is met, what is missed at a lower load is missed. All tests of a cell must agree.",
-        "Nothing is interpolated: 4 means that 4 was measured, and perhaps not 5. Between a load that met the bound "
-        "and one that missed it, the answer is open, and names the trial that decides: ./csit answer --measure runs "
-        "it.",
+        "fairness",
+        "Fairness (Jain's index)",
+        "Equality of the throughput of all service instances.",
+        "1 if all are equal, 1/n if one instance of n has all throughput.",
+        "(sum x)² / (n · sum x²) over the rates forwarded per instance, both directions, in the good trials of the "
+        "NDR and PDR lower bounds, and in overload: in the trial beyond the bounds that locates losses, or in those "
+        "of MRR and ORR. All instances are offered the same.",
+        "At NDR and PDR little is lost, so it is close to 1 even if one instance has all the loss: see the worst "
+        "instance's loss beside it, and at the index in overload.",
     ),
+    Explanation(
+        "core-map",
+        "Core map",
+        "Planned and actual logical CPU of each thread.",
+        "One box per logical CPU, siblings of a physical core side by side; one map per machine.",
+        "The planner places threads; their affinity is read after deployment and after measuring, and the table shows "
+        "where each was allowed to run.",
+        "On a shared CPU, a data thread has to wait for another busy thread. Siblings share a core too, "
+        "despite two boxes: two data threads on one core have less than two cores. CPU numbers of two machines "
+        "are unrelated.",
+    ),
+)
+_LATENCY = (
     Explanation(
         "latency",
         "Latency",
@@ -145,6 +222,93 @@ EXPLANATIONS = (
         "With 1,000 samples there is no 99.99th percentile: curves end accordingly. Lost probes have no latency, "
         "so a curve with loss looks better than it is. The figure includes generator and time stamping.",
     ),
+    Explanation(
+        "latency-map",
+        "Latency heat map",
+        "A percentile of latency in every cell of the matrix, of the worst instance in the worse direction.",
+        "Time one way; the colour scale is logarithmic, one for each percentile.",
+        "Of the newest test of the cell. The percentile is that of all probes sent: if more than 1 % of "
+        "them are lost, p99 may be one of the lost ones and is unknown. p99 needs 100 samples and p99.9 needs 1,000; "
+        "with fewer it would be the maximum. Such cells are marked.",
+        "PDR50 is half of the cell's own PDR, so a dense cell is measured at a lower rate than a sparse one; hover for "
+        "the rate. The worst of ten instances is higher than that of one even if all are equal, because more "
+        "are measured.",
+    ),
+    Explanation(
+        "latency-tail",
+        "Cause of a latency tail",
+        "The part of the 99.9th percentile above the median that interruptions of the CPUs on the path explain.",
+        "Microseconds, for the flow with the longest tail at each load; in the evidence of the latency verdict.",
+        "The waiting time of a packet at a CPU with this noise floor: the workload of an M/G/1 queue whose jobs are "
+        "interruptions (Pollaczek-Khinchine; Takagi, Queueing Analysis, vol. 1, 1991), at the utilization "
+        "of the load, added up over the data CPUs of the path. The host causes the tail if that explains half of it "
+        "or more, an NF or a vSwitch if it explains less than a tenth, otherwise both do.",
+        "The noise floor is that of idle CPUs before the run. Interrupts of NICs and softirqs under load come on top "
+        "of it, and count as the system's.",
+    ),
+    Explanation(
+        "noise-floor",
+        "Noise floor",
+        "How often, and for how long, idle data CPUs are interrupted.",
+        "Interruptions per second, share of the time, and the longest interruption, for each CPU that plans may use.",
+        "Before a run, a thread with real-time priority reads the clock on each of these CPUs for 0.9 s "
+        "(`-v NOISE_FLOOR:5` for longer, 0 for not at all). A gap of 2 µs or more between two readings is an "
+        "interruption, as in `oslat` of rt-tests. Interrupts, preemptions, steal time and, where they can be read, "
+        "System Management Interrupts in the same period are listed beside it.",
+        "A receive queue of 256 frames that gets 1 Mpps overflows in 256 µs: interruptions limit NDR whatever NF "
+        "or vSwitch is measured, and that limit is reported before the search. Interruptions that occur less than once "
+        "a second are mostly missed. Receive queues may be longer than 256 frames; a rate well above the limit is "
+        "therefore not attributed to the host.",
+    ),
+)
+_LOSSES = (
+    Explanation(
+        "loss-by-hop",
+        "Loss by hop",
+        "Losses of each instance and direction between two hops of the path, and the owner that they are charged to.",
+        "Packets, in trials that offer more than the system can take.",
+        "Counters of all interfaces are read before and after. Packets that met a full receive queue are charged to "
+        "the receiver, though on virtual links the sender counts them as dropped. What an owner received and did not "
+        "send, it dropped itself. CPU time is that of the data threads in the same trials.",
+        "It shows where packets are lost in overload. On data threads that share a CPU, the one whose queue overflows "
+        "need not be the slow one. Threads that poll always run: their CPU time is no indicator.",
+    ),
+    Explanation(
+        "loss-pattern",
+        "Loss pattern",
+        "How lost packets are distributed over a flow: at random, in bursts, at regular times, or evenly; with "
+        "their number, the lengths of loss periods (RFC 3357: runs of consecutive losses) and the distances between"
+        " them.",
+        "Packets and seconds, per service instance and direction, in one trial each at NDR, PDR and 1.2 times PDR.",
+        "Every packet has a number, and the mark of its flow and trial; an XDP program at the receiver keeps a bit"
+        " for each, from which all figures are computed after the trial. Packets with another mark are counted "
+        "apart. The hops that lost the packets of a load are those of its counters. Random: loss periods as many "
+        "as of independent losses (test of Wald and Wolfowitz) and losses in windows of packets as dispersed "
+        "(index of dispersion 1), both within four standard deviations. Regular: the time between bursts varies by"
+        " less than 10 %, or the periodogram of losses has a peak that noise makes with a probability of 1e-4. A "
+        "burst is losses with fewer than 16 packets received between two (Gmin of RFC 3611); its stated size is "
+        "the one that the median lost packet belongs to. Selected by `-v LOSSES:1`, the length of a trial in "
+        "seconds.",
+        "1 in 1,000 at random costs a TCP connection less than the same losses in bursts, which a voice codec "
+        "cannot conceal. A period points to a timer: 4 ms or 1 ms is a scheduler's tick, 10 ms to 1 s a "
+        "housekeeping thread. Fewer than 10 losses have no pattern. Times are those at which packets were sent.",
+    ),
+    Explanation(
+        "reordering",
+        "Reordering and duplicates",
+        "Packets that arrive after one that was sent later, and packets that arrive more than once.",
+        "Packets and their share, per service instance and direction.",
+        "RFC 4737: a packet is reordered if its number is less than one that has arrived; its extent is the "
+        "distance in packets to the first such one; it is n-reordered if the n packets directly before it were sent"
+        " later. RFC 5236: reorder density is the distribution of places by which packets arrive late or early, "
+        "lost and duplicate packets left out; the buffer occupancy is what a receiver has to hold to restore the "
+        "order.",
+        "Only packets that are 3-reordered or more make TCP retransmit; a small extent is harmless. Packets of one "
+        "flow that a physical NIC spreads over several receive queues have no order there: it is then unknown, not "
+        "zero.",
+    ),
+)
+_TRAFFIC = (
     Explanation(
         "flows",
         "Flows",
@@ -180,90 +344,8 @@ EXPLANATIONS = (
         "The rate is even: bursts of the capture are not reproduced. TCP packets have no connection, so NFs that check "
         "connections drop them. Latency is that of probes of the same sizes.",
     ),
-    Explanation(
-        "latency-map",
-        "Latency heat map",
-        "A percentile of latency in every cell of the matrix, of the worst instance in the worse direction.",
-        "Time one way; the colour scale is logarithmic, one for each percentile.",
-        "Of the newest test of the cell. The percentile is that of all probes sent: if more than 1 % of "
-        "them are lost, p99 may be one of the lost ones and is unknown. p99 needs 100 samples and p99.9 needs 1,000; "
-        "with fewer it would be the maximum. Such cells are marked.",
-        "PDR50 is half of the cell's own PDR, so a dense cell is measured at a lower rate than a sparse one; hover for "
-        "the rate. The worst of ten instances is higher than that of one even if all are equal, because more "
-        "are measured.",
-    ),
-    Explanation(
-        "core-map",
-        "Core map",
-        "Planned and actual logical CPU of each thread.",
-        "One box per logical CPU, siblings of a physical core side by side; one map per machine.",
-        "The planner places threads; their affinity is read after deployment and after measuring, and the table shows "
-        "where each was allowed to run.",
-        "On a shared CPU, a data thread has to wait for another busy thread. Siblings share a core too, "
-        "despite two boxes: two data threads on one core have less than two cores. CPU numbers of two machines "
-        "are unrelated.",
-    ),
-    Explanation(
-        "fairness",
-        "Fairness (Jain's index)",
-        "Equality of the throughput of all service instances.",
-        "1 if all are equal, 1/n if one instance of n has all throughput.",
-        "(sum x)² / (n · sum x²) over the rates forwarded per instance, both directions, in the good trials of the "
-        "NDR and PDR lower bounds, and in overload: in the trial beyond the bounds that locates losses, or in those "
-        "of MRR and ORR. All instances are offered the same.",
-        "At NDR and PDR little is lost, so it is close to 1 even if one instance has all the loss: see the worst "
-        "instance's loss beside it, and at the index in overload.",
-    ),
-    Explanation(
-        "verdict",
-        "Verdict",
-        "Reliability of a figure, and what limits it.",
-        "One or more words, most important first, each with evidence in numbers.",
-        "vswitch-bound, nf-bound: above its limit, the system loses packets there. generator-bound: the system can do "
-        "more than was offered. unstable: two bands, NDR far under PDR or above it, or more forwarded beyond the bound "
-        "than at it. decaying: repeated loads were forwarded less each time, which ended the search. "
-        "host-noise: interruptions of the data CPUs alone lose more than the goal allows. "
-        "unqualified: beyond what the generator can do by itself. "
-        "below-range: the lowest load lost too much. incomplete: the search ran out of time. oversubscribed: "
-        "data threads shared cores. quarantined: the cell broke the system under test twice and was given up. "
-        "no-traffic, affinity-lost, emulated, skipped, failed: see the evidence. measured: none of them.",
-        "Each figure has its own: PDR may be generator-bound where NDR is vswitch-bound. The place of the loss and the "
-        "CPU time of threads may contradict each other; then both are shown. `generator-bound` figures are lower "
-        "bounds, shown with ≥.",
-    ),
-    Explanation(
-        "back-to-back",
-        "Back-to-back frames",
-        "The longest burst at the generator's highest rate of which no frame is lost, and the buffer that it implies.",
-        "Frames of each flow (instance and direction), and seconds.",
-        "RFC 9004: a search in each of several repetitions (`-v BACK_TO_BACK:50`), for all flows at once; a burst that "
-        "loses frames is repeated once before it counts as failed. The implied buffer time is the mean burst over the "
-        "rate at which it was sent; the corrected one is smaller by the share of NDR in that rate, because as much is "
-        "forwarded meanwhile.",
-        "A buffer in frames per flow is that of the narrowest queue on the path. A generator in software sends bursts "
-        "below line rate: the rate is stated, and a slower burst can be longer. Where NDR reaches the rate of the "
-        "bursts no buffer fills, and nothing is measured.",
-    ),
-    Explanation(
-        "qualification",
-        "Qualification of the generator",
-        "What the traffic generator can do by itself: rates, rate error, gaps between frames, latency floor.",
-        "For each frame size and number of flows; rates are aggregates of all flows.",
-        "The generator's ports are joined to each other by veth pairs, and frames are received on a CPU that sends "
-        "nothing. The highest rates without loss and with a loss of 0.5 % are searched; a load counts as reached "
-        "when one of two trials reaches it. The rate error is that of the worst trial. Gaps are those between two "
-        "arrivals of a flow at 100 kpps, by the kernel's time stamps; the latency floor is the shortest latency of "
-        "1000 probe frames per second without load. `./csit qualify TOPOLOGY` measures it, and a run does so "
-        "shortly where there is none (`-v QUALIFY:off` for not at all). Where a trial of a test loses nothing at a "
-        "higher rate, the run measures these frames and flows again after the test, once. RFC 2544 (26.1) defines the "
-        "rate without loss; joined ports are its set-up without a device under test.",
-        "A figure has the verdict unqualified where its rate is beyond these rates, where a load above them failed, "
-        "where a pause of the generator (99.9th percentile of the gaps) is followed by more frames than a receive "
-        "queue of 256 takes, or where a latency is below the floor. A figure of a mix, or of another number of "
-        "flows, is compared with the next smaller frame and number that were measured. Gaps include the wake-up of "
-        "the thread that receives. NICs of a lab are not qualified: a loop through a DUT would measure the DUT, "
-        "too.",
-    ),
+)
+_COSTS = (
     Explanation(
         "energy-per-packet",
         "Power and energy per packet",
@@ -314,75 +396,12 @@ EXPLANATIONS = (
         "frame pointers have stacks that end early. cpu-clock cannot interrupt code that runs with interrupts off: its "
         "samples fall on the code after it. Work inside of virtual machines counts for the virtual machine as a whole.",
     ),
-    Explanation(
-        "noise-floor",
-        "Noise floor",
-        "How often, and for how long, idle data CPUs are interrupted.",
-        "Interruptions per second, share of the time, and the longest interruption, for each CPU that plans may use.",
-        "Before a run, a thread with real-time priority reads the clock on each of these CPUs for 0.9 s "
-        "(`-v NOISE_FLOOR:5` for longer, 0 for not at all). A gap of 2 µs or more between two readings is an "
-        "interruption, as in `oslat` of rt-tests. Interrupts, preemptions, steal time and, where they can be read, "
-        "System Management Interrupts in the same period are listed beside it.",
-        "A receive queue of 256 frames that gets 1 Mpps overflows in 256 µs: interruptions limit NDR whatever NF "
-        "or vSwitch is measured, and that limit is reported before the search. Interruptions that occur less than once "
-        "a second are mostly missed. Receive queues may be longer than 256 frames; a rate well above the limit is "
-        "therefore not attributed to the host.",
-    ),
-    Explanation(
-        "latency-tail",
-        "Cause of a latency tail",
-        "The part of the 99.9th percentile above the median that interruptions of the CPUs on the path explain.",
-        "Microseconds, for the flow with the longest tail at each load; in the evidence of the latency verdict.",
-        "The waiting time of a packet at a CPU with this noise floor: the workload of an M/G/1 queue whose jobs are "
-        "interruptions (Pollaczek-Khinchine; Takagi, Queueing Analysis, vol. 1, 1991), at the utilization "
-        "of the load, added up over the data CPUs of the path. The host causes the tail if that explains half of it "
-        "or more, an NF or a vSwitch if it explains less than a tenth, otherwise both do.",
-        "The noise floor is that of idle CPUs before the run. Interrupts of NICs and softirqs under load come on top "
-        "of it, and count as the system's.",
-    ),
-    Explanation(
-        "loss-pattern",
-        "Loss pattern",
-        "How lost packets are distributed over a flow: at random, in bursts, at regular times, or evenly; with "
-        "their number, the lengths of loss periods (RFC 3357: runs of consecutive losses) and the distances between"
-        " them.",
-        "Packets and seconds, per service instance and direction, in one trial each at NDR, PDR and 1.2 times PDR.",
-        "Every packet has a number, and the mark of its flow and trial; an XDP program at the receiver keeps a bit"
-        " for each, from which all figures are computed after the trial. Packets with another mark are counted "
-        "apart. The hops that lost the packets of a load are those of its counters. Random: loss periods as many "
-        "as of independent losses (test of Wald and Wolfowitz) and losses in windows of packets as dispersed "
-        "(index of dispersion 1), both within four standard deviations. Regular: the time between bursts varies by"
-        " less than 10 %, or the periodogram of losses has a peak that noise makes with a probability of 1e-4. A "
-        "burst is losses with fewer than 16 packets received between two (Gmin of RFC 3611); its stated size is "
-        "the one that the median lost packet belongs to. Selected by `-v LOSSES:1`, the length of a trial in "
-        "seconds.",
-        "1 in 1,000 at random costs a TCP connection less than the same losses in bursts, which a voice codec "
-        "cannot conceal. A period points to a timer: 4 ms or 1 ms is a scheduler's tick, 10 ms to 1 s a "
-        "housekeeping thread. Fewer than 10 losses have no pattern. Times are those at which packets were sent.",
-    ),
-    Explanation(
-        "reordering",
-        "Reordering and duplicates",
-        "Packets that arrive after one that was sent later, and packets that arrive more than once.",
-        "Packets and their share, per service instance and direction.",
-        "RFC 4737: a packet is reordered if its number is less than one that has arrived; its extent is the "
-        "distance in packets to the first such one; it is n-reordered if the n packets directly before it were sent"
-        " later. RFC 5236: reorder density is the distribution of places by which packets arrive late or early, "
-        "lost and duplicate packets left out; the buffer occupancy is what a receiver has to hold to restore the "
-        "order.",
-        "Only packets that are 3-reordered or more make TCP retransmit; a small extent is harmless. Packets of one "
-        "flow that a physical NIC spreads over several receive queues have no order there: it is then unknown, not "
-        "zero.",
-    ),
-    Explanation(
-        "loss-by-hop",
-        "Loss by hop",
-        "Losses of each instance and direction between two hops of the path, and the owner that they are charged to.",
-        "Packets, in trials that offer more than the system can take.",
-        "Counters of all interfaces are read before and after. Packets that met a full receive queue are charged to "
-        "the receiver, though on virtual links the sender counts them as dropped. What an owner received and did not "
-        "send, it dropped itself. CPU time is that of the data threads in the same trials.",
-        "It shows where packets are lost in overload. On data threads that share a CPU, the one whose queue overflows "
-        "need not be the slow one. Threads that poll always run: their CPU time is no indicator.",
-    ),
 )
+EXPLANATIONS = {
+    "Throughput": _THROUGHPUT,
+    "Density": _DENSITY,
+    "Latency": _LATENCY,
+    "Losses": _LOSSES,
+    "Traffic": _TRAFFIC,
+    COSTS: _COSTS,
+}

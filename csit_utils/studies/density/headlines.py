@@ -131,7 +131,7 @@ def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
         change = _change(trends.get(CellMetric(dense.series, Dimensions(services, nfs), dense.metric)), cell)
         nodes, instances = (
             f"{services * nfs} NF{'s' * (services * nfs > 1)}",
-            f"{services} service{'s' * (services > 1)}",
+            f"{services} instance{'s' * (services > 1)}",
         )
         rest = (
             f"({dense.metric}, {dense.series.frame}{change}) with {nodes} in {instances} "

@@ -44,15 +44,15 @@ def sentences(changes: Iterable[AxisChange], called: Mapping[Series, str]) -> tu
     groups: dict[tuple[str, str, tuple[int, int], tuple[int, int]], list[AxisChange]] = {}
     for change in changes:
         groups.setdefault(key(change), []).append(change)
-    # Services before NFs: the first question of a density test. Metrics keep their order.
-    ordered = sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] != "services"))
+    # Instances before NFs: the first question of a density test. Metrics keep their order.
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] != "instances"))
     return tuple(_sentence(name, found) for (name, *_), found in ordered)
 
 
 def _sentence(name: str, found: Sequence[AxisChange]) -> str:
     change = found[0]
     (from_s, from_n), (to_s, to_n) = change.start, change.end
-    added = f"{from_s} to {to_s} services" if change.axis == "services" else f"{from_n} to {to_n} NFs per service"
+    added = f"{from_s} to {to_s} instances" if change.axis == "instances" else f"{from_n} to {to_n} NFs per instance"
     parts: list[str] = []
     for one in found:
         verb = " goes" if not parts else ""

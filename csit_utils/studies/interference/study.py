@@ -144,6 +144,6 @@ STUDY = Study(
             queried=_QUERIED,
         ),
     ),
-    explanations=EXPLANATIONS,
+    explanations={"Interference": EXPLANATIONS},
     preview=lambda path, keys: cost(load_interference(path, keys)),
 )

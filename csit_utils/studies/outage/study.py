@@ -226,6 +226,6 @@ STUDY = Study(
             tables=outage_tables,
         ),
     ),
-    explanations=EXPLANATIONS,
+    explanations={"Outages": EXPLANATIONS},
     preview=lambda path, keys: cost(load_outage(path, keys)),
 )

@@ -133,6 +133,7 @@ def _times(value: float) -> str:
 
 def _blocks(sizing: Sizing) -> Iterable[Block]:
     unit, name = sizing.workload.unit, sizing.deployment.vnf_name
+    components = len(sizing.deployment.components)
     load = Column("load", f"offered load, {unit}")
     indicator = Column("mean", f"{_INDICATOR}, {unit}", ends=("low", "high"))
     figures = tuple(Column(f"figure_{each}", each, _short, choice=each) for each in sizing.figure_names)
@@ -187,6 +188,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             load,
             indicator,
             colour="size",
+            first_colour=components,
             facets=many,
             hover=("point",),
             reference="reference",
@@ -198,6 +200,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             load,
             figures,
             colour="size",
+            first_colour=components,
         ),
         Plot(
             "capacity",
@@ -243,6 +246,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             load,
             Column("stdev", f"standard deviation, {unit}"),
             colour="size",
+            first_colour=components,
             facets=many,
         ),
         Table(
@@ -331,6 +335,7 @@ def _side_by_side(number: int, own: Sequence[tuple[View, Sizing]]) -> Plot:
             *_figures(sizing for _, sizing in own),
         ),
         colour="size",
+        first_colour=len(first.deployment.components),
         dash="sizing",
         facets={"sizing": "sizing", "size": "size"},
     )
@@ -405,6 +410,7 @@ def _over_option(number: int, option: str, series: _Series) -> Plot:
             Column("mean", f"{_INDICATOR}, {sizing.workload.unit}", choice="indicator"),
         ),
         colour="size",
+        first_colour=len(sizing.deployment.components),
         choose=("offered",),
     )
 

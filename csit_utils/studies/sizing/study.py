@@ -89,6 +89,6 @@ STUDY = Study(
             name_first=lambda sizing: best_size(sizing) is not None,
         ),
     ),
-    explanations=EXPLANATIONS,
+    explanations={"Sizing": EXPLANATIONS},
     preview=_preview,
 )

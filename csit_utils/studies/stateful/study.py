@@ -265,6 +265,6 @@ STUDY = Study(
             tables=stateful_tables,
         ),
     ),
-    explanations=EXPLANATIONS,
+    explanations={"Stateful density": EXPLANATIONS},
     preview=lambda path, keys: cost(load_stateful(path, keys)),
 )

@@ -209,5 +209,5 @@ STUDY = Study(
     order=20,
     pages=(profiles.PAGE, predictions.PAGE, bursts.PAGE),
     kinds=(_kind("sweep", "Sweep"), _kind("chain", "Chain"), _kind("bursts", "Bursts")),
-    explanations=EXPLANATIONS,
+    explanations={"Sweeps and chains": EXPLANATIONS},
 )

@@ -5,8 +5,9 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-_FORMULA = re.compile(r"^'*[=+\-@\t\uff0b\uff0d\uff1d\uff20]|\A'*\n", re.MULTILINE)
-"""Also with full-width signs, which some programs take for these, and at the beginning of a later line of a text."""
+_FORMULA = re.compile(r"(?:^|(?<=;))'*[=+\-@\t\uff0b\uff0d\uff1d\uff20]|\A'*\n", re.MULTILINE)
+"""Also with full-width signs, which some programs take for these, at the beginning of a later line, and after a
+semicolon, by which Excel separates columns where the comma is a decimal sign."""
 
 Table = tuple[str, Iterable[Sequence[object]]]
 """Name and rows, of which the first one names the columns."""

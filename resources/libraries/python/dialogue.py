@@ -20,6 +20,8 @@ _LEAVES = {
 }
 MAX_LINE_BYTES = 64_000_000
 """Far more than any record; a longer line is not a message of this project."""
+MAX_VALUES = 4_000_000
+"""Texts, lists and objects of a line: an empty list has 2 bytes there, and 64 in memory. Numbers take less."""
 _PIECE_BYTES = 1 << 20
 
 
@@ -102,6 +104,9 @@ def record_of(line: str | bytes | bytearray) -> dict[str, Any]:
     Raises:
         CsitError: It is something else; the text quotes its beginning.
     """
+    text = line.encode(errors="replace") if isinstance(line, str) else line
+    if (values := text.count(b'"') // 2 + text.count(b"[") + text.count(b"{")) > MAX_VALUES:
+        raise CsitError(f"{values:,} texts, lists and objects, of at most {MAX_VALUES:,}: {shown(line)}")
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:  # brackets can be nested too deep

@@ -91,6 +91,7 @@ def percent(ratio: float | None, *, signed: bool = False) -> str:
         return DASH
     value = ratio * 100
     size = abs(value)
-    text = f"{size:.0f}" if size >= 10 or size == 0 else f"{size:.1f}" if size >= 1 else f"{Decimal(f'{size:.2g}'):f}"
+    digits = 0 if size >= 9.95 or size == 0 else 1 if size >= 0.995 else None
+    text = f"{Decimal(f'{size:.2g}'):f}" if digits is None else f"{size:.{digits}f}"
     sign = MINUS if value < 0 and float(text) else "+" if signed and float(text) else ""
     return f"{sign}{text} %"

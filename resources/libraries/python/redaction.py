@@ -83,9 +83,17 @@ def outgoing(text: str) -> str:
 
 def visible(text: str) -> str:
     """Return a text with its control characters escaped."""
-    if text.isascii() and text.isprintable():  # most texts, and faster than a search
+    if (text.isascii() and text.isprintable()) or _INVISIBLE.search(text) is None:
         return text
-    return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    # In the memory of the result: a match takes a hundred bytes, and a node may send millions of such characters.
+    lines = text.translate(_escapes()).split("\r\n")
+    return "\r\n".join(line.replace("\r", "\\r") for line in lines)
+
+
+@cache
+def _escapes() -> dict[int, str]:
+    letters = re.findall(f"[{INVISIBLE}]", "".join(map(chr, range(0x10000))))
+    return {ord(letter): letter.encode("unicode_escape").decode() for letter in letters}
 
 
 def visible_json(line: str) -> str:

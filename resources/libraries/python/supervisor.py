@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _WITHIN_S = 10.0
 """A killed process has ended by then, unless the kernel holds it."""
 _PAUSE_S = 0.01
@@ -73,8 +73,14 @@ class Supervisor:
 
 def _run(argv: Sequence[str]) -> None:
     """Run a program; end as it ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    program = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+    control = ctypes.CDLL(None).prctl
+    control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # A script does not go on where this process itself is killed; what it has started then stays.
+    program = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=lambda: control(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),  # noqa: PLW1509 - it has one thread
+    )
     ended = os.pidfd_open(program.pid)
     ready, _, _ = select.select([ended, sys.stdin], [], [])
     status = program.wait() if ended in ready else -signal.SIGKILL

@@ -98,6 +98,12 @@ def _replacing(path: Path, *, sync: bool) -> Iterator[BinaryIO]:
             raise
 
 
+def remove_link(path: Path) -> None:
+    """Remove a symbolic link under the name of a file that a library will write, which would follow it."""
+    if path.is_symlink() and not _is_special(path):
+        path.unlink(missing_ok=True)
+
+
 @contextmanager
 def opened(path: Path, mode: int = _FILE_MODE) -> Iterator[int]:
     """Yield the descriptor of a file that is made if missing, and keeps what is in it.

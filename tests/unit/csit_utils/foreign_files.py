@@ -181,6 +181,10 @@ def nfvbench(sizes: Json, chain: str = "PVVP", count: int = 3, generator: str = 
     }
 
 
+DTS_ROW = {"frame_size": 64, "num_descriptors": 1024, "expected_mpps": 30.0, "measured_mpps": 27.5}
+"""Of a result of DPDK's Test Suite."""
+
+
 def packed(data: object) -> bytes:
     """As a file."""
     return json.dumps(data).encode()
@@ -189,6 +193,8 @@ def packed(data: object) -> bytes:
 EXAMPLES = (
     csit(csit_ndrpdr()),
     csit(csit_soak()),
+    csit(csit_mrr()),
+    {"results": [DTS_ROW, DTS_ROW | {"frame_size": 1518, "pass": False}]},
     csit_unmeasured(),
     nfvbench({"64": searched()}),
     nfvbench({"IMIX": fixed(20.0)}),

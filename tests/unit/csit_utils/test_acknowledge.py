@@ -291,3 +291,4 @@ def test_a_date_far_from_all_steps_means_none() -> None:
     # The figure after a day is as near as that of the day.
     assert [number for number, near in enumerate(found) if near] == list(range(20 - MAX_SHIFT - 1, 20 + MAX_SHIFT + 1))
     assert step_near([], times, date(2026, 11, 1)) is None
+    assert step_near(steps, times, date.max) is None

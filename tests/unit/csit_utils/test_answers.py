@@ -451,13 +451,13 @@ def test_the_command_names_the_choice_that_does_not_exist(option: str, value: st
 
 
 def test_results_without_a_rate_are_an_error_not_an_empty_answer(tmp_path: Path) -> None:
-    skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs world real", ())])
+    skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs real hosts", ())])
     with pytest.raises(ConfigError, match=r"output\.xml: contains no density test with a rate to answer from"):
         make_app(["answer"])(["answer", str(skipped), "--rate", "1kpps"], standalone_mode=False)
 
 
 def test_a_damaged_file_is_named_where_no_other_has_a_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs world real", ())])
+    skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs real hosts", ())])
     cut = tmp_path / "cut.xml"
     cut.write_bytes(b"<robot>")
     with pytest.raises(ConfigError, match="contains no density test with a rate"):

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.dataset.items import ReadError
+from csit_utils.dataset.inputs import sources_of_file
+from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.store import arrow_blocks, bounded_files, columns, details, parquet_pages
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
@@ -111,6 +112,25 @@ def a_million_empty_rows(folder: Path) -> None:
     say(folder, tests=1_000_000)
 
 
+def _with_costs(folder: Path, count: int, texts: pa.Array) -> None:
+    """A row with a long list of costs."""
+    kind = columns.TEST_TYPES["costs"]
+    fields = [texts if field.name == "load" else pa.nulls(count, field.type) for field in kind.value_type]
+    items = pa.StructArray.from_arrays(fields, [field.name for field in kind.value_type])
+    costs = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), items)
+    part = part_of(folder, "tests")
+    pq.write_table(with_column(pq.read_table(part, partitioning=None), "costs", costs), part, store_schema=False)
+
+
+def a_list_of_nothing(folder: Path) -> None:
+    _with_costs(folder, 2_000_000, pa.nulls(2_000_000, pa.string()))
+
+
+def a_list_of_one_text(folder: Path) -> None:
+    indices = pa.array([0] * 100_000, pa.int32())
+    _with_costs(folder, 100_000, pa.DictionaryArray.from_arrays(indices, pa.array(["x" * 100_000])))
+
+
 def packed_details(folder: Path) -> None:
     part = part_of(folder, "details")
     rows = {
@@ -126,6 +146,8 @@ BOMBS: dict[Callable[[Path], None], str] = {
     a_page_of_zeros: "stand for more than",
     texts_that_begin_with_the_one_before: "a page in encoding 7",
     a_million_empty_rows: "stand for more than",
+    a_list_of_nothing: "stand for more than",
+    a_list_of_one_text: "stand for more than",
 }
 
 
@@ -262,3 +284,9 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(part)
     with pytest.raises(ReadError, match="no regular file"), bounded_files.opened(part, columns.TESTS, columns.NAMES):
         pass
+
+
+def test_a_pipe_in_the_place_of_an_output_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "output.xml")
+    (found,) = sources_of_file(tmp_path / "output.xml")
+    assert isinstance(found, Problem) and "not a regular file" in found.text

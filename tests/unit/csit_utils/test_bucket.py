@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -27,6 +28,7 @@ class Store(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects = objects
         self.read: list[str] = []
+        self.listed_bytes: int | None = None
 
     @property
     def url(self) -> str:
@@ -47,7 +49,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
         rows = "".join(
-            f"<Contents><Key>{key}</Key><LastModified>{_DATE}</LastModified><Size>{len(content)}</Size></Contents>"
+            f"<Contents><Key>{key}</Key><LastModified>{_DATE}</LastModified>"
+            f"<Size>{self.server.listed_bytes or len(content)}</Size></Contents>"
             for key, content in self.server.objects.items()
             if key.startswith(prefix)
         )
@@ -126,6 +129,24 @@ def test_more_than_fits_is_refused_before_anything_is_copied(
     with pytest.raises(ConfigError, match="GB of tables; at most"):
         Bucket.parse(f"s3://tables/csit?endpoint={store.url}").copy(tmp_path / "to")
     assert not (tmp_path / "to").exists() and not store.read
+
+
+def test_a_table_that_is_larger_than_listed_is_not_copied(store: Store, tmp_path: Path) -> None:
+    store.listed_bytes = 10
+    with pytest.raises(ConfigError, match="larger than the 10 bytes"):
+        Bucket.parse(f"s3://tables/csit?endpoint={store.url}").copy(tmp_path / "to")
+    assert not [path for path in (tmp_path / "to").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("name", ["to", "to/tables", "to/tables/csit/trending/.1.parquet.part"])
+def test_copies_are_written_through_no_planted_link(store: Store, tmp_path: Path, name: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious") if name.endswith("part") else victim.mkdir()
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).symlink_to(victim)
+    with nullcontext() if name.endswith("part") else pytest.raises(ConfigError, match="a link"):
+        Bucket.parse(f"s3://tables/csit?endpoint={store.url}").copy(tmp_path / "to")
+    assert victim.read_text() == "precious" if name.endswith("part") else not list(victim.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.causes import CauseKind, abstracted, causes
+from csit_utils.analysis.causes import CauseKind, abstracted, causes, condensed
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.outcomes import advice
+from resources.libraries.python.model.testbed.topology import World
 
 ROW = TestRow("a", "S.t", "t", "output.xml", recorded=True, status="FAIL", message="", tags="")
 
@@ -85,17 +86,24 @@ def test_the_worst_comes_first() -> None:
         (failed("Execution terminated by signal"), "--resume"),
         (failed("needs VPP", status="SKIP"), "./csit doctor"),
         (failed("Test skipped using 'robot:skip' tag.", status="SKIP"), "-v MORE:yes"),
-        (failed("a.json needs world real; testbed sim has world sim", status="SKIP"), "-v TOPOLOGY:"),
+        (failed(f"a.json {World.SIM.refusal('real')}", status="SKIP"), "-v TOPOLOGY:"),
         (failed("firewall has been measured by Chain.Firewall Alone", status="SKIP"), "Nothing"),
         (failed(""), "See evidence, trials"),
     ],
 )
 def test_there_is_something_to_try_for_every_cause(row: TestRow, said: str) -> None:
     (cause,) = causes([row])
-    assert said in advice(cause)
+    assert said in advice(cause)[1]
 
 
 @given(st.text())
 def test_any_message_has_a_cause(message: str) -> None:
     (cause,) = causes([failed(message)])
     assert not any(character in cause.sentence for character in "0123456789")
+
+
+def test_files_that_fail_alike_are_one_sentence_with_the_first_place() -> None:
+    old = [f"night{n}/output.xml: test 'Density.CSC {n}': the record has schema version 1" for n in range(60)]
+    found = condensed([*old[:30], "lab.json: not a result record", *old[30:], *[f"{n}.xml: damaged" for n in "ab"]])
+    assert len(found) == 4, "few are listed one by one"
+    assert found[0].startswith(old[0]) and "59" in found[0]

@@ -79,10 +79,12 @@ def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
     ]
 
 
-def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: RenderedPage, shown: ReportContents) -> None:
+def test_each_cell_has_a_drawing_or_a_line_with_an_address(trend_page: RenderedPage, shown: ReportContents) -> None:
     cards = re.findall(r'<a id="(trend-[^"]+)" href="#\1" class="([^"]+)">', trend_page.html)
     judged = [trend for trend in shown.trends if len(trend.figures) >= FEWEST]
-    assert len(cards) == len(judged) == len({address for address, _ in cards})
+    lines = re.findall(r'<tr id="(trend-[^"]+)">', trend_page.html)
+    assert lines and len(cards) + len(lines) == len(judged) == len({address for address, _ in cards} | {*lines})
+    assert not [address for address, kinds in cards if kinds.split() == [TrendState.STEADY]]
     states = {address: kinds.split() for address, kinds in cards}
     assert {address.split("-64b")[0] for address, kinds in states.items() if TrendState.REGRESSION in kinds} == {
         "trend-csc-2x1-ndr",
@@ -149,10 +151,13 @@ def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage)
         ("lab-b 2026-11-05", "lab-b 2026-11-06"),
         ("lab-a, all runs", "lab-b, all runs"),
     ]
-    counts = [re.findall(r'<td class="num">(\d+)</td>', rest) for _, _, rest in rows]
-    assert counts[0] == ["2", "0", "10", "0", "0"], "the planted fall of the last night, and nothing else"
-    assert counts[2] == ["2", "2", "8", "0", "0"], "CSC 2x1 fell at the step, CSC 4x1 rose three nights earlier"
-    assert counts[4] == ["0", "0", "2", "0", "0"]
+    heads = re.findall(r'<th data-sort="number" class="num">(.*?)</th>', compare_page.html)
+    numbers = [map(int, re.findall(r'<td class="num">(\d+)</td>', rest)) for _, _, rest in rows]
+    counts = [{head: each for head, each in zip(heads, own, strict=True) if each} for own in numbers]
+    assert counts[0] == {"regression": 2, "no change seen": 10}, "the planted fall of the last night, and nothing else"
+    assert counts[2] == {"regression": 2, "progression": 2, "no change seen": 8}, "one cell fell, one rose earlier"
+    assert counts[4] == {"no change seen": 2}
+    assert not {"regression", "progression"} & counts[6].keys(), "of two testbeds"
 
 
 def test_runs_of_different_tests_are_no_pair_and_make_no_page() -> None:

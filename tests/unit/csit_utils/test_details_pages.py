@@ -133,7 +133,7 @@ def test_the_latency_page_has_maps_and_curves() -> None:
     assert made is not None
     maps, curves = made.figures
     assert maps.selectors[0] == ("p50", "p99", "p99.9")
-    assert curves.facets == ("services", "NFs each", "series")
+    assert curves.facets == ("instances", "NFs each", "series")
     names = [trace["name"] for trace in curves.variants["PDR50|forward"]["data"]]
     assert names == ["CSC 1x1", "CSC 2x1"]
     assert page(latency.PAGE, dataset_of(plain(1, 1, 2e5))) is None, "nothing was measured"

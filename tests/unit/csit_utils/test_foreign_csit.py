@@ -168,6 +168,8 @@ def test_a_failed_test_is_failed_and_says_why() -> None:
     row = row_of(csit({"type": "unknown"}, passed=False, message="No traffic forwarded"))
     assert (row.status, row.message, row.recorded) == ("FAIL", "No traffic forwarded", True)
     assert bounds(row, NDR) is None
+    row = row_of(csit({"type": "unknown"}, passed=False, message="*HTML* <b>No</b> traffic &amp; no error"))
+    assert row.message == "No traffic & no error", "of Robot Framework, which ran the test"
 
 
 def test_a_test_without_nfs_has_no_place() -> None:
@@ -240,6 +242,12 @@ def test_an_invalid_rate_costs_that_rate(value: Any) -> None:
     row = row_of(csit(csit_ndrpdr(ndr={"lower": {"rate": {"unit": "pps", "value": value}}})))
     assert (row.ndr_lower_pps, row.pdr_lower_pps) == (None, 3_450_000.5)
     assert row.evidence.startswith("invalid and left out: result.ndr.lower.rate.value (") or value is None
+
+
+def test_a_null_is_as_good_as_nothing() -> None:
+    row = row_of(csit(csit_ndrpdr(), hosts=None, tags=None))
+    assert (row.ndr_lower_pps, row.testbed) == (3_300_000.0, "unknown testbed")
+    assert row.evidence == "invalid and left out: tags (None), hosts (None)"
 
 
 def test_many_invalid_values_are_counted() -> None:

@@ -92,6 +92,15 @@ def test_tables_of_a_folder_are_read_as_files_of_the_same_tests_are(tmp_path: Pa
     assert [getattr(found[file.row.test_id].row, name) for name in same] == [getattr(file.row, name) for name in same]
 
 
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+@pytest.mark.parametrize("column", ["ndr_lower_rate_value", "ndr_lower_rate_unit", "receive_rate_rate_values"])
+def test_an_unknown_figure_costs_itself(column: str, unknown: float | None) -> None:
+    row = flat(csit(csit_ndrpdr() | csit_mrr(), tags=None)) | {f"result_{column}": unknown, "tags": unknown}
+    found = row_of(row)
+    assert (found.pdr_lower_pps, found.mrr_pps, found.service_type) == (3_450_000.5, 4.1e6, "CSC")
+    assert (found.ndr_lower_pps is None, found.mrr_trials is None) == ("ndr" in column, "values" in column)
+
+
 def test_a_row_that_is_no_result_costs_itself() -> None:
     good, bad = mrr(), mrr(version="9.0.0")
     items = list(read_table(parquet(*[bad] * 15, good), "t.parquet"))

@@ -7,8 +7,7 @@ import pytest
 
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
-
-ROW = {"frame_size": 64, "num_descriptors": 1024, "expected_mpps": 30.0, "measured_mpps": 27.5}
+from tests.unit.csit_utils.foreign_files import DTS_ROW as ROW
 
 
 def read(*rows: dict[str, Any]) -> list[object]:
@@ -28,8 +27,9 @@ def test_each_frame_size_is_a_test_whose_frames_have_a_checksum_too() -> None:
 
 
 def test_one_bad_value_costs_itself_and_a_missing_size_the_file() -> None:
-    (found,) = read({**ROW, "expected_mpps": "many"})
-    assert isinstance(found, ImportedTest)
-    assert found.row.mrr_pps == 27.5e6 and "expected_mpps" in found.row.evidence
+    (found, other) = read({**ROW, "expected_mpps": "many"}, {**ROW, "frame_size": "64"})
+    assert isinstance(found, ImportedTest) and isinstance(other, ImportedTest)
+    assert found.row.mrr_pps == other.row.mrr_pps == 27.5e6
+    assert "expected_mpps" in found.row.evidence and "frame_size" in other.row.evidence and other.row.frame is None
     (problem,) = read({"measured_mpps": 1.0})
-    assert isinstance(problem, Problem) and "frame_size" in problem.text
+    assert isinstance(problem, Problem) and "row 1: frame_size" in problem.text

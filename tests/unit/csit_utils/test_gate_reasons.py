@@ -69,6 +69,14 @@ def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
         assert {reason for name, reason in found.items() if place in name} == {why}, place
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"), [("VPP died:\n core dumped\n", " FAIL: VPP died: core dumped"), ("", " FAIL")]
+)
+def test_a_reason_is_one_line(message: str, reason: str) -> None:
+    (found,) = set(reasons(gate(nights(3, lambda _: RATE), [replace(row(None), message=message)])).values())
+    assert found.endswith(reason)
+
+
 def test_a_failed_test_is_an_error_of_junit_and_a_skipped_one_is_skipped() -> None:
     baseline = [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)]
     suite = fromstring(junit_xml(gate(baseline, [row(None), row(None, cell=TWO, status="SKIP")])))
@@ -95,6 +103,7 @@ def test_cells_of_several_testbeds_are_told_apart() -> None:
     assert sorted(name.split(" CSC ")[0] for name in names) == ["lab-a (lab)"] * 2 + ["lab-b (lab)"] * 2
     cases = fromstring(junit_xml(found)).findall("testcase")
     assert [each.get("name") for each in cases] == names
+    assert {each.get("classname") for each in cases} == {"lab-a.CSC", "lab-b.CSC"}
 
 
 def test_cells_of_one_testbed_are_not_named_by_it() -> None:

@@ -94,16 +94,18 @@ def test_a_record_with_an_impossible_time_is_refused(key: str, time: str) -> Non
 
 
 def test_what_import_refuses_the_dataset_does_not_have(tmp_path: Path) -> None:
-    """As a record file, and packed in an output.xml."""
+    """As a record file, and packed in an output.xml; what it has is of any time, also of no night."""
     (bad := tmp_path / "bad.json").write_text(json.dumps(RECORD | {"started_at": "2026-01-100"}), encoding="utf-8")
     text = pack(result(ServiceType.CSC, 3, 1, histograms=False)).replace('"started_at":"2', '"started_at":"2026-01-100')
     log = f"<kw name='k'><msg level='INFO'>CSIT-RESULT {text.replace('&', '&amp;').replace('<', '&lt;')}</msg></kw>"
     (tmp_path / "output.xml").write_text(
         f"<robot><suite name='S'><test name='t'>{log}<status status='PASS'/></test></suite></robot>", encoding="utf-8"
     )
-    (tmp_path / "good.json").write_text(json.dumps(RECORD), encoding="utf-8")
+    good = [tmp_path / f"{time}.json" for time in ("0001-01-01T06:00:00+00:00", "9999-12-31T23:59:59+00:00")]
+    for path in good:
+        path.write_text(json.dumps(RECORD | {"started_at": path.stem}), encoding="utf-8")
     data = tmp_path / "data"
-    done = call("import", *map(str, (tmp_path / "output.xml", bad, tmp_path / "good.json")), "-o", str(data))
+    done = call("import", *map(str, (tmp_path / "output.xml", bad, *good)), "-o", str(data))
     assert done.exit_code == 1
     assert f"{bad}: the record is not valid: started_at: '2026-01-100' is no time" in done.stderr
     assert f"{tmp_path / 'output.xml'}: test 'S.t': the record is not valid: started_at: '2026-01-100" in done.stderr

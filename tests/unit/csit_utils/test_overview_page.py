@@ -1,4 +1,4 @@
-"""The overview: what each service type carries, how many services fit, and how tests ended."""
+"""The overview: what each service type carries, how many instances fit, and how tests ended."""
 
 import re
 
@@ -15,6 +15,7 @@ from csit_utils.studies.density import headlines
 from csit_utils.studies.density.analysis.answers import Question, answers
 from csit_utils.studies.density.fits import fits_view
 from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of
@@ -42,7 +43,7 @@ def sentences(shown: ReportContents) -> dict[str, str]:
 
 def test_answers_come_before_heat_maps_and_metadata_is_folded_away() -> None:
     html = rendered("overview", contents(*CELLS)).html
-    places = [html.index(each) for each in ('class="carried"', 'data-name="services-that-fit"', 'class="glance"')]
+    places = [html.index(each) for each in ('class="carried"', 'data-name="instances-that-fit"', 'class="glance"')]
     assert places == sorted(places)
     assert "<details" in html[places[-1] : html.index('class="facts"')]
 
@@ -55,9 +56,11 @@ def test_a_sentence_is_of_the_densest_cell_with_the_limits_of_all() -> None:
         row(3e5, cell=("VSC", 1, 1)),
     ]
     found = sentences(ReportContents(Rows(nights)))
-    assert "150 kpps" in found["CSC"] and "4 NFs in 4 services" in found["CSC"], "of four NFs, that with more services"
+    assert "150 kpps" in found["CSC"] and "4 NFs in 4 instances" in found["CSC"], (
+        "of 4 NFs, the cell with more instances"
+    )
     assert "vSwitch in 2 and" in found["CSC"] and "NFs in 1 of 3 cells" in found["CSC"]
-    assert "1 NF in 1 service" in found["VSC"]
+    assert "1 NF in 1 instance" in found["VSC"]
 
 
 def test_a_type_without_a_figure_says_how_its_cells_ended() -> None:
@@ -74,7 +77,7 @@ def test_a_sentence_has_the_change_from_the_run_before() -> None:
     assert "%" not in text
 
 
-def test_the_table_of_services_that_fit_has_the_answers_of_the_command() -> None:
+def test_the_table_of_instances_that_fit_has_the_answers_of_the_command() -> None:
     shown = contents(*CELLS, result(CSC, 1, 2))
     question = Question(50e3, None, PDR)
     view = fits_view(question, shown.evidence)
@@ -84,13 +87,13 @@ def test_the_table_of_services_that_fit_has_the_answers_of_the_command() -> None
     assert [cell and cell[0] for cell in csc.answers] == [str(found[1].services), str(found[2].services)]
     assert vsc.answers[1] is None, "no VSC of two NFs was measured"
     html = rendered("overview", shown).html
-    table = html[html.index('data-name="services-that-fit"') :]
+    table = html[html.index('data-name="instances-that-fit"') :]
     assert DASH in table[: table.index("</table>")]
 
 
 def test_an_overview_without_a_result_has_no_table() -> None:
     made = rendered("overview", ReportContents(InMemory(Dataset(problems=[Problem("b.xml", "b.xml: broken off")]))))
-    assert "services-that-fit" not in made.html and "glance" not in made.html
+    assert "instances-that-fit" not in made.html and "glance" not in made.html
 
 
 def test_a_testbed_with_many_heat_maps_shows_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,9 +109,7 @@ def test_passed_failed_and_skipped_are_the_same_three_numbers_everywhere() -> No
         Unrecorded("S.f", "f", (), "output.xml", Status.FAIL, "all is lost"),
         *(Unrecorded(f"S.a{n}", f"a{n}", (), "output.xml", Status.SKIP, asked) for n in range(15)),
         *(
-            Unrecorded(
-                f"S.w{n}", f"w{n}", (), "output.xml", Status.SKIP, "a.json needs world real; testbed sim has world sim"
-            )
+            Unrecorded(f"S.w{n}", f"w{n}", (), "output.xml", Status.SKIP, f"a.json {World.SIM.refusal('real')}")
             for n in range(8)
         ),
         Unrecorded("S.v", "v", (), "output.xml", Status.SKIP, "needs VPP"),

@@ -15,6 +15,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from tests.loaded import items, load
 from tests.unit.csit_utils.builders import does_not_fit, result
+from tests.unit.csit_utils.foreign_files import EXAMPLES, packed
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 
@@ -86,7 +87,7 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "truncated or damaged"),
+        (b"", "other.xml: the file is empty"),
         (b"\x00\x01\x02", "no result, looks like binary data; ./csit reads outputs of Robot Framework"),
         (b"load,loss\n1e6,0\n", "no result, looks like a table (CSV)"),
         (b"time;loss\n1;0\n", "no result, looks like a table (CSV)"),
@@ -95,7 +96,7 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
         (b"\xff" * 2000, "no result, looks like binary data; "),
         (b"\xd4\xc3\xb2\xa1\2\0\4\0", "no result, looks like a packet capture; "),
         (bytes(257) + b"ustar\0", "no result, looks like a tar archive; "),
-        (b"<html><body/></html>", "not an output.xml of Robot Framework"),
+        (b"<!DOCTYPE html>\n<html lang='en'>", "no result, looks like an HTML page; "),
     ],
 )
 def test_other_files_are_named(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -122,6 +123,16 @@ def test_a_file_is_what_its_content_says(good: Path, tmp_path: Path) -> None:
     output.write_bytes(b"\n" + good.read_bytes())
     dataset = load([record, output])
     assert (len(dataset.recorded), dataset.problems) == (3, [])
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(good: Path, tmp_path: Path) -> None:
+    failed = {"name": "b", "status": "FAIL", "message": "no traffic", "body": []}
+    outputs = [{"generator": "Robot 7.1 (Python)", "suite": {"name": "a", "tests": [failed]}}]
+    contents = [good.read_bytes(), _record(test_id="another").encode(), *map(packed, [*EXAMPLES, *outputs])]
+    for number, content in enumerate(contents):
+        (file := tmp_path / f"{number}.json").write_bytes(b"\xef\xbb\xbf" + content)
+        found = load([file])
+        assert not found.problems and [*found.recorded, *found.foreign, *found.unrecorded], content[:80]
 
 
 def _record(**changes: object) -> str:

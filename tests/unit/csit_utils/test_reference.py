@@ -95,8 +95,8 @@ def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> N
     [
         ((4.56e6, 4.58e6), Outcome.CANNOT_TELL),
         ((4.62e6, 4.64e6), Outcome.CANNOT_TELL),
-        ((4.72e6, 4.74e6), Outcome.REGRESSION),
-        ((4.35e6, 4.48e6), Outcome.PROGRESSION),
+        ((4.72e6, 4.74e6), Outcome.LOWER),
+        ((4.35e6, 4.48e6), Outcome.HIGHER),
     ],
 )
 def test_a_difference_below_the_printed_digit_means_nothing(own_pps: tuple[float, float], outcome: Outcome) -> None:

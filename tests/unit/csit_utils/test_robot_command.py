@@ -183,9 +183,9 @@ def test_keys_of_a_test_are_part_of_its_cost_and_a_test_for_another_world_has_no
     assert once is not None and twice is not None and twice.steps == 2 * once.steps
     sizing = ["sip-service/deployment.json", "real", "workload=sip-service/reg-dereg.json"]
     assert cost_of("sizing", sizing, World.LAB) is not None
-    with pytest.raises(Unsupported, match="needs world real"):
+    with pytest.raises(Unsupported, match="needs real hosts"):
         cost_of("sizing", sizing, World.SIM)
-    with pytest.raises(Unsupported, match="needs world sim"):
+    with pytest.raises(Unsupported, match="needs a simulated testbed"):
         cost_of("outage", ["outage/routers.yaml", "only_in=sim"], World.LOCAL)
     assert cost_of("outage", [], World.LOCAL) is None, "its first keyword is another"
 
@@ -295,18 +295,23 @@ def test_suites_of_users_choose_as_robot_lets_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"), [("seed: 1", "simulation.seed: "), ("model: noisy", "simulation.model: ")]
+    ("given", "wrong", "sentence"),
+    [
+        ("seed: 1", "seed: loud", "simulation.seed: "),
+        ("seed: 1", "seed: on", "simulation.seed: a whole number is expected here, not true"),
+        ("model: noisy", "model: loud", "simulation.model: "),
+    ],
 )
 def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(
-    tmp_path: Path, given: str, sentence: str
+    tmp_path: Path, given: str, wrong: str, sentence: str
 ) -> None:
-    wrong = tmp_path / "sim.yaml"
+    file = tmp_path / "sim.yaml"
     text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
-    wrong.write_text(text.replace(given, f"{given.split(':', maxsplit=1)[0]}: loud"), encoding="utf-8")
+    file.write_text(text.replace(given, wrong), encoding="utf-8")
     with pytest.raises(ConfigError, match=f"^{sentence}"):
-        run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{wrong}", SUITE])
+        run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{file}", SUITE])
     with pytest.raises(ConfigError, match=f"^{sentence}"):
-        make_app(["plan"])(["plan", str(wrong)], standalone_mode=False)
+        make_app(["plan"])(["plan", str(file)], standalone_mode=False)
 
 
 def test_a_variable_that_no_suite_reads_is_refused() -> None:
@@ -392,3 +397,25 @@ def test_resume_without_a_folder_says_what_is_missing() -> None:
         with pytest.raises(ConfigError, match=r"^--resume: not an option of Robot Framework; put it first: "):
             _resumed(["-v", "X:1", *later])
     assert _resumed(["--resume", "results/a", "-v", "X:1"]) == (Path("results/a").absolute(), ["-v", "X:1"])
+
+
+PLANTING = """\
+*** Test Cases ***
+Plant
+    Evaluate    os.symlink(r"${VICTIM}", r"${OUTPUT DIR}/log.html")
+    Evaluate    os.symlink(r"${VICTIM}", r"${OUTPUT DIR}/report.html")
+"""
+
+
+def test_robot_follows_no_planted_links(tmp_path: Path) -> None:
+    """Another user who may write to the folder of results puts them there before the run, and in it."""
+    victim, folder, suite = tmp_path / "victim", tmp_path / "run", tmp_path / "planting.robot"
+    folder.mkdir()
+    victim.write_text("precious", encoding="ascii")
+    suite.write_text(PLANTING, encoding="utf-8")
+    for name in ("output.xml", "x.xml"):
+        (folder / name).symlink_to(victim)
+    assert run_suites(["-d", str(folder), "-x", "x", "-v", f"VICTIM:{victim}", str(suite)]) == 0
+    assert victim.read_text(encoding="ascii") == "precious"
+    names = ("output.xml", "log.html", "report.html", "x.xml")
+    assert all((folder / name).is_file() and not (folder / name).is_symlink() for name in names)

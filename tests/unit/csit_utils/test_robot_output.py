@@ -102,7 +102,7 @@ def test_blocks_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.Mo
 def test_json_that_is_cut_anywhere_gives_its_complete_tests_and_one_problem(run: Path, share_of_file: float) -> None:
     content = _live(run)
     whole = [each for each in scan_json(io.BytesIO(content), "x") if isinstance(each, ScannedTest)]
-    *tests, problem = scan_json(io.BytesIO(content[: int(share_of_file * (len(content) - 2))]), "x")
+    *tests, problem = scan_json(io.BytesIO(content[: 1 + int(share_of_file * (len(content) - 3))]), "x")
     assert isinstance(problem, Problem)
     assert "truncated or damaged JSON" in problem.text
     assert {each.record for each in tests if isinstance(each, ScannedTest) and each.record} <= {

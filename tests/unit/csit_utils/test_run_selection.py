@@ -1,10 +1,8 @@
 """Which tests `key=value` means."""
 
-from datetime import date
-
 import pytest
 
-from csit_utils.analysis.selection import night_of, parse_chosen
+from csit_utils.analysis.selection import parse_chosen
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.histories import row
 
@@ -23,9 +21,10 @@ def test_keys_are_anded_values_ored_and_patterns_match() -> None:
 
 
 def test_a_night_is_that_of_its_evening() -> None:
-    assert night_of(row(1e6, started_at="2026-11-20T23:10:00+00:00")) == date(2026, 11, 20)
-    assert night_of(row(1e6, started_at="2026-11-21T04:10:00+00:00")) == date(2026, 11, 20)
-    assert night_of(row(1e6, started_at=None)) is None
+    times = "2026-11-20T23:10:00+00:00", "2026-11-21T04:10:00+00:00", "2026-11-21T14:10:00+00:00", None
+    rows = [row(1e6, started_at=time) for time in times]
+    assert parse_chosen("night=2026-11-20").of(rows) == rows[:2]
+    assert parse_chosen("night=0001-01-01..9999-12-31").of(rows) == rows[:3], "one without a time is of no night"
 
 
 def test_what_is_not_known_of_a_test_never_matches() -> None:

@@ -141,7 +141,7 @@ def test_a_file_cut_anywhere_gives_what_a_parser_gets_before_the_cut_and_one_pro
     suite: str, data: st.DataObject
 ) -> None:
     whole = _file(suite)
-    content = whole[: data.draw(st.integers(0, len(whole) - len("</robot>\n")))]
+    content = whole[: data.draw(st.integers(1, len(whole) - len("</robot>\n")))]
     expected, _ = read(content)
     found, problems = _scanned(content)
     assert [_uncut(each) for each in found] == [_uncut(_plain(each)) for each in expected]
@@ -192,7 +192,8 @@ GOOD = _file(
     [
         (b"", 0, "the file is empty"),
         (b"\0" * 100, 0, "looks like binary data"),
-        (b"<html><body/></html>", 0, "starts with <html>"),
+        (b"<testsuite/>\n", 0, "starts with <testsuite>"),
+        (b"\n<html><body/></html>", 0, "looks like an HTML page"),
         (GOOD.replace(b'"UTF-8"', b'"ISO-8859-1"'), 0, "ISO-8859-1"),
         (GOOD.decode().encode("utf-16"), 0, "looks like text in UTF-16"),
         (GOOD.replace(b"<suite ", b"<!-- hidden --><suite ", 1), 0, "rebot"),

@@ -62,7 +62,10 @@ def test_the_latest_run_is_shown_and_not_a_mean() -> None:
 def test_a_mean_over_all_runs_is_shown_where_it_is_asked_for() -> None:
     shown = ReportContents(InMemory(together(*TWO_NIGHTS)), mean=True)
     assert shown_pps(shown, (1, 1)) == 250e3
-    assert "means over 2 runs" in single_file(shown)
+    told: list[tuple[int, int]] = []
+    assert "means over 2 runs" in single_file(shown, lambda *come: told.append(come))
+    of_pages, of_tests = (total for done, total in told if not done)
+    assert {(of_pages, of_pages), (of_tests, of_tests)} < {*told} and of_tests == len(shown.paged)
 
 
 def test_suites_that_ran_one_after_the_other_are_one_picture() -> None:

@@ -117,6 +117,7 @@ def test_a_matrix_of_soaks_has_failed_cells() -> None:
 def test_a_tiny_loss_ratio_is_not_written_as_none() -> None:
     assert "loss <= 0.00001% " in goal_text(SOAK)
     assert percent(1e-7) == "0.00001 %"
+    assert [percent(ratio) for ratio in (0.0994, 0.0997, 0.00994, 0.00997)] == ["9.9 %", "10 %", "0.99 %", "1.0 %"]
 
 
 def test_a_trial_that_ended_early_says_so(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from csit_utils.report.study import Page, Study
 STUDY = Study(
     order=60,
     pages=(Page("noise", "Noise floor", lambda shown: {}),),
-    explanations=(Explanation("noise-floor", "Noise floor", "What", "Unit", "How", "Misread"),),
+    explanations={"Noise": [Explanation("noise-floor", "Noise floor", "What", "Unit", "How", "Misread")]},
 )
 """
 _COMMAND = '''
@@ -88,4 +88,6 @@ def test_studies_do_not_share_names() -> None:
     assert len({page.name for page in pages()}) == len(pages())
     own = [{measure for kind in study.kinds for measure in kind.measures} for study in every]
     assert len({*measures(), *MEASURES}) == sum(map(len, own)) + len(MEASURES)
-    assert not {name for names in cli._GROUPS.values() for name in names} & {*study_commands()}, "one hides the other"
+    assert not {name for names in cli._OF_NO_STUDY.values() for name in names} & {*study_commands()}, (
+        "one hides the other"
+    )

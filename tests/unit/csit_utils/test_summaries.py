@@ -91,7 +91,7 @@ def test_sizes_that_are_no_number_and_unknown_vswitches_have_no_speedup() -> Non
 def test_changes_go_along_the_shortest_service_and_the_fewest_services() -> None:
     found = changes([matrix({(1, 1): cell(100), (4, 1): cell(80), (1, 2): cell(60), (4, 2): cell(10)})])
     assert [(each.axis, each.start, each.end, each.resolved) for each in found] == [
-        ("services", (1, 1), (4, 1), True),
+        ("instances", (1, 1), (4, 1), True),
         ("NFs", (1, 1), (1, 2), True),
     ]
     assert [each.ratio for each in found] == pytest.approx([-0.2, -0.4])

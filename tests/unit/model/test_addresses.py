@@ -11,7 +11,8 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from tests.unit.planning.labs import TWO_NODES, written
 
-LAB = (Path(__file__).parents[3] / "topologies" / "available" / "lab-2n-vpp.yaml").read_text(encoding="utf-8")
+LABS = Path(__file__).parents[3] / "topologies" / "available"
+LAB = (LABS / "lab-2n-vpp.yaml").read_text(encoding="utf-8")
 CSIT = TWO_NODES.replace("in the clear", "env:LAB_PASSWORD")
 
 
@@ -33,6 +34,13 @@ def test_an_address_that_cannot_be_right_is_refused(tmp_path: Path, before: str,
     with pytest.raises(ConfigError, match=expected) as caught:
         load_topology(written(tmp_path, LAB.replace(before, after, 1)))
     assert "\n" not in str(caught.value)
+
+
+def test_two_ports_of_a_node_are_two_devices(tmp_path: Path) -> None:
+    kernel = (LABS / "lab-2n-kernel.yaml").read_text(encoding="utf-8")
+    assert load_topology(written(tmp_path, kernel)).address_problems == ()
+    with pytest.raises(ConfigError, match=r":19: nodes\.TG\.interfaces\.port2\.device: .* is the device of TG\.port1"):
+        load_topology(written(tmp_path, kernel.replace("enp59s0f1", "enp59s0f0", 1)))
 
 
 def test_two_machines_have_the_same_pci_addresses_and_one_host_two_ports_of_ssh(tmp_path: Path) -> None:
@@ -75,7 +83,7 @@ def test_a_file_of_csit_is_read_with_a_warning(tmp_path: Path, caplog: pytest.Lo
     assert "nodes.TG.interfaces.port2.mac_address: 00:00:5e:00:53:01 is the MAC address of TG.port1 too" in caplog.text
 
 
-@pytest.mark.parametrize("mac", ['""', "", "'00:00:00:00:00:00'", "00-00-00-00-00-00"])
+@pytest.mark.parametrize("mac", ['""', "", '" "', "'00:00:00:00:00:00'", "00-00-00-00-00-00"])
 def test_a_mac_address_that_was_never_filled_in_is_not_known(tmp_path: Path, mac: str) -> None:
     text = CSIT.replace('"00:00:5E:00:53:01"', mac).replace('"00:00:5e:00:53:02"', mac)
     topology = load_topology(written(tmp_path, text))

@@ -114,6 +114,7 @@ def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
         ('"0000:3B:00.0"', '"3B:00.0"', r"nodes\.TG\.interfaces\.port1\.pci_address: "),
         ("link: link2, model: Intel-E810CQ}\n", "link: elsewhere, model: Intel-E810CQ}\n", r"no path for a service"),
         ("port: 6001", "port: none", r":14: nodes\.TG\.port: "),
+        ("username: tester", "username: NO", r":15: nodes\.TG\.username: NO without quotes is a boolean, .*: \"NO\"$"),
         ("env:CSIT_LAB_PASSWORD", "env:CSIT LAB PASSWORD", r":16: nodes\.TG\.password: a password in a file is"),
     ],
 )

@@ -152,7 +152,7 @@ def test_lscpu_with_its_default_columns_and_offline_cpus() -> None:
         "0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,0,0,0,,0,0,0,0\n3,,,,,,,,\n"
     )
     assert parse_lscpu(text) == layout([(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0)])
-    chosen = "# Node,Online,CPU,Core,Socket\n0,Y,0,0,0\n0,N,1,1,0\n-,Y,2,1,-\n"
+    chosen = "# Node,Online,CPU,Core,Socket\n0,Y,0,0,0\n0,N,1,1,0\n-1,Y,2,1,-\n"
     assert parse_lscpu(chosen) == layout([(0, 0, 0, 0), (2, 1, 0, 0)])
     for wrong in ("# CPU,Core,Socket,Node,,L1d\n0,0,0,0\n", "0,,0,0\n", "# CPU,Core\n0,x\n"):
         with pytest.raises(ValueError, match="is no row of"):

@@ -20,7 +20,7 @@ if (document.getElementById("compare-data")) {
   const simulated = (runs) => runs.some((run) => data.runs[run][2]);
   const mark = () => csit.make("span", { class: "mark sim" }, "SIMULATED");
   const named = (at) => sides.get(state.names[at]);
-  const significant = (change) => ["regression", "progression"].includes(change.outcome);
+  const significant = (change) => ["regression", "progression", "lower than A", "higher than A"].includes(change.outcome);
 
   // The form.
   function choice(at) {
@@ -149,7 +149,7 @@ if (document.getElementById("compare-data")) {
     const runs = [...named(0).runs, ...named(1).runs];
     made.append(csit.make("caption", {}, ...(simulated(runs) ? [mark(), " "] : []), csit.make("b", {}, title), " B against A"),
       csit.make("thead", {}, csit.make("tr", {}, csit.make("td", { class: "axis" }), csit.make("th", { class: "axis", colspan: nodes.length }, "NFs per service instance")),
-        csit.make("tr", {}, csit.make("th", { class: "axis" }, "services"), ...nodes.map((node) => csit.make("th", { scope: "col" }, String(node))))));
+        csit.make("tr", {}, csit.make("th", { class: "axis" }, "instances"), ...nodes.map((node) => csit.make("th", { scope: "col" }, String(node))))));
     const body = csit.make("tbody");
     services.forEach((line) => body.append(csit.make("tr", {}, csit.make("th", { scope: "row" }, String(line)), ...nodes.map((node) => {
       const change = group.find((each) => each.a.cell.s === line && each.a.cell.n === node);
@@ -197,7 +197,7 @@ if (document.getElementById("compare-data")) {
     found.forEach((one, at) => {
       const count = (outcome) => one.changes.filter((change) => change.outcome === outcome).length;
       const all = one.changes.length, same = all && count("no change seen") === all;
-      const words = same ? [`no change seen in any of ${all} cells`] : ["regression", "progression", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
+      const words = same ? [`no change seen in any of ${all} cells`] : ["regression", "progression", "lower than A", "higher than A", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
       const alone = [[one.onlyA, "A"], [one.onlyB, LETTERS[at + 1]]].filter(([cells]) => cells.length).map(([cells, letter]) => `${cells.length} in ${letter} only`);
       place.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...words, ...alone].join(", ") || "no cell in common"}.`));
       const differences = [...new Set(one.changes.flatMap((change) => change.differences))];

@@ -97,7 +97,10 @@
     const student = csit.student(data.student);
     const sides = (runs) => data.cells.map((cell) => side(cell, new Set(runs))).filter(Boolean);
     const ofA = sides(runsA), ofB = sides(runsB), both = pairs(ofA, ofB, (cell) => cell.g);
-    const direction = (a, change) => (change < 0 !== data.less_is_better.includes(a.cell.m) ? "regression" : "progression");
+    const direction = (a, b, change) => {
+      if (a.cell.b !== b.cell.b) return change < 0 ? "lower than A" : "higher than A";  // another testbed is no regression
+      return change < 0 !== data.less_is_better.includes(a.cell.m) ? "regression" : "progression";
+    };
     const unlike = new Map(data.unlike.map(([a, b, metric, ...sentences]) => [[a, b, metric].join(), sentences]));
     const changes = both.map(([a, b]) => {
       const judged = judge(a, b, student);
@@ -110,14 +113,14 @@
       if (b.outOfOrder) notes.push(`B: ${b.outOfOrder}`);
       let outcome = "no change seen";
       if (differences.length && !insist) { outcome = "unlike"; judged.probability = null; }
-      else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(a, judged.change) : "cannot tell";
+      else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(a, b, judged.change) : "cannot tell";
       return { a, b, ...judged, outcome, remarks: notes, differences };
     });
     bySpread(changes, student);
     const open = changes.filter((each) => each.probability !== null);
     csit.adjusted(open.map((each) => each.probability)).forEach((adjusted, k) => {
       open[k].adjusted = adjusted;
-      open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].a, open[k].change) : "no change seen";
+      open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].a, open[k].b, open[k].change) : "no change seen";
       if (adjusted > FALSE_CALLS && open[k].probability <= 1 - CONFIDENCE) {
         open[k].remarks.push("significant for this cell alone, but not among this many cells");
       }

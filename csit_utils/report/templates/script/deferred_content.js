@@ -19,10 +19,10 @@
   }
   addEventListener("load", () => csit.idle(later));
   addEventListener("beforeprint", csit.complete);
-  // Paper cannot be opened: what is folded on the page of a test is printed, and flame graphs everywhere.
+  // Paper cannot be opened: what is folded on the page of a test is printed, and answers and flame graphs everywhere.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll(".body details:not([open]), details:not([open]):has(.flames)")];
+    folded = [...document.querySelectorAll("details:not([open]):is(.body *, .of-run, :has(.answers, .flames))")];
     folded.forEach((part) => { part.open = true; });
   });
   addEventListener("afterprint", () => folded.forEach((part) => { part.open = false; }));

@@ -29,7 +29,7 @@
       const head = csit.make("thead");
       head.append(csit.make("tr", {}, csit.make("td", { class: "axis" }),
         csit.make("th", { class: "axis", colspan: nodes.length, scope: "colgroup" }, "NFs per service instance")));
-      head.append(csit.make("tr", {}, csit.make("th", { class: "axis", scope: "col" }, "services"),
+      head.append(csit.make("tr", {}, csit.make("th", { class: "axis", scope: "col" }, "instances"),
         ...nodes.map((node) => csit.make("th", { scope: "col" }, String(node)))));
       const body = csit.make("tbody");
       merged(lines(state.a), lines(state.b)).forEach((line) => {

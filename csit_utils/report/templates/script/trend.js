@@ -6,7 +6,7 @@ if (document.getElementById("trend-data")) {
   const big = csit.make("div", { class: "big-trend" }, csit.make("h3"), csit.make("p", { class: "note" }), plot);
   const cells = [...document.querySelectorAll(".sparks a")];
 
-  const filter = document.getElementById("trend-filter");  // only with cells
+  const filter = document.getElementById("trend-filter");  // only with cells that changed
   const buttons = [...document.querySelectorAll(".states button")];
   const texts = new Map(cells.map((cell) => {
     const group = cell.closest(".spark-group").querySelector("h3").textContent;
@@ -88,7 +88,8 @@ if (document.getElementById("trend-data")) {
     cells.forEach((one) => { one.toggleAttribute("aria-current", one.id === address); });
     const system = data.systems[cell.s];
     const card = document.getElementById(address);
-    if (card) card.after(big);  // in the grid, as a row of its own
+    if (card?.matches("a")) card.after(big);  // in the grid, as a row of its own
+    else if (card) document.querySelector("#trend-steady .scroll").before(big);
     else document.getElementById("trend-few").append(big);
     big.querySelector("h3").textContent = `${cell.n} · ${system.name}`;
     big.querySelector("p").textContent = cell.d;
@@ -96,6 +97,7 @@ if (document.getElementById("trend-data")) {
     const title = `${cell.n}, ${system.name}`;
     canvas.setAttribute("aria-label", title);
     await csit.plot(plot, { ...figure(cell), title });
+    if (card?.matches("tr")) big.scrollIntoView({ block: "nearest" });
     canvas.removeAllListeners("plotly_click");
     canvas.on("plotly_click", (event) => {
       const anchor = event.points[0].customdata;

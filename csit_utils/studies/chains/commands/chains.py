@@ -12,7 +12,6 @@ from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import AROUND_S, Chains, cost, generate
 
-GROUP = "Preview"
 _NAMES = " > "
 _LENGTHS = ("length", "orders")
 _DROPPED = ("policy", "drops", "such as")

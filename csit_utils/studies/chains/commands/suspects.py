@@ -20,7 +20,6 @@ from resources.libraries.python.studies.chains.model.record import (
     Suspect,
 )
 
-GROUP = "Read"
 _HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
 _MAX_CHANGED = 5
 _LEFT = ("chain", "rule", "planted", "strongest reason")

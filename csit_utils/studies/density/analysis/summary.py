@@ -18,7 +18,7 @@ class AxisChange:
 
     matrix: Matrix
     axis: str
-    """`services` or `NFs`."""
+    """`instances` or `NFs`."""
     start: tuple[int, int]
     end: tuple[int, int]
     start_pps: float
@@ -48,7 +48,7 @@ def changes(found: Iterable[Matrix]) -> list[AxisChange]:
         first_chain = min(place[0] for place in valued)
         by_services = [place for place in valued if place[1] == first_node]
         by_nodes = [place for place in valued if place[0] == first_chain]
-        for axis, places in (("services", by_services), ("NFs", by_nodes)):
+        for axis, places in (("instances", by_services), ("NFs", by_nodes)):
             change = _change(matrix, axis, min(places), max(places)) if len(places) > 1 else None
             if change is not None:
                 result.append(change)

@@ -25,7 +25,6 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import check_folder
 
-GROUP = "Read"
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIMES_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 _SPACE_BYTES = 10_000_000

@@ -40,7 +40,6 @@ from resources.libraries.python.studies.density.planning.matrix import Candidate
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of, refuse_wrong_simulation
 from resources.libraries.python.whole_files import write_whole
 
-GROUP = "Preview"
 TYPES = Annotated[str, typer.Option(help="Service types.")]
 CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
 NF_SIZES = Annotated[

@@ -15,7 +15,6 @@ from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, go
 from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.model.measurements.trial import TrialResult
 
-GROUP = "Read"
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
 _LEFT = ("cell", "frame", "goal", "evidence")
 

@@ -140,7 +140,7 @@ def _steps(matrix: Matrix, place: tuple[int, int]) -> Iterator[str]:
     """Changes against the neighbours with one service or one NF less."""
     services, nfs = place
     for word, axis, before in (
-        ("services", 0, max((each for each in matrix.chains if each < services), default=None)),
+        ("instances", 0, max((each for each in matrix.chains if each < services), default=None)),
         ("NFs", 1, max((each for each in matrix.nodes if each < nfs), default=None)),
     ):
         if before is None:

@@ -6,7 +6,7 @@ from csit_utils.dataset.rows import TestRow
 from csit_utils.report.cell_maps import CellMap, MapSquare
 from csit_utils.studies.density.analysis.density import CellState, Place, PlacedCell, SeriesLayout
 
-_CORNER = ("NFs per service instance", "services")
+_CORNER = ("NFs per service instance", "instances")
 
 
 def matrix_map(

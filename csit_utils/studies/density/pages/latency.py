@@ -24,7 +24,7 @@ PER_DECADE = 8
 """Points along the axis 1 / (1 - q). A test's own curves have twice as many."""
 _PREFERRED = ("PDR50", "SOAK50")
 _DIRECTIONS = ("forward", "reverse")
-FACETS = ("services", "NFs each", "series")
+FACETS = ("instances", "NFs each", "series")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _trace(place: Place, name: str, rows: Iterable[LatencyRow], colour: int) -> 
             "samples": found.count,
             "perDecade": PER_DECADE,
             "facets": {
-                "services": _count(place[0], "service"),
+                "instances": _count(place[0], "instance"),
                 "NFs each": _count(place[1], "NF"),
                 "series": name,
             },

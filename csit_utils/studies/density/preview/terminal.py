@@ -98,7 +98,7 @@ def _print_matrix(title: str, rows: Sequence[Candidate]) -> None:
         for chains in sorted({chains for chains, _ in by_point})
     ]
     print_sentence(title)
-    print_table(("services \\ NFs", *map(str, columns)), lines, TableForm.TABLE)
+    print_table(("instances \\ NFs", *map(str, columns)), lines, TableForm.TABLE)
     print_sentence("")
 
 

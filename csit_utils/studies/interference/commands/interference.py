@@ -17,7 +17,6 @@ from resources.libraries.python.studies.interference.planning import (
     most_verifications,
 )
 
-GROUP = "Preview"
 _NFS = ("name", "type", "kind", "stand-in")
 _LISTED = ("target", "beside")
 

@@ -35,7 +35,6 @@ from resources.libraries.python.studies.interference.model.record import (
     Resource,
 )
 
-GROUP = "Read"
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")
 _LEFT = ("target", "beside")
 _SWEEP_HEADS = ("frame", "load, one way", "degradation", "most sensitive", "lowest normalized")

@@ -18,7 +18,6 @@ from resources.libraries.python.studies.outage.model.spec import CONTROL, load_o
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
 from resources.libraries.python.testbed.kinds.factory import layout_of
 
-GROUP = "Preview"
 _EVENTS = ("event", "target", "hold", "trials")
 _ORDER = ("trial", "repetition", "event")
 

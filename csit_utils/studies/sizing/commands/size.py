@@ -23,7 +23,6 @@ from resources.libraries.python.studies.sizing.planning.heat_templates import wr
 from resources.libraries.python.studies.sizing.planning.sizes import planned, possible
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of
 
-GROUP = "Preview"
 _HEADS = ("size", "vCPUs", "memory", "instances", "here")
 
 

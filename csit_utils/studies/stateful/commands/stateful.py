@@ -11,7 +11,6 @@ from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
 
-GROUP = "Preview"
 _CELLS = ("cell", "instances", "NFs per instance")
 
 

@@ -7,7 +7,6 @@ import typer
 from csit_utils.commands.tables import FORMAT, TableForm
 from resources.libraries.python.errors import ConfigError
 
-GROUP = "Read"
 FILES = Annotated[
     list[str] | None,
     typer.Argument(help="S_statistics CSV of a sweep, FILE or NAME=FILE; several are flavors of one service."),

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -175,7 +176,7 @@ def _install(root: Path, mirror: str, progress: Progress) -> None:
     argv += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
     argv += [RELEASE, str(root), mirror]
-    errors: list[str] = []
+    errors: deque[str] = deque(maxlen=8)
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
         env={**os.environ, "LC_ALL": "C", "PATH": _path(), "TMPDIR": str(root.parent)}, cwd=root.parent,
@@ -187,7 +188,7 @@ def _install(root: Path, mirror: str, progress: Progress) -> None:
                 progress(min(done, _STEPS - 3), _STEPS, step[1])
                 done += 1
     if process.returncode:
-        raise CommandFailed(argv, process.returncode, "".join(errors[-8:]))
+        raise CommandFailed(argv, process.returncode, "".join(errors))
 
 
 def _initramfs(root: Path, version: str) -> bytes:

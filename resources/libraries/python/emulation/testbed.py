@@ -27,6 +27,7 @@ from resources.libraries.python.drivers.functions.vm.taps import TapDevice, brin
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.ownership.processes import Process, process
+from resources.libraries.python.drivers.host.programs.program_output import tail_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation.image import MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
@@ -42,8 +43,9 @@ _ANSWERS_WITHIN_S = 30.0
 _TRIES = 3
 """Times that a machine is started: another program may take its port first."""
 _SETTLE_S = 0.5
-_LISTENING = b"Server listening on 0.0.0.0 port 22"
+_LISTENING = "Server listening on 0.0.0.0 port 22"
 """Console message of a machine's SSH server."""
+_TAIL_BYTES = 1 << 20
 _BANNER_S = 15.0
 """A machine that shares its host's CPUs with others may take so long to greet."""
 _ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -238,17 +240,11 @@ class EmulatedTestbed:
 
     def _missing(self, name: str, port: int) -> str:
         """Why a machine that is starting cannot be logged in to. Connections before it listens would only slow it."""
-        try:
-            console = (self.folder / f"{name}.console").read_bytes()
-        except FileNotFoundError:
-            console = b""
+        console = tail_of(self.folder / f"{name}.console", _TAIL_BYTES)
         return _missing_banner(port) if _LISTENING in console else "no SSH server yet"
 
     def _tail(self, name: str, kind: str) -> str:
-        try:
-            text = (self.folder / f"{name}.{kind}").read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            text = ""
+        text = tail_of(self.folder / f"{name}.{kind}", _TAIL_BYTES)
         lines = [line for line in text.splitlines() if line.strip() and "TCG doesn't support" not in line]
         return " / ".join(lines[-3:]) or "empty"
 

@@ -2,15 +2,17 @@
 
 import hashlib
 import re
-from collections.abc import Sized
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sized
+from contextlib import suppress
+from typing import Any, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo
-from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticKnownError
 
 from resources.libraries.python.model.bounds import MAX_ERRORS, dotted, quoted, quoted_reason
 from resources.libraries.python.model.validation import reason_of_value
 
+_Model = TypeVar("_Model", bound=BaseModel)
 ON_FIRST_USE = ConfigDict(defer_build=True)
 """Configuration of type adapters in modules: without it, each start builds the validators of all of them."""
 
@@ -65,6 +67,40 @@ class Inconsistency(ValueError):
         super().__init__(message)
         self.location = location
         """From the model that noticed to the place that is wrong."""
+
+
+def validate_yaml(model: type[_Model], data: object, context: Mapping[str, Any] | None = None) -> _Model:
+    """Validate the content of a YAML file, in which a boolean is no number: pydantic takes `cores: on` for one core.
+
+    Raises:
+        ValidationError: It does not fit.
+    """
+    made = model.model_validate(data, context=context)
+    wrong: list[InitErrorDetails] = [
+        {"type": "int_type", "loc": place, "input": value}
+        for place, value in _booleans(data, ())
+        if type(_at(made, place)) in (int, float)
+    ]
+    if wrong:
+        raise ValidationError.from_exception_data(model.__name__, wrong)
+    return made
+
+
+def _booleans(data: object, place: Location) -> Iterator[tuple[Location, bool]]:
+    if isinstance(data, bool):
+        yield place, data
+    rows = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, each in rows:
+        yield from _booleans(each, (*place, key))
+
+
+def _at(made: Any, place: Location) -> object:  # noqa: ANN401 - models, and what is inside them
+    """What a model has at a place of its file; None where it is kept in another form."""
+    with suppress(AttributeError, LookupError, TypeError):
+        for step in place:
+            made = getattr(made, str(step)) if isinstance(made, BaseModel) else made[step]
+        return cast("object", made)
+    return None
 
 
 def of_form(pattern: str, what: str) -> AfterValidator:

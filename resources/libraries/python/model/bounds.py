@@ -94,6 +94,8 @@ MAX_TABLE_RATIO = 200
 35, and 130 where the same tests are in a file many times."""
 ROW_BYTES = 2_500
 """What a row takes beside its texts and numbers."""
+VALUE_BYTES = 8
+"""What a value of a list takes beside its text, also where it is null."""
 MAX_TABLE_COLUMNS = 2_000
 """Of a Parquet file; those of all studies have 500."""
 MAX_TABLE_ITEMS = 100_000

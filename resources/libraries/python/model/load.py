@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Inconsistency, Location
+from resources.libraries.python.model.base import Inconsistency, Location, validate_yaml
 from resources.libraries.python.model.bounds import (
     ASKED,
     DEEPEST_NESTING,
@@ -117,7 +117,7 @@ def load_yaml(path: Path, model: type[Model], settings: Mapping[str, str] = Mapp
     for key, text in settings.items():
         _put(path, data, key, text)
     try:
-        return model.model_validate(data, context=ASKED)
+        return validate_yaml(model, data, ASKED)
     except ValidationError as error:
         raise ConfigError(_of_settings(path, root, error, model, settings)) from error
 
@@ -227,7 +227,7 @@ def _unreadable(path: Path, error: yaml.YAMLError, what: str) -> str:
 
 def _validated(path: Path, root: yaml.Node | None, data: object, model: type[Model]) -> Model:
     try:
-        return model.model_validate(data, context=ASKED)
+        return validate_yaml(model, data, ASKED)
     except ValidationError as error:
         raise ConfigError(_sentence(path, root, error, model)) from error
 
@@ -321,10 +321,11 @@ def _locate(root: yaml.Node | None, location: Location, *, missing: bool) -> _Pl
     found: list[int | str] = []
     for index, step in enumerate(location):
         if isinstance(node, yaml.MappingNode):
-            entry = next(((key, value) for key, value in node.value if key.value == str(step)), None)
+            names = (str(step), csit_topology.THEIRS.get(str(step)))
+            entry = next(((key, value) for key, value in node.value if key.value in names), None)
             if entry is not None:
                 line, node = entry[0].start_mark.line + 1, entry[1]
-                found.append(step)
+                found.append(entry[0].value)
             elif missing and index == len(location) - 1:
                 found.append(step)
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):

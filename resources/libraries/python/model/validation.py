@@ -35,6 +35,8 @@ _EXPECTED = {
 
 def _bound(key: str, what: str) -> Callable[[Any, Mapping[str, Any]], str]:
     def reason(value: object, context: Mapping[str, Any]) -> str:
+        if isinstance(value, bool):
+            return f"a number is expected here, not {_shown(value)}"
         bound = context[key]
         return f"{quoted(str(value))} {what} {bound if isinstance(bound, str) else f'{bound:,.15g}'}"
 
@@ -54,6 +56,11 @@ def _own(value: object, context: Mapping[str, Any]) -> str:
     return quoted_reason(str(context.get("error", f"{_shown(value)} is not possible here")))
 
 
+def _unknown_kind(_: object, context: Mapping[str, Any]) -> str:
+    key = context["discriminator"].strip("'")
+    return f"{key}: {_unknown_word(context['tag'], str(context['expected_tags']))}"
+
+
 _REASONS: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "value_error": _own,
     "assertion_error": _own,
@@ -68,7 +75,7 @@ _REASONS: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     **dict.fromkeys(("too_long", "string_too_long", "bytes_too_long"), _at_most),
     "string_pattern_mismatch": lambda value, _: f"{_shown(value)} has a form that is not possible here",
     "json_invalid": lambda _, context: f"not valid JSON: {quoted(str(context['error']))}",
-    "union_tag_invalid": lambda _, context: _unknown_word(context["tag"], str(context["expected_tags"])),
+    "union_tag_invalid": _unknown_kind,
     "union_tag_not_found": lambda _, context: f"{context['discriminator']} is missing, which says what this is",
 }
 

@@ -26,7 +26,7 @@ from resources.libraries.python.drivers.functions.vm.image import (
 )
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
-from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from tests.builders import cpus, plan_of
 from tests.unit.drivers.functions.guest_archives import unpacked
 
@@ -197,7 +197,7 @@ def test_the_monitor_finds_its_answer_among_events_and_passes_refusals_on() -> N
 def test_a_monitor_that_closes_or_is_silent_is_named() -> None:
     near, far = socket.socketpair()
     far.close()
-    with pytest.raises(NotReady, match="monitor of nf-1-1"):
+    with pytest.raises(CsitError, match="monitor of nf-1-1"):
         Monitor("nf-1-1", near)
     near.close()
     near, far = socket.socketpair()

@@ -77,7 +77,7 @@ def test_a_user_without_rights_gets_one_sentence(monkeypatch: pytest.MonkeyPatch
 def test_linux_is_missing_before_its_rights_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(preflight, "_missing_rights", lambda: pytest.fail("there is no /proc"))
-    needs = r"^the local world needs Linux, this is darwin; use topologies/sim\.yaml here$"
+    needs = r"^network namespaces need Linux, this is darwin; use topologies/sim\.yaml here$"
     with pytest.raises(Unsupported, match=needs):
         refuse_without_basics(load_topology(PROJECT / "topologies" / "local.yaml"))
     refuse_without_basics(load_topology(PROJECT / "topologies" / "sim.yaml"))

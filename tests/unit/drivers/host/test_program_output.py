@@ -1,12 +1,16 @@
 """Programs that are run to their end: what they print, and how each way to fail is reported."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.dialogue import error_of, plain
+from resources.libraries.python.drivers.functions.vm.guest import Console
+from resources.libraries.python.drivers.functions.vm.init import READY
 from resources.libraries.python.drivers.host.programs import program_output
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
@@ -60,3 +64,21 @@ def test_deadline_and_missing_program() -> None:
         completed(["sleep", "30"], 0.1, what="a certificate")
     with pytest.raises(CsitError, match=r"^/no/such/program cannot be run: No such file or directory$"):
         completed(["/no/such/program"], 20)
+
+
+@pytest.mark.slow
+def test_of_logs_that_grow_without_end_as_much_is_read_as_is_needed(tmp_path: Path) -> None:
+    log = tmp_path / "endless.log"
+    with log.open("wb") as file:
+        file.write(f"{READY} after 1 s\n".encode())
+        file.truncate(8 << 30)  # a hole: as a whole it would not fit into memory
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nthe end\n")
+    console = Console(log)
+    assert console.ready and console.tail().endswith("the end")
+    assert Daemon("endless", ["true"], log).last_output().endswith("the end")
+    console.expect_boot()
+    assert not console.ready
+    with log.open("ab") as file:
+        file.write(READY.encode())
+    assert console.ready

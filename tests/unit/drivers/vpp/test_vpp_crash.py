@@ -4,6 +4,7 @@ import os
 import signal
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -44,6 +45,17 @@ def test_three_are_kept_the_newest_ones(tmp_path: Path, ran: Path) -> None:
         os.utime(core, (pid, pid))
         core_of(pid, 0.0, ran, kernel(tmp_path, "core"), kept)
     assert {path.name for path in kept.iterdir()} == {f"nf-1-1.{pid}.core" for pid in (12, 13, 14)}
+
+
+def test_its_holes_take_no_space_where_it_is_kept(tmp_path: Path) -> None:
+    """The folder of a run is in memory, that of core files on a disk."""
+    with TemporaryDirectory(dir="/dev/shm") as memory:
+        with (Path(memory) / "core").open("wb") as core:
+            core.truncate(1 << 30)
+        core_of(12, 0.0, Path(memory), kernel(tmp_path, "core"), tmp_path / "kept")
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert kept.stat().st_size == 1 << 30
+    assert kept.stat().st_blocks * 512 < 1 << 20
 
 
 def test_with_the_number_of_the_process(tmp_path: Path, ran: Path) -> None:

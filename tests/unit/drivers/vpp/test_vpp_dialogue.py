@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from resources.libraries.python.drivers.vpp import cli as client
+from resources.libraries.python.drivers.host.sockets import answers as reading
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from tests.unit.drivers.vpp.vpp_stand_in import OPTIONS, TERMINAL, stand_in
@@ -67,14 +67,14 @@ def test_a_refused_command_is_reported_and_later_ones_are_not_sent(tmp_path: Pat
 
 def clock(monkeypatch: pytest.MonkeyPatch, *looks_s: float) -> None:
     """Let the client find these times; then the stand-in may wait for a CPU as long as it has to."""
-    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=iter(looks_s).__next__))
+    monkeypatch.setattr(reading, "time", SimpleNamespace(monotonic=iter(looks_s).__next__))
 
 
 def test_a_sudden_end_is_reported_and_the_next_command_reconnects(tmp_path: Path) -> None:
     path, answers = tmp_path / "cli.sock", iter([[b"half a rep", b""], [b"fine\0"]])
     with stand_in(path, lambda _: next(answers)) as read:
         cli = CommandLine(path)
-        with pytest.raises(CsitError, match="closed the connection before a reply to 'show version'"):
+        with pytest.raises(CsitError, match=r"a reply to 'show version'.* closed"):
             cli.ask("show version")
         assert cli.ask("show version") == "fine"
         cli.close()
@@ -122,7 +122,7 @@ def test_keys_are_in_no_error_of_a_connection_that_ends(tmp_path: Path) -> None:
     path, key = tmp_path / "cli.sock", "0a" * 16
     with (
         stand_in(path, lambda _: [b""]),
-        pytest.raises(CsitError, match=r"before a reply to 'ipsec sa add 10 crypto-key \*\*\*'") as failed,
+        pytest.raises(CsitError, match=r"a reply to 'ipsec sa add 10 crypto-key \*\*\*'") as failed,
     ):
         CommandLine(path).do([f"ipsec sa add 10 crypto-key {key}"])
     assert key not in str(failed.value)

@@ -131,6 +131,17 @@ def test_costs_of_nodes_that_had_packets_with_the_resolution_of_their_print() ->
     assert (rows["csn1x1i1-output"].cost, rows["csn1x1i1-output"].error) == (25.5, pytest.approx(0.05))
 
 
+@pytest.mark.parametrize(
+    ("shown", "instead"),
+    [("2.05e3", "2.05e999"), ("2.05e3", f"2.05e{'9' * 30}"), (" 5887 ", f" {'9' * 300} "), ("ip4-lookup", "x" * 300)],
+)
+def test_costs_that_no_record_can_have_are_left_out(shown: str, instead: str) -> None:
+    assert shown in text("nf-runtime")
+    rows = show_output.node_costs("nf-1-1", text("nf-runtime").replace(shown, instead))
+    assert all(len(row.node) <= 200 and row.packets < 10**18 for row in rows)
+    show_output.runtime(text("nf-runtime").replace(shown, instead))
+
+
 def test_one_thread_alone_has_no_heading_and_costs_all_the_same() -> None:
     alone = text("nf-runtime").split("---------------\n")[1].split("\n", 1)[1]
     rows = show_output.node_costs("nf-1-1", alone)

@@ -65,6 +65,10 @@ def test_threads_without_packets_and_the_main_thread_have_no_costs() -> None:
     assert node_costs("vswitch", STATS_SHOW.split("main thread")[1], "") == ()
 
 
+def test_counts_beyond_every_counter_are_left_out() -> None:
+    assert node_costs("vswitch", STATS_SHOW.replace("received: 24", f"received: {'9' * 400}"), "") == ()
+
+
 def test_two_threads_are_two_rows_each_with_its_own_counts() -> None:
     one, _, _ = STATS_SHOW.partition("main")
     two = one + one.replace("core_id 2", "core_id 14")

@@ -1,6 +1,8 @@
 """Estimates of a capacity between the loads, against services whose capacity is known."""
 
 from collections.abc import Callable
+from itertools import count
+from math import sin
 from random import Random
 from statistics import fmean, stdev
 
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.model.service.spec import Offered
-from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing, crossing
+from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing, crossing, lasting_drift
 from tests.unit.examples import share
 
 Carry = Callable[[float, Random], float]
@@ -82,6 +84,14 @@ def test_a_share_below_which_the_indicator_falls_later_is_estimated_there() -> N
 @pytest.mark.parametrize("ratio", [1.0, 0.95])
 def test_there_is_no_estimate_where_all_loads_are_carried(ratio: float) -> None:
     assert crossing(offered(lambda load, _: ratio * load, 0, step=100, repeat=2), 0.9) is None
+
+
+def test_repetitions_that_drift_together_are_told_from_independent_ones() -> None:
+    drift = count()
+    rows = offered(lambda load, _: min(load, 900 + 40 * sin(next(drift) / 3)), 1, step=20, repeat=5)
+    assert lasting_drift(rows, 0.9) > 0.5
+    independent = [lasting_drift(offered(drifting, seed, step=20, repeat=5), 0.9) for seed in range(20)]
+    assert independent.count(None) >= 17
 
 
 def test_there_is_no_interval_from_one_repetition_beyond_the_capacity() -> None:

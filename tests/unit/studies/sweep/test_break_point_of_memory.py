@@ -1,9 +1,6 @@
 """The break-point of a service that runs out of memory before its CPUs are full."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from random import Random
-from statistics import fmean
 
 import numpy as np
 import pytest
@@ -14,11 +11,11 @@ from resources.libraries.python.drivers.sim.buffer_pools import BufferPool
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation, observe
+from resources.libraries.python.studies.sweep.analysis.points import Array, observe
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words, headline
 from resources.libraries.python.studies.sweep.analysis.tables import all_samples, read_statistics, statistics
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Profile
 from resources.libraries.python.studies.sweep.model.record import Rates, SweepPoint
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
@@ -134,27 +131,6 @@ def test_a_simulated_nf_that_runs_out_of_buffers_saturates_by_memory_at_the_know
     assert "by memory" in break_point_in_words(profile)
     assert "a-memory" in figures
     assert "nf-1-1_memory_mib" in columns
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("loads", "most_outside"), [(12, 0.14), (30, 0.14)])
-def test_intervals_of_break_points_of_memory_hold_the_truth_about_as_often_as_the_methodology_says(
-    loads: int, most_outside: float
-) -> None:
-    """Buffers in use scatter more the more there are, up to the bend, which is soft."""
-    pool, outside, errors = BufferPool(buffers=1500, hold_s=0.005), 0, []
-    for seed in range(100):
-        rng = Random(seed)
-        shares = (np.arange(1, loads + 1) / loads * 1.6 * rng.uniform(0.92, 1.08)).tolist()
-        used = [fmean(pool.draw_bytes(share * pool.capacity_pps, rng) for _ in range(2)) / 2**20 for share in shares]
-        points = [LoadObservation(share, {}, {}, {}, {"v": 2 + mib}) for share, mib in zip(shares, used, strict=True)]
-        points[-1] = replace(points[-1], values={ProfileMetric.LOSS: 35.0})
-        found, _ = find_break_point(points, {"v": 1})
-        assert found.indicator == "memory"
-        outside += not found.low <= 1 <= found.high
-        errors.append(found.rate - 1)
-    assert outside <= 100 * most_outside
-    assert abs(fmean(errors)) < 0.01
 
 
 def test_a_service_whose_memory_is_unknown_has_no_plot_of_it() -> None:

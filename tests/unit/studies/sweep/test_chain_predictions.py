@@ -240,3 +240,10 @@ def test_more_load_never_lowers_what_is_lost_or_what_gets_through(
 def test_sharing_cpus_never_lets_more_through(capacities: list[float], rate: float) -> None:
     parts = [MeasuredVnf(known_profile(f"v{index}", capacity), cpus="x") for index, capacity in enumerate(capacities)]
     assert at(parts, rate, "shared_cpus")[ProfileMetric.THROUGHPUT] <= at(parts, rate)[ProfileMetric.THROUGHPUT] + 1e-9
+
+
+def test_a_part_that_its_lowest_load_saturates_is_noted() -> None:
+    at = FIREWALL.break_point.model_copy(update={"high": FIREWALL.break_point.rate})
+    low = FIREWALL.model_copy(update={"break_point": at})
+    found = predict_rates("chain", [MeasuredVnf(ROUTER), MeasuredVnf(low)], [1.0], "hungriest", PATH)
+    assert any("or below" in note for note in found.notes)

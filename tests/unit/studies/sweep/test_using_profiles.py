@@ -189,6 +189,17 @@ def test_without_a_break_point_it_is_unknown_whether_it_scales() -> None:
     assert scaling_in_words([step]) == ("small (1 vCPU) to endless (2 vCPUs): unknown, not both were saturated",)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_without_a_lower_end_of_a_break_point_the_gain_is_unknown(order: int) -> None:
+    profile = known_profile("low", 1.0)
+    at = profile.break_point.model_copy(update={"high": 1.0})
+    low = ProfiledFlavor("low", 2 - order, profile.model_copy(update={"break_point": at}))
+    (step,) = steps([low, ProfiledFlavor("known", 2, known_profile("known", 1.9, vcpus=2))])
+    assert (step.gain, step.scales) == (None, None)
+    (words,) = scaling_in_words([step])
+    assert "low saturates at its lowest load" in words
+
+
 def test_the_vcpus_in_use_are_known_though_the_smaller_flavor_never_saturates() -> None:
     (step,) = steps([ProfiledFlavor("endless", 1, known_profile("endless", None)), MIDDLE])
     assert (step.gain, step.used, step.scales) == (None, MIDDLE.profile.break_point.cpus_used, None)

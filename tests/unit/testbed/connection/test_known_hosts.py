@@ -1,13 +1,15 @@
 """Whose key a known_hosts file vouches for: lines as OpenSSH's own tools write and read them."""
 
 import base64
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.errors import ConfigError, ConnectionFailed, HostRefused
+from resources.libraries.python.testbed.connection import authentication
 from resources.libraries.python.testbed.connection.known_hosts import (
     PresentedKey,
     check,
@@ -15,6 +17,7 @@ from resources.libraries.python.testbed.connection.known_hosts import (
     fingerprint,
     name_of,
 )
+from resources.libraries.python.testbed.connection.route import SshHop
 
 KEY, OTHER = (base64.b64encode(bytes([number]) * 51).decode() for number in (1, 2))
 
@@ -93,3 +96,15 @@ def test_hashed_names_and_fingerprints_are_those_of_openssh(tmp_path: Path) -> N
 
 def test_names() -> None:
     assert (name_of("host", 22), name_of("host", 2222)) == ("host", "[host]:2222")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "pipe"])
+def test_files_that_a_topology_names_have_an_end(tmp_path: Path, device: str) -> None:
+    file = tmp_path / device
+    if device == "pipe":
+        os.mkfifo(file)
+    with pytest.raises(HostRefused, match="not a regular file"):
+        entries_of([file], "host.lab")
+    hop = SshHop("host.lab", 22, "root", "host.lab", (file,), (file,), required=True, no_others=True)
+    with pytest.raises(ConfigError, match="not a regular file"):
+        authentication._load(file, None, hop, [], "DUT1")

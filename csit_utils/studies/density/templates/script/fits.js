@@ -1,4 +1,4 @@
-// "How many services fit?": rate and latency become inputs. The answers are those of `./csit answer`: from measurements
+// "How many service instances fit?": rate and latency become inputs. The answers are those of `./csit answer`: from measurements
 // only, and what is met or missed at a load is so for all lower or higher loads; see `analysis/answers.py`.
 {
   const data = csit.json("fits");

@@ -12,6 +12,7 @@ import subprocess
 from typing import Any
 
 _WITHIN_S = 5.0
+_MAX_BYTES = 1 << 20
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -47,7 +48,7 @@ def _docker(path: str) -> dict[str, Any]:
     connection = _OverSocket(path)
     try:
         connection.request("GET", "/version")
-        found["version"] = json.loads(connection.getresponse().read())["Version"]
+        found["version"] = json.loads(connection.getresponse().read(_MAX_BYTES))["Version"]
     except OSError as error:
         text = "no engine runs" if error.errno in (errno.ENOENT, errno.ECONNREFUSED) else error.strerror or str(error)
         found["problem"] = f"{path}: {text}"

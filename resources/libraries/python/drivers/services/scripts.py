@@ -12,6 +12,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
 from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.programs.program_output import tail_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported, without_middle
 from resources.libraries.python.testbed.roles.service import LoadReport
 
@@ -98,7 +99,7 @@ def run(
         raise NotReady(what, within_s, _tail(out, err))
     if status != 0:
         raise CommandFailed((what, str(script)), status, _tail(out, err))
-    return _end(out, _MAX_SAID_BYTES)
+    return tail_of(out, _MAX_SAID_BYTES)
 
 
 def _wait(process: subprocess.Popen[bytes], within_s: float) -> int | None:
@@ -114,14 +115,8 @@ def _tail(*logs: Path) -> str:
     """The last lines of logs as one line."""
     lines: list[str] = []
     for log in logs:
-        lines += [line.strip() for line in _end(log, _TAIL_BYTES).splitlines() if line.strip()][-_TAIL_LINES:]
+        lines += [line.strip() for line in tail_of(log, _TAIL_BYTES).splitlines() if line.strip()][-_TAIL_LINES:]
     return " | ".join(lines) or "nothing was written"
-
-
-def _end(log: Path, most_bytes: int) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
-        return file.read(most_bytes).decode(errors="replace")
 
 
 def facts(output: str) -> dict[str, str]:

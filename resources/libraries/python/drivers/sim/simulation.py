@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.sim.impairment import Impairment, Packet
 from resources.libraries.python.drivers.sim.power import Power
 from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, validate_yaml
 from resources.libraries.python.model.bounds import HIGHEST_PARAMETER, dotted, quoted
 from resources.libraries.python.model.load import reason_of
 from resources.libraries.python.model.measurements.disturbance import PartEvent
@@ -207,7 +207,7 @@ def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:
         ConfigError: A key is unknown or a value does not fit; the text has its path.
     """
     try:
-        found = Simulation.model_validate(dict(parameters))
+        found = validate_yaml(Simulation, dict(parameters))
     except ValidationError as error:
         errors = error.errors(include_url=False)
         first = errors[0]

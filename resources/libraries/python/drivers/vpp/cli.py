@@ -8,11 +8,11 @@ is no status: a refusal is text too.
 
 import re
 import socket
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.drivers.host.sockets.answers import receive
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.redaction import MASK
 
 _IAC, _SB, _SE, _TERMINAL_TYPE, _IS = 255, 250, 240, 24, 0
@@ -21,7 +21,6 @@ _LINE_BY_LINE = bytes([_IAC, _SB, _TERMINAL_TYPE, _IS]) + b"vppctl" + bytes([_IA
 _END = b"\0"
 _MAX_BYTES = 2048
 """Maximum size of a command; VPP reads up to 4096 bytes at once."""
-_CHUNK = 1 << 16
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -152,16 +151,4 @@ class CommandLine:
         return self._read(connection, f"a reply to {command!r}", lambda got: got.endswith(_END)).replace(_END, b"")
 
     def _read(self, connection: socket.socket, what: str, complete: Callable[[bytes], bool]) -> bytes:
-        got = b""
-        end = time.monotonic() + self._within_s
-        while not complete(got):
-            connection.settimeout(max(0.001, end - time.monotonic()))
-            try:
-                part = connection.recv(_CHUNK)
-            except TimeoutError as error:
-                seen = repr(_shown(got[-80:].decode(errors="replace"))) if got else "nothing"
-                raise NotReady(f"VPP at {self._path}: {what}", self._within_s, seen) from error
-            if not part:
-                raise CsitError(f"VPP at {self._path} closed the connection before {what}")
-            got += part
-        return got
+        return receive(connection, f"VPP at {self._path}: {what}", complete, self._within_s, show=_shown)

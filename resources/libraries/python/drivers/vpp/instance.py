@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon, ExecContext
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
@@ -36,6 +36,7 @@ _ENDING_S = 5.0
 KEPT = Path("/var/tmp/csit-density-cores")  # noqa: S108 - of root alone, and it outlives a reboot, as a core file should
 """Where core files are kept that would end with the folder of their program."""
 _MAX = 3
+_MOVED_S = 300.0
 _KERNEL = Path("/proc/sys/kernel")
 
 
@@ -61,9 +62,12 @@ def core_of(pid: int, started: float, folder: Path, kernel: Path = _KERNEL, kept
     problem = _misuse(kept)
     if not problem and _size_bytes(found) > LARGEST_CORE_BYTES:
         problem = f"no more than {LARGEST_CORE_BYTES >> 20} MB are kept"
-    if problem:
-        return f"{_sentence(found)}, ends with this folder: {problem}"
-    return _sentence(_keep(found, kept / f"{folder.name}.{pid}.core"))
+    if not problem:
+        try:
+            return _sentence(_keep(found, kept / f"{folder.name}.{pid}.core"))
+        except CsitError as error:
+            problem = str(error)
+    return f"{_sentence(found)}, ends with this folder: {problem}"
 
 
 def _newest(folder: Path, pattern: str, pid: int, started: float, uses_pid: str) -> Path | None:
@@ -98,7 +102,8 @@ def _keep(core: Path, place: Path) -> Path:
     earlier = sorted(place.parent.glob("*.core"), key=lambda path: path.stat().st_mtime)
     for old in earlier[: max(0, len(earlier) + 1 - _MAX)]:
         old.unlink()
-    shutil.move(core, place)
+    # Between file systems it keeps the holes, which Python's own copy fills.
+    completed(["mv", "-T", "--", str(core), str(place)], _MOVED_S, what=f"{place}")
     return place
 
 

@@ -23,8 +23,11 @@ _VHOST = re.compile(r"^Interface: (\S+)")
 _PLACED_THREAD = re.compile(r"^Thread (\d+) \(")
 _PLACED_QUEUE = re.compile(r"^\s+(\S+) queue (\d+) \((\w+)\)")
 _THREAD = re.compile(r"^\s*(\d+)\s+(vpp_\w+)\s+(?:[a-z]+\s+)?(\d+)\s")
-_WORK_THREAD = re.compile(r"^Thread (\d+) (\S+)")
-_WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+\.\d+e-?\d+)\s+(\S+)\s*$")
+_WORK_THREAD = re.compile(r"^Thread (\d+) (\S{1,200})(?!\S)")
+_WORK_NODE = re.compile(
+    r"^(\S{1,200})\s+(.*?)\s+(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})\s+(\d{1,9}\.\d{1,9}e-?\d{1,2})\s+(\S+)\s*$"
+)
+"""Names and numbers that a record can have."""
 _ONLY_THREAD = "vpp_main"
 _ACCESS_LIST = re.compile(r"^acl-index 0 count (\d+) tag \{(.*)\}$")
 _LOOKED_UP = re.compile(r"^ +input acl\(s\): 0$")

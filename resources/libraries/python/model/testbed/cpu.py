@@ -118,7 +118,7 @@ class CpuLayout(Frozen):
 
 
 _COLUMNS = ("cpu", "core", "socket", "node")
-_UNKNOWN = ("", "-")
+_UNKNOWN = ("", "-", "-1")
 """Output of `lscpu` for an unknown value: always for an offline CPU."""
 _ALL_COLUMNS = (*_COLUMNS, "", "l1d", "l1i", "l2", "l3", "l4")
 _SPEED = re.compile(r"\d{1,6}(\.\d*)?")

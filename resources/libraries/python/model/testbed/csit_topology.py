@@ -23,6 +23,8 @@ _NODE_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 _ACCESS = {"host": "host", "port": "port", "username": "user", "password": "password"}
 """CSIT's keys of a node by which it is reached, and ours in `access`."""
+THEIRS = {ours: theirs for theirs, ours in _ACCESS.items()}
+"""CSIT's names of our keys in `access`."""
 _LEFT_OUT = ("subtype", "model", "arch", "bus", "cryptodev", "eventdev", "honeycomb")
 """CSIT's keys of a node that are about what this project does not measure."""
 _OF_NODES = frozenset({*_ACCESS, *_LEFT_OUT, "priv_key"})
@@ -213,7 +215,7 @@ def _shown(value: object) -> str:
 def _interface(row: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in row.items() if key not in _OF_INTERFACES}
     for key in ("mac_address", "pci_address"):
-        if key in found and not str(found[key] or "").strip("0:-"):  # a place that was never filled in
+        if key in found and not str(found[key] or "").strip("0:- "):  # a place that was never filled in
             del found[key]
     known = NICS.get(str(found.get("model")))
     return {"rate_bps": known.rate_bps, **found} if known else found

@@ -14,7 +14,7 @@ NAMESPACE_MB = 2
 class MemoryNode(Frozen):
     """Memory of one NUMA node. MB are 1024 x 1024 bytes, as QEMU's and the kernel's are."""
 
-    node: int = 0
+    node: Annotated[int, Field(ge=0)] = 0
     total_mb: Annotated[int, Field(gt=0)]
     hugepages_2mb: Annotated[int, Field(ge=0)] = 0
     """Pages of 2 MB that are set aside, a count."""

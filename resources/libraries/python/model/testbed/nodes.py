@@ -124,8 +124,8 @@ class CpuGroup(Frozen):
 
     cpus: CpuList
     cores: CpuList
-    socket: int = 0
-    node: int = 0
+    socket: Annotated[int, Field(ge=0)] = 0
+    node: Annotated[int, Field(ge=0)] = 0
     kind: Kind | None = Field(default=None, exclude_if=_is_none)
     """Of the cores; None where all of the machine are of one kind."""
     cores_per_cache: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude_if=_is_none)

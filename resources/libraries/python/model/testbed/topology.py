@@ -26,6 +26,12 @@ class World(StrEnum):
         """Whether it is this world, `any`, or, of those that are not simulated, `real`."""
         return worlds in {"any", self, "sim" if self is World.SIM else "real"}
 
+    def refusal(self, worlds: str) -> str:
+        """Say what a test of other kinds needs: `needs real hosts, and the testbed is simulated`."""
+        words = {"local": "a testbed on one machine", "sim": "a simulated testbed", "lab": "a testbed of several hosts"}
+        here = {World.LOCAL: "one machine", World.SIM: "simulated", World.LAB: "of several hosts"}
+        return f"needs {words.get(worlds, 'real hosts')}, and the testbed is {here[self]}"
+
 
 class Metadata(Frozen):
     """About the file."""
@@ -278,6 +284,10 @@ def _find_address_problems(nodes: Mapping[str, TgNode | DutNode], *, one_machine
                     f"{pci} is the PCI address of {other} too; correct one of them (`lspci -D` lists those there are)"
                 )
                 yield Inconsistency((*place, "pci_address"), text)
+            device = interface.device
+            if device is not None and (other := also((name, device), owner)):
+                text = f"{device} is the device of {other} too; correct one of them (`ip link` shows those there are)"
+                yield Inconsistency((*place, "device"), text)
 
 
 def _mac_problems(place: Location, mac: str, other: str | None) -> Iterator[Inconsistency]:

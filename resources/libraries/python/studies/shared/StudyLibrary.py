@@ -64,9 +64,7 @@ class StudyLibrary(StudyKeywords[AnyStepStudy]):
         """
         topology, world, environment = self._testbed.opened()
         if not topology.world.is_one_of(only_in):
-            raise SkipExecution(
-                f"{specification} needs world {only_in}; testbed {topology.metadata.name} has world {topology.world}"
-            )
+            raise SkipExecution(topology.world.refusal(only_in))
         study = self._kind(
             topology,
             world,

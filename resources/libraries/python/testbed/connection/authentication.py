@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ import paramiko
 from pydantic import ConfigDict, Field, RootModel, SecretStr
 
 from resources.libraries.python.errors import ConfigError, ConnectionFailed
-from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.model.load import load_yaml, text_of
 from resources.libraries.python.model.testbed.access import SecretReference
 from resources.libraries.python.redaction import command_text, keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
@@ -96,9 +97,13 @@ def _keys(
 def _load(path: Path, password: SecretStr | None, hop: SshHop, tried: list[str], who: str) -> object | None:
     """A private key; None for one of the user's own that cannot be used."""
     problem = f"is of a kind that is not known; use one of {', '.join(kind.__name__ for kind in _KINDS)}"
-    for kind in _KINDS:
+    try:
+        text = text_of(path)
+    except ConfigError as error:
+        text, problem = "", str(error).removeprefix(f"{path}: ")
+    for kind in _KINDS if text else ():
         try:
-            return kind.from_private_key_file(str(path))  # type: ignore[no-any-return]
+            return kind.from_private_key(StringIO(text))  # type: ignore[no-any-return]
         except paramiko.PasswordRequiredException:
             problem = (
                 "is locked; say where its passphrase is with password: env:NAME, or add it to the agent with ssh-add"
@@ -106,11 +111,9 @@ def _load(path: Path, password: SecretStr | None, hop: SshHop, tried: list[str],
             if password is not None:
                 problem = f"does not open with the passphrase of {hop.password}"
                 try:
-                    return kind.from_private_key_file(str(path), password.get_secret_value())  # type: ignore[no-any-return]
+                    return kind.from_private_key(StringIO(text), password.get_secret_value())  # type: ignore[no-any-return]
                 except (paramiko.SSHException, ValueError):
                     continue
-        except OSError as error:
-            problem = f"cannot be read: {error.strerror}"
         except (paramiko.SSHException, ValueError):
             continue
     if hop.required:
@@ -122,8 +125,8 @@ def _load(path: Path, password: SecretStr | None, hop: SshHop, tried: list[str],
 def _public(path: Path) -> bytes:
     """The public half of a key, from the file beside it."""
     try:
-        return bytes(paramiko.PublicBlob.from_file(f"{path}.pub").key_blob)
-    except (OSError, ValueError, UnicodeDecodeError):
+        return bytes(paramiko.PublicBlob.from_string(text_of(Path(f"{path}.pub"))).key_blob)
+    except (ConfigError, ValueError):
         return b""
 
 

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.libraries.python.errors import HostRefused
+from resources.libraries.python.errors import ConfigError, HostRefused
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.redaction import command_text
 
 SYSTEM_FILES = (Path("/etc/ssh/ssh_known_hosts"), Path("/etc/ssh/ssh_known_hosts2"))
+_LARGEST_BYTES = 16 << 20
+"""Maximum size of a file, which a topology may name; a line has 100 to 800."""
 USER_FILES = (Path("~/.ssh/known_hosts"), Path("~/.ssh/known_hosts2"))
 
 
@@ -88,12 +91,12 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
 
 
 def _read(file: Path) -> Iterator[KnownHost]:
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except FileNotFoundError:
+    if not file.exists():
         return
-    except OSError as error:
-        raise HostRefused(f"{file} cannot be read: {error.strerror}") from error
+    try:
+        lines = content_of(file, _LARGEST_BYTES).decode(errors="replace").splitlines()
+    except ConfigError as error:
+        raise HostRefused(str(error)) from error
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#"):

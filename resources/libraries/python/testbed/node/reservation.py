@@ -201,7 +201,9 @@ def sole_use(name: str, address: str) -> Iterator[None]:
     Raises:
         InUse: Another run has it.
     """
-    path, flags = Path(f"{_LOCKS}/csit-density-{_folder_of(address)}.lock"), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    path = Path(f"{_LOCKS}/csit-density-{_folder_of(address)}.lock")
+    # Another user may have put a link or a pipe there, which nobody opens at its other end.
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         try:
             descriptor = os.open(path, flags)

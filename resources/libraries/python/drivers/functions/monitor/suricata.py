@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.dialogue import record_of
+from resources.libraries.python.drivers.host.sockets.answers import receive
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.rendering import render
@@ -94,7 +96,6 @@ def taken(place: Path, interface: str) -> ProcessedPackets:
     message = None
     try:
         with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(_ANSWER_S)
             link.connect(str(place))
             for line in (GREETING, counters_of(interface)):
                 link.sendall(line.encode() + b"\n")
@@ -135,11 +136,11 @@ def counted(message: Any, interface: str) -> ProcessedPackets:  # noqa: ANN401 -
 
 def _answer(link: socket.socket) -> dict[str, Any]:
     """A line of it; older versions leave the end of a line out, and then a whole object is one."""
-    text = b""
-    while piece := link.recv(65536):
-        text += piece
-        with suppress(ValueError):
-            found = json.loads(text)
-            if isinstance(found, dict):
-                return found
-    raise CsitError(f"suricata ended its answer early: {text!r:.200}")
+    return record_of(receive(link, "an answer of suricata", _is_object, _ANSWER_S))
+
+
+def _is_object(text: bytes) -> bool:
+    if text.rstrip().endswith(b"}"):
+        with suppress(CsitError):
+            return bool(record_of(text))
+    return False

@@ -16,6 +16,7 @@ from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_of, is_stopped
+from resources.libraries.python.drivers.host.programs.program_output import tail_of
 from resources.libraries.python.errors import CsitError
 
 _RUNAWAY_US = 120_000_000
@@ -26,6 +27,8 @@ _END_S = 5.0
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|\x1bc|[\x00-\x09\x0b-\x1f\x7f]")
 _TAIL_LINES = 15
+_MAX_BOOT_BYTES = 4 << 20
+"""Of a console, which a guest may fill: more than the kernel writes in a boot."""
 
 
 class Console:
@@ -33,23 +36,25 @@ class Console:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._earlier = 0
+        self._boot_at = 0
 
     def text(self) -> str:
-        """All of it, without what only moves a cursor."""
-        try:
-            return _CONTROL.sub("", self.path.read_text(encoding="utf-8", errors="replace"))
-        except FileNotFoundError:
-            return ""
+        """Its end, without what only moves a cursor."""
+        return _CONTROL.sub("", tail_of(self.path, _MAX_BOOT_BYTES))
 
     @property
     def ready(self) -> bool:
         """Whether the guest routes, as it reports at the end of each boot."""
-        return self.text().count(READY) > self._earlier
+        try:
+            with self.path.open("rb") as console:
+                console.seek(self._boot_at)
+                return READY.encode() in console.read(_MAX_BOOT_BYTES)
+        except FileNotFoundError:
+            return False
 
     def expect_boot(self) -> None:
         """Disregard earlier boots: the guest is about to boot again."""
-        self._earlier = self.text().count(READY)
+        self._boot_at = self.path.stat().st_size
 
     def tail(self) -> str:
         """Its last lines, for an error."""

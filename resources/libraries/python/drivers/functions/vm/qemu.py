@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.drivers.functions.vm.registration import NICS, GuestNicModel
+from resources.libraries.python.drivers.host.sockets.answers import receive
 from resources.libraries.python.errors import CommandFailed, NotReady
 
 QEMU = "qemu-system-x86_64"
@@ -148,8 +150,7 @@ class Monitor:
         self._socket = near
         self._within_s = within_s
         self._buffer = b""
-        near.settimeout(within_s)
-        greeting = self._next()["QMP"]["version"]
+        greeting = self._next(within_s)["QMP"]["version"]
         numbers = greeting["qemu"]
         self.version = f"{numbers['major']}.{numbers['minor']}.{numbers['micro']} {greeting['package']}".strip()
         self.ask("qmp_capabilities")
@@ -162,8 +163,9 @@ class Monitor:
             CommandFailed: QEMU refused.
         """
         self._send({"execute": command, **({"arguments": arguments} if arguments else {})})
-        while True:
-            message = self._next()
+        deadline = time.monotonic() + self._within_s
+        while True:  # events come between
+            message = self._next(deadline - time.monotonic())
             if "return" in message:
                 return message["return"]
             if (error := message.get("error")) is not None:
@@ -179,15 +181,14 @@ class Monitor:
         except OSError as error:
             raise NotReady(f"the monitor of {self._name}", self._within_s, str(error)) from error
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self, within_s: float) -> dict[str, Any]:
         """Return the next message: an answer, or an event."""
-        while b"\n" not in self._buffer:
-            try:
-                received = self._socket.recv(1 << 16)
-            except OSError as error:
-                raise NotReady(f"the monitor of {self._name}", self._within_s, str(error) or "silence") from error
-            if not received:
-                raise NotReady(f"the monitor of {self._name}", self._within_s, "QEMU has closed it")
-            self._buffer += received
-        line, _, self._buffer = self._buffer.partition(b"\n")
+        what = f"the monitor of {self._name}"
+        if within_s <= 0:
+            raise NotReady(what, self._within_s, "events without an answer")
+        try:
+            got = receive(self._socket, what, lambda got: b"\n" in got, within_s, begun=self._buffer)
+        except OSError as error:
+            raise NotReady(what, self._within_s, str(error)) from error
+        line, _, self._buffer = got.partition(b"\n")
         return record_of(line)

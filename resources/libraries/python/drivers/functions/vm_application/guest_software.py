@@ -5,7 +5,6 @@ A guest is asked over a virtio serial port: a request is one line, answered by l
 
 import shlex
 import socket
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -37,7 +36,8 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
     needed,
 )
 from resources.libraries.python.drivers.host.programs.program_output import path_of
-from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.drivers.host.sockets.answers import receive
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
@@ -48,8 +48,6 @@ from resources.libraries.python.rendering import render
 
 _WITHIN_S = 20.0
 """A guest in emulation may have to wait for its CPU."""
-_CHUNK = 1 << 16
-_MAX_BYTES = 1 << 20
 PORT = "csit.application"
 """The port for questions."""
 END = "CSIT-ANSWERED"
@@ -99,18 +97,8 @@ class GuestConnections:
         return "\n".join(lines)
 
     def _answer(self, connection: socket.socket, question: str) -> list[str]:
-        got = b""
-        end = time.monotonic() + self._within_s
-        while not (got.endswith(b"\n") and got.splitlines()[-1].startswith(END.encode())):
-            connection.settimeout(max(0.001, end - time.monotonic()))
-            try:
-                part = connection.recv(_CHUNK)
-            except TimeoutError as error:
-                what = f"answer of the guest of {self._name} to '{question}'"
-                raise NotReady(what, self._within_s, got[-80:].decode(errors="replace") or "nothing") from error
-            if not part or len(got) > _MAX_BYTES:
-                raise CsitError(f"the guest of {self._name} ended its answer to '{question}' early")
-            got += part
+        what = f"answer of the guest of {self._name} to '{question}'"
+        got = receive(connection, what, _has_last_line, self._within_s)
         return got.decode(errors="replace").replace("\r", "").splitlines()
 
     def close(self) -> None:
@@ -118,6 +106,10 @@ class GuestConnections:
         connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()
+
+
+def _has_last_line(got: bytes) -> bool:
+    return got.endswith(b"\n") and got[got.rfind(b"\n", 0, -1) + 1 :].startswith(END.encode())
 
 
 class Applications(Router):

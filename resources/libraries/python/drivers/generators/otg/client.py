@@ -24,7 +24,8 @@ from resources.libraries.python.drivers.generators.otg.flows import sender_of
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
-from resources.libraries.python.model.bounds import LONGEST_REQUEST_S, quoted, quoted_reason
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LONGEST_REQUEST_S, quoted, quoted_reason
+from resources.libraries.python.model.load import content_of
 
 _LOG = logging.getLogger(__name__)
 CONTROLLER = re.sub(r"[^A-Za-z0-9-]+", "-", platform.node())[:63] or "controller"
@@ -95,7 +96,7 @@ class OtgClient:
 
         Raises:
             Unsupported: snappi is not installed.
-            CsitError: The file of certificates cannot be read.
+            ConfigError: The file of certificates cannot be read.
         """
         try:
             self._snappi = importlib.import_module("snappi")
@@ -104,10 +105,12 @@ class OtgClient:
         self._snappi.snappi.yaml = _Json
         self._location = settings.location.rstrip("/")
         url = urlsplit(self._location)
+        # Other readers of it do not end where it is a device or a pipe.
+        trusted = content_of(Path(settings.ca_file), LARGEST_INPUT_BYTES) if settings.ca_file else None
         if url.scheme in ("grpc", "grpcs"):
             self._api = self._snappi.api(location=url.netloc, transport="grpc", logger=_LOG, loglevel=logging.ERROR)
             self._api.request_timeout = _ANSWER_S
-            self._api._stub = self._stub(url.netloc, settings, is_encrypted=url.scheme == "grpcs")
+            self._api._stub = self._stub(url.netloc, trusted, is_encrypted=url.scheme == "grpcs")
             return
         self._api = self._snappi.api(location=self._location, logger=_LOG, loglevel=logging.ERROR)
         session = self._api._transport._session
@@ -116,15 +119,11 @@ class OtgClient:
         for scheme in ("https://", "http://"):
             session.mount(scheme, adapter)
 
-    def _stub(self, address: str, settings: Otg, *, is_encrypted: bool) -> Any:  # noqa: ANN401 - of snappi
+    def _stub(self, address: str, trusted: bytes | None, *, is_encrypted: bool) -> Any:  # noqa: ANN401 - of snappi
         grpc, calls = importlib.import_module("grpc"), importlib.import_module("snappi.otg_pb2_grpc")
         options = [("grpc.max_receive_message_length", _MAX_BYTES), ("grpc.enable_http_proxy", 0)]
         if not is_encrypted:
             return _BoundedCalls(calls.OpenapiStub(grpc.insecure_channel(address, options)))
-        try:
-            trusted = Path(settings.ca_file).read_bytes() if settings.ca_file else None
-        except OSError as error:
-            raise CsitError(f"OTG server {self._location}: ca_file {settings.ca_file}: {error.strerror}") from error
         credentials = grpc.ssl_channel_credentials(trusted)
         return _BoundedCalls(calls.OpenapiStub(grpc.secure_channel(address, credentials, options)))
 

@@ -14,6 +14,7 @@ from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.wire import Record, read
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group, end_of
+from resources.libraries.python.drivers.host.programs.program_output import tail_of
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.base import Frozen
 
@@ -129,9 +130,7 @@ class Client:
         return self._process
 
     def _tail(self) -> str:
-        if not self._log.exists():
-            return "nothing"
-        lines = self._log.read_text(encoding="utf-8", errors="replace")[-_TAIL_BYTES:].splitlines()
+        lines = tail_of(self._log, _TAIL_BYTES).splitlines()
         return " | ".join(line.strip() for line in lines[-4:] if line.strip()) or "nothing"
 
     def stop(self) -> None:

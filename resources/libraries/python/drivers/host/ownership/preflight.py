@@ -41,7 +41,7 @@ def missing_basics() -> PreflightProblem | None:
 def _linux() -> PreflightProblem | None:
     if sys.platform == "linux":
         return None
-    return PreflightProblem(f"the local world needs Linux, this is {sys.platform}", "use topologies/sim.yaml here")
+    return PreflightProblem(f"network namespaces need Linux, this is {sys.platform}", "use topologies/sim.yaml here")
 
 
 def _missing_rights() -> PreflightProblem | None:

@@ -16,8 +16,10 @@ from resources.libraries.python.drivers.host.ownership.processes import (
     exit_status,
     is_stopped,
 )
+from resources.libraries.python.drivers.host.programs.program_output import tail_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 
 _TAIL_BYTES = 2000
 _TAIL_LINES = 4
@@ -146,12 +148,15 @@ class Daemon:
         return CommandFailed((self.what,), status, reason)
 
     def output(self) -> str:
-        """All that it has written."""
-        return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
+        """All that it has written, up to `LARGEST_OUTPUT_BYTES`."""
+        if not self._log.exists():
+            return ""
+        with self._log.open("rb") as log:
+            return log.read(LARGEST_OUTPUT_BYTES).decode(errors="replace")
 
     def last_output(self) -> str:
         """Its last lines as one."""
-        lines = [line.strip() for line in self.output()[-_TAIL_BYTES:].splitlines() if line.strip()]
+        lines = [line.strip() for line in tail_of(self._log, _TAIL_BYTES).splitlines() if line.strip()]
         return " | ".join(lines[-_TAIL_LINES:]) or "nothing"
 
     def wait_for(self, what: str, missing: Callable[[], str], within_s: float) -> None:

@@ -6,7 +6,7 @@ import selectors
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, cast
 
@@ -19,6 +19,7 @@ _MAX_PRINTED = 2000
 """Characters in an error: what a program prints last says why it failed, and a link passes on only so much."""
 _BLOCK_BYTES = 65536
 _VERSION_S = 15.0
+_LOOK_S = 0.2
 
 
 def path_of(program: str) -> str | None:
@@ -35,6 +36,7 @@ def completed(
     what: str = "",
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    hopeless: Callable[[], str] = str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end.
 
@@ -46,11 +48,12 @@ def completed(
         what: For the error of the deadline; empty for the arguments.
         folder: Where it runs; None for where this process runs.
         environment: All of its variables; None for those of this process.
+        hopeless: Why it is not worth waiting any longer; empty while it is. Asked now and then.
 
     Raises:
         CommandFailed: It failed, and `check` is set; has the end of what it printed to stderr.
         NotReady: It did not end.
-        CsitError: It cannot be run, or printed more than `LARGEST_OUTPUT_BYTES`; it is killed then.
+        CsitError: It cannot be run, or printed more than `LARGEST_OUTPUT_BYTES`, or is `hopeless`; it is killed then.
     """
     fed = stdin.encode() if isinstance(stdin, str) else stdin
     pipe = subprocess.PIPE
@@ -61,7 +64,9 @@ def completed(
         raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
     with process:
         try:
-            stdout, stderr = (printed.decode(errors="replace") for printed in _talked(process, fed, deadline, argv[0]))
+            stdout, stderr = (
+                printed.decode(errors="replace") for printed in _talked(process, fed, deadline, argv[0], hopeless)
+            )
             process.wait(max(0.0, deadline - time.monotonic()))
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             raise NotReady(what or " ".join(argv), within_s, "still running") from error
@@ -84,12 +89,24 @@ def version_of(name: str, argument: str) -> str:
     return f"{name} {found[1]}" if found else name
 
 
-def _talked(process: "subprocess.Popen[bytes]", fed: bytes, deadline: float, what: str) -> tuple[bytes, bytes]:
+def tail_of(log: Path, most_bytes: int) -> str:
+    """End of what a program has written to a file so far; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
+            return file.read(most_bytes).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _talked(
+    process: "subprocess.Popen[bytes]", fed: bytes, deadline: float, what: str, hopeless: Callable[[], str]
+) -> tuple[bytes, bytes]:
     """What a program prints until it closes both streams.
 
     Raises:
         TimeoutError: It does not in time.
-        CsitError: It printed too much.
+        CsitError: It printed too much, or is `hopeless`.
     """
     stdin, *outputs = (cast(IO[bytes], stream) for stream in (process.stdin, process.stdout, process.stderr))
     left, printed = memoryview(fed), (bytearray(), bytearray())
@@ -101,7 +118,10 @@ def _talked(process: "subprocess.Popen[bytes]", fed: bytes, deadline: float, wha
         while streams.get_map():
             if (wait_s := deadline - time.monotonic()) <= 0:
                 raise TimeoutError
-            for key, _ in streams.select(wait_s):
+            ready = streams.select(min(wait_s, _LOOK_S))
+            if not ready and (why := hopeless()):
+                raise CsitError(why)
+            for key, _ in ready:
                 if key.data is None:
                     try:
                         left = left[os.write(key.fd, left[:_BLOCK_BYTES]) :]

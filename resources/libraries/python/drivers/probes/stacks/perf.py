@@ -14,7 +14,7 @@ from typing import IO
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group
-from resources.libraries.python.drivers.host.programs.program_output import path_of
+from resources.libraries.python.drivers.host.programs.program_output import path_of, tail_of
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
 from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, StackCounts, fold, kept, owners_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
@@ -242,7 +242,7 @@ class _Recorder:
 
     def _log_tail(self) -> str:
         with suppress(OSError):
-            return self._log.read_text(encoding="utf-8", errors="replace")[-_TAIL_BYTES:].strip() or "nothing"
+            return tail_of(self._log, _TAIL_BYTES).strip() or "nothing"
         return "nothing"
 
 

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.vswitches.ovs.ports import KERNEL
 from resources.libraries.python.drivers.vswitches.ovs.registration import WITH_DPDK, Ovs, variant
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
@@ -18,7 +18,6 @@ _START_S = 15.0
 _ANSWER_S = 10.0
 _CONFIGURE_S = 180.0
 _END_S = 20.0
-_LOOK_S = 0.2
 
 
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -212,26 +211,20 @@ class Daemons:
 
     def _run(self, argv: Sequence[str], within_s: float) -> str:
         """Run a command to its end; give up as soon as a daemon is gone that it would wait for."""
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            waited_s = 0.0
-            while True:
-                try:
-                    stdout, stderr = process.communicate(timeout=_LOOK_S)
-                    break
-                except subprocess.TimeoutExpired:
-                    waited_s += _LOOK_S
-                    problems = self.problems() if self.forwarder.started else ()
-                    if problems or waited_s > within_s + 1.0:
-                        process.kill()
-                        if problems:
-                            raise CsitError(problems[0]) from None
-                        raise NotReady(" ".join(argv[:4]), within_s, self.forwarder.last_output()) from None
-        if process.returncode:
-            failed = CommandFailed(_short(argv), process.returncode, stderr)
-            if self.forwarder.started and (problems := self.problems()):
-                raise CsitError(problems[0]) from failed
+        what = " ".join(argv[:4])
+        try:
+            done = completed(argv, within_s + 1.0, check=False, what=what, hopeless=self._hopeless)
+        except NotReady as error:
+            raise NotReady(what, within_s, self.forwarder.last_output()) from error
+        if done.returncode:
+            failed = CommandFailed(_short(argv), done.returncode, done.stderr)
+            if why := self._hopeless():
+                raise CsitError(why) from failed
             raise failed
-        return stdout
+        return done.stdout
+
+    def _hopeless(self) -> str:
+        return next(iter(self.problems() if self.forwarder.started else ()), "")
 
 
 def _short(argv: Sequence[str]) -> tuple[str, ...]:

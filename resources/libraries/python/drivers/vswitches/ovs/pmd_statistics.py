@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 
-_THREAD = re.compile(r"^pmd thread .*core_id (\d+):")
-_COUNT = re.compile(r"^\s+(?:- )?([A-Za-z][A-Za-z ]*[a-z]):\s*(\d+)\b(?!\.)")
+_THREAD = re.compile(r"^pmd thread .*core_id (\d{1,9}):")
+_COUNT = re.compile(r"^\s+(?:- )?([A-Za-z][A-Za-z ]*[a-z]):\s*(\d{1,18})(?![\d.])")
 _LOOKUPS = {
     "phwol hits": "hardware offload",
     "simple match hits": "simple match",

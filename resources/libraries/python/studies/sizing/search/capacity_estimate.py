@@ -9,7 +9,7 @@ deviation, and one over that.
 Where a service carries clearly less as soon as it is overloaded, which load is carried and how much of the others are
 two questions (Cragg, Econometrica 39 (1971) 829). Where two answers are more likely, the second one alone is taken
 where it crosses the share; otherwise it is crossed somewhere between the loads that are all carried and those of which
-none is.
+none is. Where few repetitions do not tell whether one answer or two are right, the interval is that of both.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +31,11 @@ _BEYOND = 1.3
 _FEWEST_LOADS, _FEWEST_VALUES = 2, 4
 """Not carried: with fewer, the indicator is taken as the same at all loads beyond the capacity."""
 _FALLS = 2.0
-"""Log-likelihood by which two parts have to be better, of which the second is not the continuation of the first."""
-_LASTING = 1.645
-"""Standard deviations of an autocorrelation of nothing from which on drift lasts from one repetition to the next."""
+"""Log-likelihood by which two parts, of which the second is not the continuation of the first, are better or worse."""
+_LASTING = 1.0
+"""Standard deviations of an autocorrelation of nothing from which on drift widens the interval."""
+_SURELY_LASTING = 1.645
+"""The same from which on it is certain (5 %, one-sided) that drift lasts from one repetition to the next."""
 _ROUNDING = 1e-9
 _NEWTON_STEPS, _HALVINGS = 50, 60
 
@@ -67,6 +69,37 @@ def crossing(offered: Sequence[Offered], threshold: float) -> Crossing | None:
     Returns:
         None where all loads are carried, or fewer than two repetitions show how much is carried beyond the capacity.
     """
+    near = _near_capacity(offered, threshold)
+    if near is None:
+        return None
+    seen, first, level = near
+    fit = _fit(seen, offered[first].load)
+    if fit is None:
+        return None
+    one = fit.crossing(threshold, level if first else inf)
+    apart = _fit([row for row in seen if not row.carried], offered[first].load)
+    better = apart.height + _carried_or_not(seen) - fit.height if first and apart else -inf
+    if apart is None or better < -_FALLS:
+        return one
+    beyond, between = apart.crossing(threshold, inf), _transition(seen)
+    two = beyond if beyond and not (between and beyond.load <= between.high) else between
+    if better > _FALLS or one is None:
+        return two
+    return one if two is None else Crossing(one.load, min(one.low, two.low), max(one.high, two.high))
+
+
+def lasting_drift(offered: Sequence[Offered], threshold: float) -> float | None:
+    """Correlation of successive repetitions beyond the capacity; None where it may be nothing."""
+    near = _near_capacity(offered, threshold)
+    if near is None:
+        return None
+    seen, first, _ = near
+    fit = _fit([row for row in seen if not row.carried], offered[first].load)
+    return fit.correlation if fit and fit.correlation * sqrt(fit.pairs) > _SURELY_LASTING else None
+
+
+def _near_capacity(offered: Sequence[Offered], threshold: float) -> tuple[list[_Seen], int, float] | None:
+    """Repetitions up to somewhat beyond the first load that is not carried, its index, and the ratio of those below."""
     first = next((index for index, row in enumerate(offered) if row.ratio < threshold - _ROUNDING), None)
     if first is None:
         return None
@@ -79,16 +112,7 @@ def crossing(offered: Sequence[Offered], threshold: float) -> Crossing | None:
         for value in row.indicators
         for carried in (bool(first) and value >= (level - tolerance) * row.load,)
     ]
-    fit = _fit(seen, offered[first].load)
-    if fit is None:
-        return None
-    rest = [row for row in seen if not row.carried]
-    apart = _fit(rest, offered[first].load)
-    if first and apart and apart.height + _carried_or_not(seen) > fit.height + _FALLS:
-        beyond = apart.crossing(threshold, inf)
-        between = _transition(seen)
-        return beyond if beyond and not (between and beyond.load <= between.high) else between
-    return fit.crossing(threshold, level if first else inf)
+    return seen, first, level
 
 
 def _carrying(carried: Sequence[Offered]) -> tuple[float, float]:
@@ -169,8 +193,11 @@ class _Fit:
         """How many repetitions say as much as one independent one: (1 + r) / (1 - r) with autocorrelation r."""
         pairs = list(pairwise(self._distances(self._values, [row for row in seen if not row.carried])))
         squares = sum(before**2 + after**2 for before, after in pairs) / 2
-        correlation = sum(before * after for before, after in pairs) / squares if squares else 0.0
-        if correlation <= _LASTING / sqrt(len(pairs) or 1):
+        self.pairs = len(pairs)
+        self.correlation = sum(before * after for before, after in pairs) / squares if squares else 0.0
+        # That of a few values around a fitted line is too low (Kendall, Biometrika 41 (1954) 403).
+        correlation = self.correlation + (1 + 3 * self.correlation) / max(1, self.pairs)
+        if correlation <= _LASTING / sqrt(self.pairs or 1):
             return 1.0
         return (1 + correlation) / max(1 - correlation, 1 / self._shown)
 

@@ -31,6 +31,7 @@ from resources.libraries.python.studies.sizing.search.capacity import (
     utilization,
     with_few_traces,
 )
+from resources.libraries.python.studies.sizing.search.capacity_estimate import lasting_drift
 from resources.libraries.python.studies.sizing.search.size_gains import IDLE, best_of, gain, not_scaling, overheads
 
 NOT_A_CPU = "a lock, a single thread or something outside the service"
@@ -297,6 +298,7 @@ def notes(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Measured
         *_not_near_limit(spec, whole),
         *_enough(workload, whole),
         *_carried_again(workload, whole),
+        *_drifting(workload, whole),
     )
 
 
@@ -393,3 +395,14 @@ def _carried_again(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Ite
         if again:
             loads = ", ".join(map(grouped, again))
             yield f"{size.name} carries {loads} {workload.unit} above one that it does not carry; these do not count."
+
+
+def _drifting(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
+    found = [(row.name, lasting_drift(row.offered, workload.threshold)) for row in sizes]
+    drifting = {name: correlation for name, correlation in found if correlation is not None}
+    if drifting:
+        names = ", ".join(f"{name} ({correlation:.2f})" for name, correlation in drifting.items())
+        yield (
+            f"The repetitions drift together in {names}: correlation of one with the next. The service or its host "
+            "changes more slowly than it is measured, so that the true capacity may be outside the interval."
+        )

@@ -28,10 +28,12 @@ ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
 """Degrees of the lines left and right of a knot, simplest first."""
 TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
 ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
+_STRAIGHTER = 4.0
+"""As BETTER, of lines with as many knots."""
 _RIVAL = 6.0
 """Of Akaike's criterion: noise that is less likely by no more than this is in question, too."""
 _RIVAL_SHAPE = 2.0
-"""The same of shapes of a count, whose bend is soft: none of them is quite right."""
+"""The same of lines of other degrees with as many knots."""
 _SIMPLE = 3
 """Shapes by which the noise is judged."""
 UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))
@@ -42,6 +44,8 @@ _MIN_SIZE = 0.05
 """Of the highest value: noise that follows the value has at least the size that it has here."""
 _TWO_SIZES = 0.999
 """Noise has two sizes only where that is certain at this level of an F test."""
+_KNOT = 0.5
+"""Of the parameter that is a knot: the part which counts on the other side of it, too."""
 _TWO = "two sizes"
 _QUIET = 1e-4
 """Of the highest value: the smaller of two sizes is at least that."""
@@ -168,13 +172,14 @@ def best_line(
     if _TWO in by_noise and _least(by_noise[_TWO][:_SIMPLE]) < _least(likeliest):
         likeliest = by_noise[_TWO]
     limit = _least(likeliest) + BETTER
-    chosen = next(fit for fit in likeliest if fit.criterion <= limit)
+    knots = next(len(fit.degrees) for fit in likeliest if fit.criterion <= limit)
+    alike = [fit for fit in likeliest if len(fit.degrees) == knots]
+    chosen = min(alike, key=lambda fit: fit.criterion + _STRAIGHTER * sum(fit.degrees))
     rivals = [
         fit
         for fits in by_noise.values()
         for fit in fits
-        if len(fit.degrees) == len(chosen.degrees)
-        and (points.counted or fit.degrees == chosen.degrees)
+        if len(fit.degrees) == knots
         and fit.criterion <= chosen.criterion + (_RIVAL if fit.degrees == chosen.degrees else _RIVAL_SHAPE)
     ]
     return _described(points, chosen, rivals, first, width)
@@ -195,18 +200,18 @@ def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
 
 
 def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
-    """Noise of one size, or of a count; noise that follows the value; noise of two sizes beside the last knot."""
+    """Noise of one size; noise that follows the value; noise of two sizes beside the last knot. That of a count."""
     highest = float(np.abs(points.y).max())
     # The same for all shapes: sizes of its own would reward a shape that comes close to zero somewhere.
     padded = np.concatenate([points.y[:1], points.y, points.y[-1:]])
     around = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
+    if points.counted:
+        above = (around - around.min()) / max(float(np.ptp(around)), points.finest)
+        return {"counts": _Noise(np.sqrt(np.maximum(above, _MIN_SIZE)))}
     alike = _Noise(np.ones_like(points.y))
     found = {"alike": alike}
     if highest > 0:
         found["follows"] = _Noise(np.maximum(np.abs(around) / highest, _MIN_SIZE))
-    if points.counted:
-        above = (around - around.min()) / max(float(np.ptp(around)), points.finest)
-        alike = found["counts"] = _Noise(np.sqrt(np.maximum(above, _MIN_SIZE)))
     if len(degrees) == 1 or points.full is not None:
         return found
     from scipy.special import fdtri  # noqa: PLC0415 - imports take longer than an analysis
@@ -217,7 +222,7 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         if fit is None:
             return found
         behind = points.u > fit.places[-1]
-        rest = ((points.y - _values(points, fit)) / alike.sizes) ** 2
+        rest = (points.y - _values(points, fit)) ** 2
         free = np.array(
             [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - degrees[-1] - 0.5], dtype=float
         )
@@ -228,8 +233,9 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         large, small = (int(place(spread)) for place in (np.argmax, np.argmin))
         if spread[large] < spread[small] * fdtri(free[large], free[small], _TWO_SIZES):
             return found
-        sizes = alike.sizes * np.sqrt(np.where(behind, spread[1], spread[0]))
-        two = _Noise(sizes, 1, float(free[np.argmax(spread)]))
+        # The line of the smaller noise is known, so it is the other one that locates the knot.
+        spread[large] *= free[large] / (free[large] - _KNOT)
+        two = _Noise(np.sqrt(np.where(behind, spread[1], spread[0])), 1, float(free[large] - _KNOT))
     return found | {_TWO: two}
 
 
@@ -257,7 +263,7 @@ def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | Non
 
 
 def _described(points: _Points, chosen: _Fit, rivals: Sequence[_Fit], first: float, width: float) -> BrokenLine:
-    """A line with its knots, whose intervals are those of all noises in question."""
+    """A line with its knots, whose intervals are those of all noises and degrees in question."""
     chosen, low, high = _located(points, chosen)
     for rival in rivals:
         if rival.noise is not chosen.noise or rival.degrees != chosen.degrees:

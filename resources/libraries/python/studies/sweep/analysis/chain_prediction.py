@@ -205,6 +205,11 @@ def _members(parts: Sequence[MeasuredVnf], *, shared: bool) -> tuple[list[_Predi
         group = [
             other for other in parts if other is part or (shared and part.cpus is not None and other.cpus == part.cpus)
         ]
+        at = part.profile.break_point
+        if at is not None and at.is_upper_bound:
+            notes.append(
+                f"{part.profile.name} saturates at {at.rate:.4g} Gbit/s or below: the chain may saturate earlier"
+            )
         alone, together = _capacity(part), _together(group) if len(group) > 1 else _capacity(part)
         if alone is None or together is None:
             what = "shared CPUs count as its own" if len(group) > 1 else "it is assumed never to saturate first"

@@ -4,7 +4,9 @@ The best has the least standard error, with two reservations. *Parsimony*: a cur
 is less simple, has to earn it; Akaike's criterion (IEEE Trans. Automatic Control 19 (1974) 716) charges for
 coefficients, and of all curves that are at most `TIE` worse than the best (with more there is essentially no support
 for them: Burnham and Anderson, "Model Selection", 2.6), the simplest is taken. So one more coefficient has to be
-better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. What the points do not exclude stays
+better at a level of 2.5 % of an F test with four points, of 0.3 % with ten. Between curves with as many coefficients as
+the best, n points of which k are coefficients decide n / (n - k - 1) times less: the factor of the correction for few
+points (the same, 2.4). What the points do not exclude stays
 possible, so values and their intervals are means over a curve and its rival by Akaike weights (the same, 4.2).
 *Noise*: where its size follows the value, as with a loss over ten decades, residuals count in proportion to the value,
 so that small values say as much as large ones.
@@ -65,8 +67,11 @@ def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[flo
             coefficients = lay(curve, r, y, weights)
             if coefficients is not None and _is_monotonic(curve, coefficients, r):
                 found.append((_criterion(curve, coefficients, r, y, weights), curve, coefficients))
-    limit = min(row[0] for row in found) + TIE
-    criterion, curve, coefficients = next(row for row in found if row[0] <= limit)
+    least, best, _ = min(found, key=lambda row: row[0])
+    free = len(r) - best.parameters - 1
+    # Errors of a few points are small by chance, most of those of the best curve.
+    alike = {best.parameters: TIE * len(r) / max(1, free)}
+    criterion, curve, coefficients = next(row for row in found if row[0] <= least + alike.get(row[1].parameters, TIE))
     fit = describe(curve, coefficients, r, y, weights)
     for other, rival, its in found:
         if rival.name == curve.rival and len(r) >= rival.parameters + _MIN_FREE + 1:

@@ -21,6 +21,11 @@ class ProfiledFlavor:
     vcpus: int
     profile: Profile
 
+    @property
+    def saturates_before_first_load(self) -> bool:
+        """Whether only an upper bound of its capacity is known."""
+        return self.profile.break_point is not None and self.profile.break_point.is_upper_bound
+
 
 @dataclass(frozen=True)
 class FlavorCapacity:
@@ -87,8 +92,8 @@ def _carries(highest: HighestRate, rate: float | None) -> bool | None:
 
 def _step(smaller: ProfiledFlavor, larger: ProfiledFlavor, least_gain: float) -> FlavorStep:
     before, after = smaller.profile.break_point, larger.profile.break_point
-    if before is None or after is None:
-        # What never saturates is not known to stop anywhere.
+    if before is None or after is None or smaller.saturates_before_first_load or larger.saturates_before_first_load:
+        # Of what never saturates, or always does, the capacity is not known.
         return FlavorStep(smaller, larger, None, after.cpus_used if after else None, None)
     gain = after.rate / before.rate - 1
     if after.cpus_used is None:

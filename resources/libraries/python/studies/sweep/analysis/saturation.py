@@ -42,10 +42,10 @@ LOSES = 0.01
 """Share of the rate that is lost at the last load where loss shows a break-point."""
 _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
-_STRAIGHT = ((1, 0), (1, 1), (1, 1, 0), (1, 1, 1))
-"""Shapes of throughput and of what is lost, which are straight below saturation."""
-_ONE_BEND = ((1, 0), (1, 1), (2, 0))
-"""Shapes of memory: of a soft approach to its bound, a line with two bends would take the end."""
+_STRAIGHT = ((1, 0), (1, 1), (1, 2), (1, 1, 0), (1, 1, 1))
+"""Shapes of throughput, which is straight below saturation."""
+_ONE_BEND = ((1, 0),)
+"""Shape of memory: of a soft approach to its bound, a curve or a line with two bends would take the end."""
 _LIKELIER = 6.0
 """As BETTER, of throughput."""
 

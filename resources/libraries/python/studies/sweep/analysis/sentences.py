@@ -74,8 +74,6 @@ def input_words(sweep: Sweep, gbps: float, low: float | None = None, high: float
     """Return an input rate by packets and bits: `312 kpps (160 Mbit/s), 95 % interval 310 kpps to 315 kpps`."""
     packets = GIGA / l2_bps(1, sweep.spec.frame)
     text = f"{rate(gbps * packets)} ({bandwidth(gbps * GIGA)})"
-    if low is None:
-        return text if high is None else f"{text} or below"
     ends = [rate(end * packets) for end in (low, high) if end is not None]
     # An interval within the digits shown says nothing.
     return f"{text}, 95 % interval {' to '.join(ends)}" if len(set(ends)) > 1 else text
@@ -163,18 +161,24 @@ def saturation_in_words(profile: Profile, written: Written) -> str:
     if first is None:
         return "has no known break-point"
     other = "" if second is None else f"; another break-point is at {written(second.rate, None, None)}: {second.reason}"
-    return f"saturates at {written(first.rate, first.low, first.high)}, by {first.indicator}: {first.reason}{other}"
+    return f"saturates at {_break_point_in_words(first, written)}, by {first.indicator}: {first.reason}{other}"
 
 
 def rate_in_words(point: BreakPoint) -> str:
     """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
-    return _value_in_words(point.rate, point.low, point.high)
+    return _break_point_in_words(point, _value_in_words)
+
+
+def _break_point_in_words(point: BreakPoint, written: Written) -> str:
+    if point.is_upper_bound:
+        return f"{written(point.rate, None, None)} or below"
+    return written(point.rate, point.low, point.high)
 
 
 def _value_in_words(value: float, low: float | None, high: float | None) -> str:
     text = f"{value:.4g} Gbit/s"
     if low is None:
-        return text if high is None else f"{text} or below"
+        return text
     return f"{text} ({interval_in_words(low, high)})"
 
 
@@ -268,7 +272,9 @@ def scaling_in_words(found: Sequence[FlavorStep]) -> tuple[str, ...]:
 def _step_in_words(step: FlavorStep) -> str:
     from_to = f"{_named(step.smaller)} to {_named(step.larger)}"
     if step.gain is None:
-        return f"{from_to}: unknown, not both were saturated"
+        bounds = [each for each in (step.smaller, step.larger) if each.saturates_before_first_load]
+        why = [f"{each.name} saturates at its lowest load or below" for each in bounds] or ["not both were saturated"]
+        return f"{from_to}: unknown, {' and '.join(why)}"
     later = f"break-point {signed(100 * step.gain, 1)} %" if step.gain else "the same break-point"
     if step.used is None:
         return f"{from_to}: {later}, not by CPU"

@@ -23,8 +23,9 @@ def _compared(smt_on: Profile, smt_off: Profile) -> Iterator[SmtGain]:
 
 def _break_point(profile: Profile) -> SmtEstimate | None:
     found = profile.break_point
-    at_most = found is not None and found.low is None and found.high is not None
-    return None if found is None or at_most else SmtEstimate(value=found.rate, low=found.low, high=found.high)
+    if found is None or found.is_upper_bound:
+        return None
+    return SmtEstimate(value=found.rate, low=found.low, high=found.high)
 
 
 def saturated_throughput(profile: Profile) -> SmtEstimate | None:

@@ -103,6 +103,11 @@ class BreakPoint(Frozen):
         """Width of the interval relative to the rate; None where it is unknown."""
         return None if self.low is None or self.high is None else (self.high - self.low) / self.rate
 
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether the service saturates at the rate or below: the lowest load did already."""
+        return self.low is None and self.high is not None
+
 
 class SmtEstimate(Frozen):
     """A value with its 95 % interval, whose ends are None where they are unknown."""
