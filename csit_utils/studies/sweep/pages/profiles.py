@@ -25,7 +25,13 @@ from resources.libraries.python.studies.sweep.analysis.profile import (
     measured_rates,
     regions_of,
 )
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, highest_in_words, input_words, kind_words
+from resources.libraries.python.studies.sweep.analysis.sentences import (
+    UNITS,
+    highest_in_words,
+    input_words,
+    kind_words,
+    rate_in_words,
+)
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import GIGA, Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
@@ -203,7 +209,7 @@ def _line(view: View, profile: Profile) -> Answered:
     return Answered(
         view,
         sum(vnf.vcpus for vnf in sweep.vnfs) if sweep else 0,
-        f"{input_words(sweep, point.rate, point.low, point.high)}, by {point.indicator}" if point and sweep else DASH,
+        f"{rate_in_words(point, partial(input_words, sweep))}, by {point.indicator}" if point and sweep else DASH,
         point.rate * GIGA if point else None,
         highest_in_words(best, partial(input_words, sweep)) if sweep else DASH,
         best.rate * GIGA if best.rate is not None else None,

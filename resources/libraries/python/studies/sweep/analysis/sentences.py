@@ -161,18 +161,7 @@ def saturation_in_words(profile: Profile, written: Written) -> str:
     if first is None:
         return "has no known break-point"
     other = "" if second is None else f"; another break-point is at {written(second.rate, None, None)}: {second.reason}"
-    return f"saturates at {_break_point_in_words(first, written)}, by {first.indicator}: {first.reason}{other}"
-
-
-def rate_in_words(point: BreakPoint) -> str:
-    """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
-    return _break_point_in_words(point, _value_in_words)
-
-
-def _break_point_in_words(point: BreakPoint, written: Written) -> str:
-    if point.is_upper_bound:
-        return f"{written(point.rate, None, None)} or below"
-    return written(point.rate, point.low, point.high)
+    return f"saturates at {rate_in_words(first, written)}, by {first.indicator}: {first.reason}{other}"
 
 
 def _value_in_words(value: float, low: float | None, high: float | None) -> str:
@@ -180,6 +169,13 @@ def _value_in_words(value: float, low: float | None, high: float | None) -> str:
     if low is None:
         return text
     return f"{text} ({interval_in_words(low, high)})"
+
+
+def rate_in_words(point: BreakPoint, written: Written = _value_in_words) -> str:
+    """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
+    if point.is_upper_bound:
+        return f"{written(point.rate, None, None)} or below"
+    return written(point.rate, point.low, point.high)
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
