@@ -1,10 +1,9 @@
 """Parsing and validation of records from JSON, plain or packed."""
 
-from resources.libraries.python.recording.marker import plain_message
-
 from csit_utils.dataset.goal_order import remarked
 from csit_utils.dataset.items import ReadError, Recorded, Status, status_of
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.records import NotARecord, read_record
 
 

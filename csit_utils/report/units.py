@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal
 from functools import lru_cache
 
 from csit_utils.analysis.grouping import Series
@@ -14,9 +13,11 @@ from resources.libraries.python.quantities import (
     KEPT_TEXTS,
     MINUS,
     TIMES_NS,
+    bandwidth,
     count,
     digits3,
     latency,
+    percent,
     rate,
     scaled,
 )
@@ -27,12 +28,6 @@ __all__ = [
 ]  # fmt: skip
 
 _ENERGY = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
-
-
-@lru_cache(KEPT_TEXTS)
-def bandwidth(value_bps: float | None) -> str:
-    """Return a bandwidth: `1.43 Gbit/s`."""
-    return scaled(value_bps, DECIMAL, "bit/s")
 
 
 @lru_cache(KEPT_TEXTS)
@@ -59,19 +54,6 @@ def seconds(value_s: float | None) -> str:
 def memory(value_bytes: int | None) -> str:
     """Return an amount of memory: `7.75 GiB`."""
     return DASH if value_bytes is None else f"{digits3(value_bytes / 2**30)} GiB"
-
-
-@lru_cache(KEPT_TEXTS)
-def percent(ratio: float | None, *, signed: bool = False) -> str:
-    """Return a ratio in percent: `85 %`, `0.5 %`; with `signed`, `+15 %`."""
-    if ratio is None or not math.isfinite(ratio):
-        return DASH
-    value = ratio * 100
-    size = abs(value)
-    digits = 0 if size >= 9.95 or size == 0 else 1 if size >= 0.995 else None
-    text = f"{Decimal(f'{size:.2g}'):f}" if digits is None else f"{size:.{digits}f}"
-    sign = MINUS if value < 0 and float(text) else "+" if signed and float(text) else ""
-    return f"{sign}{text} %"
 
 
 def common_unit(values_pps: Sequence[float]) -> tuple[float, str]:

@@ -21,8 +21,8 @@ def test_clearwater_takes_the_published_way_and_a_resumed_run_measures_nothing_a
     first, again = tmp_path / "first", tmp_path / "again"
     done = run_robot(first, *SIM, "-t", "Clearwater", sources=[SUITE])
     assert "clearwater: at most 4 sizes, at most 19 loads on each, each 10 times" in done.stdout
-    assert "3 sizes, best bn1s-sp1m-hs1m, 600 calls/s (estimate " in done.stdout
-    assert "[resources exhausted] (simulated)" in done.stdout
+    assert ": 600 calls/s (estimate " in done.stdout and ", the best of 3 sizes measured; " in done.stdout
+    assert "; resources exhausted" in done.stdout
     record = records(first)["Clearwater"]
     found = sizing_of(record)
     assert record.simulated

@@ -43,7 +43,7 @@ def decay_found(per_minute: float, asked: tuple[System, int]) -> bool:
         ]
         return done.model_copy(update={"trial": trial, "flows": tuple(flows)})
 
-    return bool(search_throughput(measure, LADDER, _FRAME, LINE_PPS, clock.now).decay)
+    return search_throughput(measure, LADDER, _FRAME, LINE_PPS, clock.now).decays
 
 
 def table(studies: int) -> Iterator[BoundedQuantity]:

@@ -31,7 +31,8 @@ from resources.libraries.python.studies.chains.analysis.reasons import amount
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
     cause_in_words,
-    verdict_in_words,
+    headline,
+    sentences,
 )
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.model.record import (
@@ -304,33 +305,6 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 PAGE = Page("chain_study", "Chain study", _build)
 
 
-def headline(study: ChainStudy) -> str:
-    """Return the number of measured chains, and the first suspect with its reason."""
-    measured = len({run.chain for run in study.runs if run.failed is None})
-    failed = len({run.chain for run in study.runs if run.failed is not None})
-    begin = f"{measured} of {study.chains} chains were measured" if measured < study.chains else f"{measured} chains"
-    failures = f", {failed} failed" if failed else ""
-    if not study.suspects:
-        return f"{begin}{failures}; {verdict_in_words(study)}"
-    if study.causes:
-        return f"{begin}{failures}; {cause_in_words(study.causes[0])}"
-    first = study.suspects[0]
-    planted = " (a fault was planted in it)" if first.planted else ""
-    reason = f": {first.reasons[0]}" if first.reasons else ""
-    suspects = f"{len(study.suspects)} suspect{'s' * (len(study.suspects) != 1)}"
-    return f"{begin}{failures}; {suspects}, first {first.chain.name}{planted}{reason}"
-
-
-def _lines(study: ChainStudy) -> Iterator[str]:
-    yield from map(cause_in_words, study.causes)
-    for rank, suspect in enumerate(study.suspects, 1):
-        by = f" ({', '.join(suspect.rules)})" if suspect.rules else ""
-        why = "; ".join(suspect.reasons)
-        yield f"{rank}. {suspect.chain.name}{by}, mean distance {suspect.mean_distance:.3g}: {why}"
-    yield from map(bound_in_words, study.bounds)
-    yield from (*study.judged, *study.notes)
-
-
 _QUERIED = QueriedTables(
     {
         "runs": tables.RUNS,
@@ -358,7 +332,7 @@ STUDY = Study(
             lambda record: record.chain_study,
             lambda study: str(study.spec.name),
             headline,
-            lines=_lines,
+            lines=sentences,
             tables=tables.chain_tables,
             queried=_QUERIED,
             stacks=stacks_of_suspects,

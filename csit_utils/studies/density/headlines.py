@@ -8,11 +8,12 @@ from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.trends.trend import Trend
 from csit_utils.dataset.measures import Measure
 from csit_utils.report.links import cell_href
-from csit_utils.report.units import percent, rate
+from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, HAVE_FIGURES, Headline, headlines
 from csit_utils.studies.density.blocks import Block, MetricView, SystemView
 from csit_utils.studies.density.figures.heatmap import HeatMap
+from csit_utils.studies.density.sentences import figure_text
 from resources.libraries.python.model.request.cell import Dimensions
 
 _MAX_MAPS = 12
@@ -137,7 +138,7 @@ def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
             f"({dense.series.nf_name}, {dense.series.vswitch_name}){_limited(own)}."
         )
         href = cell_href(dense.series, dense.metric, dense.most)
-        yield Carried(service, "carries", _text(cell), href, rest, cell.oversubscribed)
+        yield Carried(service, "carries", figure_text(cell), href, rest, cell.oversubscribed)
 
 
 def _density(headline: Headline) -> tuple[int, int, float]:
@@ -164,10 +165,3 @@ def _change(trend: Trend | None, cell: MatrixCell) -> str:
     if before is None or now is None or now.value_pps != cell.value_pps or now.row.run == before.row.run:
         return ""
     return f", {percent(now.value_pps / before.value_pps - 1, signed=True)} from the run before"
-
-
-def _text(cell: MatrixCell) -> str:
-    sign = {CellState.AT_LEAST: "at least ", CellState.BELOW: "below "}.get(
-        cell.state, "" if cell.complete else "about "
-    )
-    return sign + rate(cell.value_pps)

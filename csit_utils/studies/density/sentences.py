@@ -40,7 +40,8 @@ def _sentence(name: str, found: Sequence[AxisChange]) -> str:
         verb = " goes" if not parts else ""
         if one.resolved:
             share = f" ({percent(one.ratio, signed=True)})" if one.ratio is not None else ""
-            moved = f"{verb} from {_figure(one, one.start)} to {_figure(one, one.end)}{share}"
+            start, end = (figure_text(one.matrix.cells[at]) for at in (one.start, one.end))
+            moved = f"{verb} from {start} to {end}{share}"
         else:
             what = "noise of its trials" if one.matrix.metric.stdev else "resolution of the search"
             moved = f" stays at {rate(one.start_pps)}, within the {what}"
@@ -59,13 +60,12 @@ def _sentence(name: str, found: Sequence[AxisChange]) -> str:
     return text
 
 
-def _figure(change: AxisChange, place: tuple[int, int]) -> str:
-    return _text(change.matrix.cells[place])
-
-
-def _text(cell: MatrixCell) -> str:
-    limit = {CellState.BELOW: "below ", CellState.AT_LEAST: "at least "}.get(cell.state, "")
-    return limit + rate(cell.value_pps)
+def figure_text(cell: MatrixCell) -> str:
+    """The figure of a cell: `at least 29.8 Mpps`."""
+    sign = {CellState.AT_LEAST: "at least ", CellState.BELOW: "below "}.get(
+        cell.state, "" if cell.complete else "about "
+    )
+    return sign + rate(cell.value_pps)
 
 
 def far_below(rows: Iterable[TestRow]) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def _rare_losses(name: str, ndr: Matrix, mrr: Matrix) -> str:
         if cell.value_pps is not None and mrr.cells[place].value_pps is not None
     }
     low = {
-        place: f"{place[0]}x{place[1]} {_text(cell)} of {_text(fixed)}"
+        place: f"{place[0]}x{place[1]} {figure_text(cell)} of {figure_text(fixed)}"
         for place, (cell, fixed) in both.items()
         if cell.state is not CellState.AT_LEAST and _highest(cell) < FAR_BELOW * _lowest(fixed)
     }

@@ -9,11 +9,7 @@ from csit_utils.report.units import rate
 from csit_utils.studies.interference.page import PAGE, WAYS
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
-from resources.libraries.python.studies.interference.analysis.sentences import (
-    advice_in_words,
-    findings_in_words,
-    matrix_in_words,
-)
+from resources.libraries.python.studies.interference.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.interference.analysis.tables import matrices
 from resources.libraries.python.studies.interference.model.record import Interference, load_interference
 from resources.libraries.python.studies.interference.planning import cost
@@ -103,21 +99,6 @@ def _title(found: Interference) -> str:
     return f"{spec.name}, {', '.join(frame.name for frame in spec.frames or (spec.frame,))}{load}"
 
 
-def headline(found: Interference) -> str:
-    """Most sensitive and most aggressive network functions, and how much was measured where that is not all."""
-    measured, asked = found.coverage
-    findings = found.findings
-    sentences = (
-        findings_in_words(findings) if findings else ("no two network functions were measured beside each other",)
-    )
-    most = "; ".join(sentences[1:] or sentences)
-    return most if measured == asked else f"{measured} of {asked} measurements were made; {most}"
-
-
-def _lines(found: Interference) -> Iterator[str]:
-    yield from (*matrix_in_words(found), *advice_in_words(found))
-
-
 _QUERIED = QueriedTables(
     {
         "interference_measurements": tables.MEASUREMENTS,
@@ -156,7 +137,7 @@ STUDY = Study(
             lambda record: record.interference,
             _title,
             headline,
-            lines=_lines,
+            lines=sentences,
             measures=(NORMALIZED,),
             measured=_measured,
             tables=tables.interference_tables,

@@ -10,7 +10,7 @@ from csit_utils.report.record_page import record_page
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.report.units import count, digits3, rate
 from resources.libraries.python.model.request.cell import Dimensions
-from resources.libraries.python.studies.outage.analysis.effects import in_words
+from resources.libraries.python.studies.outage.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
@@ -193,28 +193,6 @@ def _title(found: Outage) -> str:
     return f"{found.spec.name}, {found.spec.frame.name}, {rate(found.rate_pps)} each way"
 
 
-def headline(found: Outage) -> str | None:
-    """Return the result in one sentence."""
-    if not found.trials:
-        return None
-    others = [effect for effect in found.effects if not effect.is_target and effect.event != CONTROL]
-    hurt = [effect for effect in others if effect.is_significant]
-    measured = "" if len(found.trials) == found.asked else f"{found.coverage} trials were made; "
-    if not hurt:
-        return f"{measured}no event at one instance costs another one more packets than chance does"
-    worst = max(hurt, key=lambda effect: effect.excess.mean if effect.excess else 0.0)
-    assert worst.excess is not None  # noqa: S101 - significant
-    return (
-        f"{measured}{worst.event} costs instance {worst.instance} {worst.excess.mean:.0f} packets that it does not "
-        f"lose without an event"
-    )
-
-
-def _lines(found: Outage) -> Iterator[str]:
-    yield from in_words(found.effects)
-    yield from (f"{event}: {reason}" for event, reason in found.refused.items())
-
-
 def _measured(found: Outage) -> Iterator[MeasuredSubject]:
     """For each event and instance: the share of its packets that arrive from the event on."""
     load = f"{found.spec.share:g} NDR" if found.spec.rate_pps is None else f"{found.rate_pps:g} pps"
@@ -242,7 +220,7 @@ STUDY = Study(
             lambda record: record.outage,
             _title,
             headline,
-            lines=_lines,
+            lines=sentences,
             measures=(SURVIVED,),
             measured=_measured,
             tables=outage_tables,

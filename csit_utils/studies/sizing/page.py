@@ -11,9 +11,9 @@ from csit_utils.report.record_page import Overview, record_page
 from csit_utils.report.study import View
 from csit_utils.report.units import percent, seconds
 from csit_utils.studies.sizing.trace_figure import traces_figure
-from csit_utils.studies.sizing.words import capacity_words, size_words
 from resources.libraries.python.model.service.spec import Sizing
 from resources.libraries.python.quantities import grouped
+from resources.libraries.python.studies.sizing.analysis import capacity_words, size_words
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 
 _FEW = 8

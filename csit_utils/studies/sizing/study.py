@@ -6,11 +6,10 @@ from pathlib import Path
 from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredSubject, MeasuredValue
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.sizing.page import PAGE
-from csit_utils.studies.sizing.words import capacity_words, size_words
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.service.load import load_sizing
-from resources.libraries.python.model.service.spec import MeasuredSize, Sizing
-from resources.libraries.python.studies.sizing.analysis import sizing_rows
+from resources.libraries.python.model.service.spec import Sizing
+from resources.libraries.python.studies.sizing.analysis import best_size, headline, sizing_rows
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 
 EXPLANATIONS = (
@@ -40,28 +39,6 @@ EXPLANATIONS = (
 )
 CAPACITY = Measure("capacity", OF_WORKLOAD)
 """Highest load that a deployment size carries."""
-_ENDS = {"failed": "a size could not be measured", "no gain": "more vCPUs gain nothing"}
-
-
-def headline(sizing: Sizing) -> str:
-    """Return the result in one sentence."""
-    end = _ENDS.get(sizing.stopped, sizing.stopped)
-    best = best_of(sizing)
-    if best is None:
-        return f"no size carries the lowest load; {end}"
-    is_highest = best.capacity == max(size.capacity or 0.0 for size in sizing.sizes)
-    rank = "the best" if is_highest else "not told apart from the highest"
-    among = f", {rank} of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
-    total = f" ({best.vcpus:g} in total)" if len(best.size.components) > 1 else ""
-    busiest = f"; {best.bottleneck} is the busiest" if best.bottleneck else ""
-    carries = f"{size_words(sizing)[best.name]}{total}: {capacity_words(best, sizing.workload.unit)}"
-    return f"{carries}{among}{busiest}; {end}"
-
-
-def best_of(sizing: Sizing) -> MeasuredSize | None:
-    """Return the size with the highest capacity; None if no size carries the lowest load."""
-    best = sizing.named().get(sizing.best or "")
-    return None if best is None or best.capacity is None else best
 
 
 def _measured(sizing: Sizing) -> Iterator[MeasuredSubject]:
@@ -109,7 +86,7 @@ STUDY = Study(
             measures=(CAPACITY,),
             measured=_measured,
             tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
-            name_first=lambda sizing: best_of(sizing) is not None,
+            name_first=lambda sizing: best_size(sizing) is not None,
         ),
     ),
     explanations={"Sizing": EXPLANATIONS},

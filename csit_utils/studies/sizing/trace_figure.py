@@ -22,8 +22,8 @@ from csit_utils.report.figures import (
     thinned_words,
 )
 from csit_utils.report.record_blocks import RecordTables
-from csit_utils.studies.sizing.words import size_words
 from resources.libraries.python.model.service.spec import MeasuredSize, Sizing, Trace
+from resources.libraries.python.studies.sizing.analysis import size_words
 
 _GAP = 0.06
 """Between two loads, of the time of one."""

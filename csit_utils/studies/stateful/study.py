@@ -10,7 +10,13 @@ from csit_utils.report.study import RecordKind, Study
 from csit_utils.report.units import count, seconds
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import DECIMAL, scaled
-from resources.libraries.python.studies.stateful.analysis import DEVIATIONS, in_words, stateful_tables
+from resources.libraries.python.studies.stateful.analysis import (
+    DEVIATIONS,
+    headline,
+    remarks,
+    sentences,
+    stateful_tables,
+)
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
@@ -85,13 +91,7 @@ def _checks(found: StatefulDensity) -> Iterator[Row]:
 def _remarks(found: StatefulDensity) -> Iterator[str]:
     failed = sum(not check.met for cell in found.cells for check in cell.checks)
     yield f"Requirements of RFC 9693: {f'{failed} not met' if failed else 'all met'}"
-    for cell in found.cells:
-        if cell.rate.remark:
-            yield f"{cell.name}, rate: {cell.rate.remark}"
-        if cell.capacity and cell.capacity.remark:
-            yield f"{cell.name}, capacity: {cell.capacity.remark}"
-        yield from (f"{cell.name}: {note}" for note in cell.notes)
-    yield from (f"{name} was skipped: {reason}" for name, reason in found.skipped.items())
+    yield from remarks(found)
 
 
 PAGE = record_page(
@@ -227,19 +227,6 @@ def _title(found: StatefulDensity) -> str:
     return f"{found.spec.name}: {found.spec.kind}, {found.spec.frame.name}"
 
 
-def headline(found: StatefulDensity) -> str | None:
-    """Return the result in one sentence."""
-    if not found.cells:
-        return None
-    best = max(found.cells, key=lambda cell: cell.rate.lower_cps)
-    return f"most new connections with {best.name}: {in_words(best)}"
-
-
-def _lines(found: StatefulDensity) -> Iterator[str]:
-    yield from (f"{cell.name}: {in_words(cell)}" for cell in found.cells)
-    yield from (f"{name} was skipped: {reason}" for name, reason in found.skipped.items())
-
-
 def _measured(found: StatefulDensity) -> Iterator[MeasuredSubject]:
     for cell in found.cells:
         yield MeasuredSubject(
@@ -272,7 +259,7 @@ STUDY = Study(
             lambda record: record.stateful,
             _title,
             headline,
-            lines=_lines,
+            lines=sentences,
             measures=(RATE, TEAR_DOWN, CAPACITY),
             measured=_measured,
             tables=stateful_tables,

@@ -9,10 +9,9 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
 from csit_utils.report.study import View
 from csit_utils.studies.sweep.figures import INPUT, METRICS, function_rows, load_row, load_rows
-from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, steps
 from resources.libraries.python.studies.sweep.analysis.profile import measured_rates
-from resources.libraries.python.studies.sweep.analysis.sentences import rate_in_words, scaling_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import chain_words, rate_in_words, scaling_in_words
 from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep
 

@@ -9,11 +9,15 @@ import numpy as np
 from csit_utils.report.figures import Figure, Json, above
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
 from csit_utils.report.units import common_unit
-from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, function_in_words, rate_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import (
+    UNITS,
+    function_in_words,
+    rate_in_words,
+    vnf_words,
+)
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import GIGA, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, Vnf

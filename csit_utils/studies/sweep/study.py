@@ -6,8 +6,7 @@ from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, M
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
-from csit_utils.studies.sweep.words import headline, title
-from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words, smt_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import headline, sentences, title
 from resources.libraries.python.studies.sweep.analysis.tables import (
     COEFFICIENTS,
     PREDICTIONS,
@@ -126,22 +125,6 @@ def _identity(record: SweepRecord) -> object:
     return record.sweep.cell.model_dump_json(), spec.frame, spec.protocol, spec.flows, spec.departures, record.smt_off
 
 
-def _lines(record: SweepRecord) -> Iterator[str]:
-    if record.profile is not None:
-        # The first line is the break-point, which is in the headline.
-        yield from (line for line in profile_in_words(record.profile)[1:] if line not in record.profile.notes)
-    yield from errors_in_words(record.predictions)
-    yield from smt_in_words(record.smt_gains)
-
-
-def _warnings(record: SweepRecord) -> Iterator[str]:
-    flagged = sum(point.flagged is not None for point in record.sweep.points) if record.sweep else 0
-    if record.sweep is not None and flagged:
-        yield f"{flagged} of {len(record.sweep.points)} loads differ from what was asked for"
-    if record.profile is not None:
-        yield from record.profile.notes
-
-
 def _measured(record: SweepRecord) -> Iterator[MeasuredSubject]:
     """Yield a subject for a sweep or a chain, and none for bursts."""
     sweep = record.sweep
@@ -213,8 +196,8 @@ def _kind(kind: str, name: str) -> RecordKind:
         title,
         headline,
         _identity,
-        _lines,
-        _warnings,
+        sentences,
+        lambda record: record.profile.notes if record.profile is not None else (),
         (BREAK_POINT, WITHOUT_LOSS, SATURATED),
         _measured,
         tables_of,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import lru_cache
 
 DASH = "\N{EN DASH}"
@@ -75,3 +76,22 @@ def rates(*values_pps: float) -> tuple[str, ...]:
 def latency(value_ns: float | None) -> str:
     """Return a time from nanoseconds: `36.0 µs`."""
     return scaled(value_ns, TIMES_NS)
+
+
+@lru_cache(KEPT_TEXTS)
+def bandwidth(value_bps: float | None) -> str:
+    """Return a bandwidth: `1.43 Gbit/s`."""
+    return scaled(value_bps, DECIMAL, "bit/s")
+
+
+@lru_cache(KEPT_TEXTS)
+def percent(ratio: float | None, *, signed: bool = False) -> str:
+    """Return a ratio in percent: `85 %`, `0.5 %`; with `signed`, `+15 %`."""
+    if ratio is None or not math.isfinite(ratio):
+        return DASH
+    value = ratio * 100
+    size = abs(value)
+    digits = 0 if size >= 9.95 or size == 0 else 1 if size >= 0.995 else None
+    text = f"{Decimal(f'{size:.2g}'):f}" if digits is None else f"{size:.{digits}f}"
+    sign = MINUS if value < 0 and float(text) else "+" if signed and float(text) else ""
+    return f"{sign}{text} %"

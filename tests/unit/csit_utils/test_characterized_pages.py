@@ -13,10 +13,10 @@ from csit_utils.studies.sizing import page as sizings
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.pages.bursts import on_periods
 from csit_utils.studies.sweep.pages.predictions import share_of
-from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.sentences import chain_words
 from resources.libraries.python.studies.sweep.model.record import Vnf
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, chained, dataset_of, one_of_each, record, sized

@@ -63,7 +63,7 @@ def test_the_figure_counts_interruptions_as_long_or_longer() -> None:
 def test_the_doctor_warns_of_long_and_of_frequent_interruptions() -> None:
     assert not list(noise_check.check_cpu_noise("nodes.DUT1", []))
     (fine,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, 9_000), cpu_noise(2)])
-    assert str(fine).startswith("nodes.DUT1: noise: noise floor of 2 data CPUs: longest interruption 9.0 µs on CPU 1")
+    assert str(fine).startswith("nodes.DUT1: noise: noise floor of 2 data CPUs: longest interruption 9.00 µs on CPU 1")
     (long,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, 2_000_000)])
     assert long.level == "warning" and "at more than 128 kpps a receive queue of 256 frames overflows" in long.what
     (often,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, *[60_000] * 100)])

@@ -10,13 +10,14 @@ from csit_utils.report.pages import environment, overview
 from csit_utils.report.site import render
 from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.interference import page as interference
-from csit_utils.studies.interference.study import headline
-from csit_utils.studies.registry import views
+from csit_utils.studies.registry import record_kinds, views
 from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
+from resources.libraries.python.studies.interference.analysis.sentences import headline
 from resources.libraries.python.studies.interference.analysis.study import analyse
+from resources.libraries.python.studies.shared.StudyLibrary import study_named
 from tests.unit.csit_utils.characterized_pages import drawn, made, shown, words
 from tests.unit.csit_utils.study_records import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
 from tests.unit.csit_utils.study_records import interference as interference_of
@@ -135,6 +136,11 @@ def test_the_page_of_interference_has_placement_advice_and_the_share_of_network_
     anchor = views(shown(interfered()).contents.characterizations)[0].anchor
     assert f'id="{anchor}-map-monitor-balancer"' in str(page.html)
     assert f'id="{anchor}-map-monitor-alone"' in str(page.html)
+
+
+@pytest.mark.parametrize("name", ["sweep", "sizing", "chains", "interference", "outage", "stateful"])
+def test_the_console_has_the_headline_of_the_page(name: str) -> None:
+    assert study_named(name).headline is record_kinds()[name].headline
 
 
 def test_a_headline_names_no_harm_where_there_is_none() -> None:

@@ -123,7 +123,7 @@ def test_a_latency_below_the_floor_is_marked() -> None:
 
     assert not here().of_latency([at(9_000)], "LATENCY")
     (found,) = here().of_latency([at(9_000), at(2_000)], "LATENCY")
-    assert found.text.startswith("PDR0: 2.0 µs of instance 1 reverse is below 8.0 µs")
+    assert found.text.startswith("PDR0: 2.00 µs of instance 1 reverse is below 8.00 µs")
 
 
 def test_it_is_one_line() -> None:

@@ -71,7 +71,7 @@ def test_the_highest_rate_is_that_at_which_the_queue_overflows() -> None:
     sentence = here.too_noisy([("NDR", 0.0), ("PDR", 0.005)], 20e6)
     assert sentence is not None and sentence.startswith(
         "interruptions of data CPUs can limit NDR above 1.02 Mpps: receive queues of 256 frames lose more there than "
-        "the goal allows (longest: 500.0 µs on CPU "
+        "the goal allows (longest: 500 µs on CPU "
     )
     assert sentence.endswith("); the search goes up to 20.0 Mpps")
     assert here.too_noisy([("NDR", 0.0)], 1e6) is None
@@ -91,7 +91,7 @@ def test_the_noise_floor_is_one_line() -> None:
     assert in_words([]) == ""
     rows = [cpu_noise(3, 112_000, observed_s=0.9), cpu_noise(4, *[20_000] * 90, observed_s=0.9, machine="TG")]
     assert in_words(rows) == (
-        "noise floor of 2 data CPUs: longest interruption 112.0 µs on CPU 3, observed for 0.9 s; "
+        "noise floor of 2 data CPUs: longest interruption 112 µs on CPU 3, observed for 0.9 s; "
         "most time taken 0.2 % on CPU 4 of TG"
     )
 

@@ -69,7 +69,7 @@ def test_a_system_that_loses_nothing_is_generator_bound() -> None:
     (result,) = outcome.goals
     assert result.complete and result.upper_pps is None
     assert 0 < (result.lower_pps or 0.0) <= LINE_PPS
-    assert any(line.startswith("SOAK: loss ratio 1e-07 was still met") for line in outcome.evidence)
+    assert any(each.text.startswith("SOAK: loss ratio 1e-07 was still met") for each in outcome.findings)
 
 
 def test_a_system_that_loses_at_any_load_is_below_range() -> None:

@@ -14,7 +14,7 @@ def test_a_search_that_is_cut_short_keeps_what_it_knows(limit_s: float) -> None:
     profile = LADDER.model_copy(update={"duration_max_s": limit_s})
     outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
     assert outcome.elapsed_s <= max(limit_s, 1.5)
-    assert any("time limit" in line for line in outcome.evidence)
+    assert any("time limit" in each.text for each in outcome.findings)
     assert not outcome.generator_bound
     for result in outcome.goals:
         assert result.upper_pps is not None
@@ -41,7 +41,7 @@ def test_searches_of_another_algorithm_keep_what_they_know_too(chosen: SearchPro
     whole = search(Bench(capped(4e6)), profile=chosen)
     short = chosen.model_copy(update={"duration_max_s": whole.elapsed_s - 1})
     outcome = search(Bench(capped(4e6)), profile=short)
-    assert any("time limit" in line for line in outcome.evidence)
+    assert any("time limit" in each.text for each in outcome.findings)
     assert [result.goal.name for result in outcome.goals] == ["NDR", "PDR"]
     for result in outcome.goals:
         lower, upper = found(result)

@@ -57,7 +57,7 @@ def test_what_was_not_sent_is_not_lost(chosen: SearchProfile, honest: bool) -> N
         # The first load above the reach is charged with up to a step; a silent shortfall is seen from 1 % on.
         above = max(result.goal.loss_ratio, 0.0 if honest else 0.01)
         assert 5e6 * (1 - 1.1 * result.goal.relative_width) <= result.lower_pps <= 5e6 / (1 - above)
-        (line,) = [line for line in outcome.evidence if line.startswith(f"{result.goal.name}: ")]
+        (line,) = [each.text for each in outcome.findings if each.numbers == (result.goal.name,)]
         assert "the generator fell short" in line
         shown = re.search(r" at (.+), also .*offered (.+) in the best", line)
         assert shown and shown[1] != shown[2] in ("5.00 Mpps", "5,000,000 pps"), line
@@ -115,7 +115,11 @@ def test_whatever_falls_short_no_bound_is_wrong(  # noqa: PLR0917 - drawn by nam
             assert outcome.generator_bound
             assert result.lower_pps is not None
         else:
-            assert result.complete or outcome.generator_bound or any("time limit" in line for line in outcome.evidence)
+            assert (
+                result.complete
+                or outcome.generator_bound
+                or any("time limit" in each.text for each in outcome.findings)
+            )
 
 
 @ALL
@@ -173,7 +177,7 @@ def test_a_generator_that_sends_nothing_is_given_up_at_once() -> None:
     assert outcome.generator_bound
     assert len(bench.asked) == 2
     assert not outcome.record.prior_refuted
-    assert any("offered nothing" in line for line in outcome.evidence)
+    assert any("offered nothing" in each.text for each in outcome.findings)
 
 
 def test_a_shortfall_counts_the_trials_at_the_upper_bound_only() -> None:

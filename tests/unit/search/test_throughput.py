@@ -40,7 +40,7 @@ def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelNam
     assert outcome.pdr is not None
     assert found(outcome.ndr)[0] <= found(outcome.pdr)[0]
     assert not outcome.generator_bound
-    assert outcome.evidence == ()
+    assert outcome.findings == ()
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_a_system_faster_than_the_line_is_generator_bound() -> None:
         assert result.lower_pps == LINE_PPS
         assert result.upper_pps is None
         assert result.complete
-    assert any("NDR" in line and rate(LINE_PPS) in line for line in outcome.evidence)
+    assert any(each.numbers == ("NDR",) and rate(LINE_PPS) in each.text for each in outcome.findings)
 
 
 def test_pdr_alone_can_be_line_bound() -> None:
@@ -140,7 +140,7 @@ def test_pdr_alone_can_be_line_bound() -> None:
     assert found(outcome.ndr)[0] < LINE_PPS
     assert outcome.pdr is not None
     assert outcome.pdr.upper_pps is None
-    assert not any(line.startswith("NDR") for line in outcome.evidence)
+    assert not any("NDR" in each.numbers for each in outcome.findings)
 
 
 def test_progress_narrows_and_ends() -> None:

@@ -8,8 +8,9 @@ from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
-from csit_utils.report.units import common_unit, rate
+from csit_utils.report.units import common_unit
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
+from csit_utils.studies.density.sentences import figure_text
 
 _LOADS = re.compile(r"-ip6|-\d+f\b")
 """Parts of a frame's name that say version of IP and number of flows, as in `64B-ip6-1000f`."""
@@ -65,7 +66,6 @@ def _rows(found: Sequence[Matrix]) -> Iterator[Row]:
     for metric in THROUGHPUTS:
         for service, points in _services(found, metric).items():
             for (version, flows), cell in sorted(points.items()) if len(points) > 1 else ():
-                at_least = "at least " * (cell.state is CellState.AT_LEAST)
                 yield {
                     "service": service.name,
                     "service type": service.service_type,
@@ -74,7 +74,7 @@ def _rows(found: Sequence[Matrix]) -> Iterator[Row]:
                     "flows": flows,
                     metric: cell.value_pps or 0.0,
                     "oversubscribed": cell.oversubscribed,
-                    "text": f"{at_least}{rate(cell.value_pps)}{', OVERSUBSCRIBED' * cell.oversubscribed}",
+                    "text": f"{figure_text(cell)}{', OVERSUBSCRIBED' * cell.oversubscribed}",
                 }
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from csit_utils.report.record_blocks import Block, Column, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
 from csit_utils.report.units import common_unit, percent, rate, seconds
-from csit_utils.studies.sweep.words import vnf_words
+from resources.libraries.python.studies.sweep.analysis.sentences import vnf_words
 from resources.libraries.python.studies.sweep.model.record import SweepRecord, SweepSample
 
 _SENT, _ARRIVED = "sent", "arrived"

@@ -22,9 +22,15 @@ from csit_utils.studies.sweep.figures import (
     scales,
 )
 from csit_utils.studies.sweep.pages.profiles import profile_anchor
-from csit_utils.studies.sweep.words import MODELS, chain_words, error_text, kind_words, vnf_words
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, trust
-from resources.libraries.python.studies.sweep.analysis.sentences import trust_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import (
+    MODELS,
+    chain_words,
+    error_in_words,
+    kind_words,
+    trust_in_words,
+    vnf_words,
+)
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
@@ -197,7 +203,7 @@ class Predicted:
 
     def error(self, metric: ProfileMetric) -> str:
         """For people."""
-        return error_text(metric, self.prediction.errors.get(metric))
+        return error_in_words(metric, self.prediction.errors.get(metric))
 
     @property
     def trusted(self) -> str:
@@ -213,7 +219,7 @@ class Predicted:
     @property
     def summed_text(self) -> str:
         """For people."""
-        return error_text(ProfileMetric.DELAY, self.summed)
+        return error_in_words(ProfileMetric.DELAY, self.summed)
 
 
 @dataclass(frozen=True)

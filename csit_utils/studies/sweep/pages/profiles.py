@@ -15,7 +15,6 @@ from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, digits3, percent
 from csit_utils.studies.sweep.comparison import ON_A_LINE, comparisons
 from csit_utils.studies.sweep.figures import INPUT, METRICS, function_rows, sweep_figures
-from csit_utils.studies.sweep.words import highest_words, input_words, kind_words
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals, student
 from resources.libraries.python.studies.sweep.analysis.profile import (
@@ -26,7 +25,13 @@ from resources.libraries.python.studies.sweep.analysis.profile import (
     measured_rates,
     regions_of,
 )
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
+from resources.libraries.python.studies.sweep.analysis.sentences import (
+    UNITS,
+    highest_in_words,
+    input_words,
+    kind_words,
+    rate_in_words,
+)
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import GIGA, Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
@@ -204,9 +209,9 @@ def _line(view: View, profile: Profile) -> Answered:
     return Answered(
         view,
         sum(vnf.vcpus for vnf in sweep.vnfs) if sweep else 0,
-        f"{input_words(point.rate, sweep, point.low, point.high)}, by {point.indicator}" if point and sweep else DASH,
+        f"{rate_in_words(point, partial(input_words, sweep))}, by {point.indicator}" if point and sweep else DASH,
         point.rate * GIGA if point else None,
-        highest_words(best, sweep) if sweep else DASH,
+        highest_in_words(best, partial(input_words, sweep)) if sweep else DASH,
         best.rate * GIGA if best.rate is not None else None,
         limited(best),
     )

@@ -28,6 +28,7 @@ from resources.libraries.python.model.request.goal import (
     SearchProfile,
     SearchRecord,
 )
+from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search import profiles
 from resources.libraries.python.search.algorithms.bounds import (
@@ -54,6 +55,12 @@ _MIN_SPAN = 100.0
 the system under test may be slower still, such as one with emulated NICs."""
 _DECISION = 0.6
 """Share of a duration sum that deciding one load takes: just above a half when all trials agree."""
+_ENDS: Mapping[type[Exception], VerdictKind] = {
+    TimeUp: VerdictKind.MEASURED,
+    NothingOffered: VerdictKind.GENERATOR_BOUND,
+    Decaying: VerdictKind.DECAYING,
+}
+"""What ends a search early, as findings."""
 _UNKNOWN_LOADS = 2
 """Decisions that the search of a missing bound is assumed to take."""
 
@@ -86,16 +93,23 @@ class SearchOutcome(Frozen):
     goals: tuple[GoalResult, ...]
     """In the order of the profile."""
     trials: tuple[TrialResult, ...]
-    generator_bound: bool
-    """A goal was still met at the highest load that could be offered, or the generator offered nothing."""
-    evidence: tuple[str, ...]
-    """Unusual events, as sentences with numbers."""
+    findings: tuple[Finding, ...]
+    """What ended the search early, and goals that the generator bounds: still met at the highest load that could be
+    offered, or bounded by charges only."""
     max_load_pps: float
     """The highest load of the search; where the generator fell short, the lowest load at which that made a bound."""
     elapsed_s: float
     record: SearchRecord
-    decay: str = ""
-    """What ended the search where the system forwarded less and less, as a sentence."""
+
+    @property
+    def generator_bound(self) -> bool:
+        """Whether the generator bounds a goal, or offered nothing."""
+        return any(finding.kind is VerdictKind.GENERATOR_BOUND for finding in self.findings)
+
+    @property
+    def decays(self) -> bool:
+        """Whether the search ended because the system forwarded less and less."""
+        return any(finding.kind is VerdictKind.DECAYING for finding in self.findings)
 
     def goal(self, name: str) -> GoalResult | None:
         """The result for the goal of that name; None when it was not asked for."""
@@ -163,30 +177,27 @@ def search_throughput(
             raise Decaying(str(found))
 
     session = Session(measure, clock, profile.duration_max_s, report)
-    notes: list[str] = []
+    findings: list[Finding] = []
     found: tuple[GoalResult, ...] | None = None
     runner = _runner(session, profile, frame, prior, from_overload)
-    silent, decay = False, ""
     try:
         found = runner.run(min(min_load_pps, max_load_pps / _MIN_SPAN), max_load_pps)
-    except TimeUp as limit:
-        notes.append(str(limit))
-    except NothingOffered as limit:
-        notes.append(str(limit))
-        silent = True
-    except Decaying as limit:
-        decay = str(limit)
+    except tuple(_ENDS) as limit:
+        names = tuple(goal.name for goal in profile.goals)
+        findings.append(Finding(kind=_ENDS[type(limit)], text=str(limit), numbers=names))
     raw = in_order(found or runner.known(max_load_pps))
     unbounded = [result for result in raw if found and result.upper_pps is None]
-    bound_by = [f"{result.goal.name}: {_still_met(result, max_load_pps)}" for result in unbounded]
+    bound_by = [(result.goal.name, _still_met(result, max_load_pps)) for result in unbounded]
     results = tuple(uncharged(result, session.trials) for result in raw)
     short = [(one, other) for one, other in zip(raw, results, strict=True) if one != other]
-    bound_by += [f"{one.goal.name}: {shortfall(one, session.trials)}" for one, _ in short]
+    bound_by += [(one.goal.name, shortfall(one, session.trials)) for one, _ in short]
+    findings += [
+        Finding(kind=VerdictKind.GENERATOR_BOUND, text=f"{name}: {text}", numbers=(name,)) for name, text in bound_by
+    ]
     return SearchOutcome(
         goals=results,
         trials=tuple(session.trials),
-        generator_bound=silent or bool(bound_by),
-        evidence=(*notes, *bound_by),
+        findings=tuple(findings),
         max_load_pps=min((one.upper_pps or max_load_pps for one, _ in short), default=max_load_pps),
         elapsed_s=session.elapsed_s,
         record=SearchRecord(
@@ -199,7 +210,6 @@ def search_throughput(
             overload_pps=overload_rates_pps(session.trials, max_load_pps),
             deviations=deviations(profile.algorithm, results, session.trials),
         ),
-        decay=decay,
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import MINUS
-from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, suspects_in_words
+from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, headline, sentences
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
@@ -38,7 +38,7 @@ def test_the_preview_counts_chains_names_policies_and_planted_faults(study: Chai
 
 
 def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
-    cause, first, reason, *_ = suspects_in_words(measured)
+    cause, first, reason, *_ = sentences(measured)
     assert cause.startswith("only nat > gateway has nat throttled ")
     assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
     assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
@@ -48,10 +48,10 @@ def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None
 def test_chains_that_were_not_measured_are_named_with_the_reason(measured: ChainStudy) -> None:
     run = measured.runs[0].model_copy(update={"failed": "no traffic"})
     bare = measured.model_copy(update={"runs": (run,), "suspects": (), "causes": ()})
-    verdict, failed = suspects_in_words(bare)
-    assert verdict.startswith("no suspects; 7 chains are compared with what the VNFs alone predict, by repeated runs")
+    *_, failed = sentences(bare)
+    assert "; no suspects; 7 chains are compared with what the VNFs alone predict, by repeated runs" in headline(bare)
     assert failed == "not measured: gateway: no traffic"
-    assert next(suspects_in_words(bare.model_copy(update={"judged": ()}))) == "no suspects"
+    assert headline(bare.model_copy(update={"judged": ()})).endswith("; no suspects")
 
 
 @pytest.mark.parametrize("feature", ["waiting_percent", "throttled_percent"])

@@ -12,7 +12,7 @@ from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
+from resources.libraries.python.studies.chains.analysis.sentences import sentences
 from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORDER, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
@@ -180,7 +180,7 @@ def test_what_cannot_be_sampled_has_its_reason_and_the_study_is_whole() -> None:
     )
     test.enough()
     assert stacks_of(study, study.suspects[0], simulated=True) is None
-    assert any("call stacks: not sampled: " in line for line in suspects_in_words(study))
+    assert any("call stacks: not sampled: " in line for line in sentences(study))
 
 
 def test_tables_preview_and_log_say_what_is_sampled(sampled: ChainStudyTest) -> None:
@@ -191,6 +191,6 @@ def test_tables_preview_and_log_say_what_is_sampled(sampled: ChainStudyTest) -> 
     rows = [dict(zip(STACKS, row, strict=True)) for row in tables["stacks"][1:]]
     assert sum(row["samples"] for row in rows) == sum(each.stacks.total for each in study.stacks if each.stacks)  # type: ignore[misc]
     assert {row["chain"] for row in rows} == {"nat > gateway", "gateway > nat"}
-    lines = list(suspects_in_words(study))
+    lines = list(sentences(study))
     assert any(line.startswith("    of gateway > nat (the same VNFs in another order): ") for line in lines)
     assert "then call stacks of the first 5 suspects and their references" in sampled.preview()

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from csit_utils.studies.sizing.study import headline
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Scaling, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.quantities import MINUS
+from resources.libraries.python.studies.sizing.analysis import headline
 from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
 from resources.libraries.python.studies.sizing.search.size_search import carried, scale_out_costs
 from resources.libraries.python.studies.sizing.size_trials import run_sizing

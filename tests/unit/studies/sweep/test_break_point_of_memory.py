@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from csit_utils.studies.sweep.figures import sweep_figures
-from csit_utils.studies.sweep.words import headline
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.drivers.sim.impairment import BufferPool
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -14,7 +13,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.sweep.analysis.points import Array, observe
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
-from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words
+from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words, headline
 from resources.libraries.python.studies.sweep.analysis.tables import all_samples, read_statistics, statistics
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Profile
 from resources.libraries.python.studies.sweep.model.record import Rates, SweepPoint

@@ -6,7 +6,6 @@ from typing import cast
 import numpy as np
 import pytest
 
-from csit_utils.studies.sweep.words import title
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.kinds import NfKind
@@ -15,6 +14,7 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
+from resources.libraries.python.studies.sweep.analysis.sentences import title
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import smt_rows
 from resources.libraries.python.studies.sweep.model.profile import Profile, SmtEstimate, SmtGain

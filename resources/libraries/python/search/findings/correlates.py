@@ -108,7 +108,7 @@ def telling_load_pps(outcome: SearchOutcome) -> float:
 
     Below its bounds a system in two bands forwards the same in both.
     """
-    if outcome.decay:
+    if outcome.decays:
         return min(multimode(result.trial.load_pps for result in outcome.trials))
     bounds = [load for goal in outcome.goals for load in (goal.lower_pps, goal.upper_pps) if load is not None]
     return max(bounds)

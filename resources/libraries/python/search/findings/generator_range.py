@@ -8,7 +8,7 @@ from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
-from resources.libraries.python.quantities import rate, rates
+from resources.libraries.python.quantities import latency, rate, rates
 
 QUEUE_FRAMES = 256
 """Frames that a receive queue holds, as for the noise floor."""
@@ -71,7 +71,7 @@ class GeneratorRange:
         if frames <= QUEUE_FRAMES:
             return ""
         return (
-            f"one of 1000 frames of the generator comes {pause_s * 1e6:.0f} µs late ({place_of(point)}); at "
+            f"one of 1000 frames of the generator comes {latency(pause_s * 1e9)} late ({place_of(point)}); at "
             f"{rate(upper_pps)}, {frames:,.0f} frames of a flow follow at once, and a receive queue has "
             f"{QUEUE_FRAMES}: losses may be the generator's doing"
         )
@@ -98,8 +98,8 @@ class GeneratorRange:
         if least_ns * TOLERANCE >= point.floor_ns:
             return []
         text = (
-            f"{label}: {least_ns / 1e3:.1f} µs of instance {flow.instance} {flow.direction} is below "
-            f"{point.floor_ns / 1e3:.1f} µs, the latency of the generator alone ({place_of(point)}): its time "
+            f"{label}: {latency(least_ns)} of instance {flow.instance} {flow.direction} is below "
+            f"{latency(point.floor_ns)}, the latency of the generator alone ({place_of(point)}): its time "
             "stamps cannot be trusted, or it was qualified on a busy machine"
         )
         return [_finding(text, number)]

@@ -18,7 +18,7 @@ from resources.libraries.python.model.measurements.trial import FlowLatency, Flo
 from resources.libraries.python.model.plan import Path, Plan
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
-from resources.libraries.python.quantities import rates
+from resources.libraries.python.quantities import latency, rates
 from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
 
 QUEUE_FRAMES = 256
@@ -74,9 +74,9 @@ class TailCause:
 
     def __str__(self) -> str:
         """In a sentence with numbers."""
-        explained = micros(min(self.host_ns, self.tail_ns))
+        explained = latency(min(self.host_ns, self.tail_ns))
         return (
-            f"{self.label}: p99.9 of instance {self.flow.instance} {self.flow.direction} is {micros(self.tail_ns)} "
+            f"{self.label}: p99.9 of instance {self.flow.instance} {self.flow.direction} is {latency(self.tail_ns)} "
             f"above the median; interruptions of the CPUs on its path explain {explained} "
             f"(longest: {longest(self.worst)}): {_IN_WORDS[self.cause]} it"
         )
@@ -287,15 +287,10 @@ def _lost(noise: CpuNoise, rate_pps: float, queue_frames: int) -> float:
     return lost / (rate_pps * noise.observed_s)
 
 
-def micros(value_ns: float) -> str:
-    """A time with its unit."""
-    return f"{value_ns / 1e6:.2f} ms" if value_ns >= 1e6 else f"{value_ns / 1e3:.1f} µs"
-
-
 def longest(noise: CpuNoise) -> str:
     """The longest interruption of a CPU, in words."""
     where = f" of {noise.machine}" if noise.machine else ""
-    return f"{micros(noise.longest_ns)} on CPU {noise.cpu}{where}, observed for {noise.observed_s:g} s"
+    return f"{latency(noise.longest_ns)} on CPU {noise.cpu}{where}, observed for {noise.observed_s:g} s"
 
 
 def in_words(noise: Iterable[CpuNoise]) -> str:

@@ -103,13 +103,7 @@ def judge(
         findings.append(Finding(kind=VerdictKind.MEASURED, text=_collapse(mrr, orr), numbers=(MRR,)))
     if outcome is not None:
         # Remarks of a search that changed no kind come last.
-        known = {finding.text for finding in findings}
-        names = tuple(result.goal.name for result in outcome.goals)
-        findings += [
-            Finding(kind=VerdictKind.MEASURED, text=line, numbers=names)
-            for line in outcome.evidence
-            if line not in known
-        ]
+        findings += [finding for finding in outcome.findings if finding.kind is VerdictKind.MEASURED]
         findings += of_unseen(outcome)
     findings += [Finding(kind=VerdictKind.MEASURED, text=str(tail), numbers=(LATENCY,)) for tail in tails]
     findings += [Finding(kind=VerdictKind.MEASURED, text=str(cause), numbers=(cause.label,)) for cause in losses]
@@ -146,16 +140,7 @@ def verdict_text(kinds: Mapping[str, Sequence[str]]) -> str:
 
 
 def _of_search(outcome: SearchOutcome) -> list[Finding]:
-    findings: list[Finding] = []
-    names = tuple(result.goal.name for result in outcome.goals)
-    if outcome.generator_bound:
-        by_goal = {line: tuple(name for name in names if line.startswith(f"{name}:")) for line in outcome.evidence}
-        # Without a line about a goal the generator offered nothing at all.
-        lines = {line: about for line, about in by_goal.items() if about} or dict.fromkeys(by_goal, names)
-        for line, about in lines.items():
-            findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=about))
-    if outcome.decay:
-        findings.append(Finding(kind=VerdictKind.DECAYING, text=outcome.decay, numbers=names))
+    findings = [finding for finding in outcome.findings if finding.kind is not VerdictKind.MEASURED]
     for result in outcome.goals:
         about = (result.goal.name,)
         if not result.complete:

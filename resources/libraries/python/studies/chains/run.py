@@ -20,7 +20,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import protocol_of
 from resources.libraries.python.studies.chains.analysis.prediction import to_repeat
-from resources.libraries.python.studies.chains.analysis.sentences import suspects_in_words
+from resources.libraries.python.studies.chains.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
@@ -97,16 +97,10 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
     MAX_FAILED = None
     read = staticmethod(load_chains)
     tables = staticmethod(chain_tables)
+    headline = staticmethod(headline)
+    sentences = staticmethod(sentences)
     stacks_s: float | None
     """Length of the trial in which call stacks of a suspect or of its reference are sampled; None for none."""
-
-    @classmethod
-    def headline(cls, found: ChainStudy) -> str:
-        return f"{found.spec.name}: {found.chains} chains"
-
-    @classmethod
-    def sentences(cls, found: ChainStudy) -> Iterator[str]:
-        return suspects_in_words(found)
 
     def set_up(self) -> None:
         self._generator = self._topology.tg.generator.driver

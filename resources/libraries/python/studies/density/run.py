@@ -24,7 +24,7 @@ from resources.libraries.python.model.result import (
 )
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.quantities import rate, rates
+from resources.libraries.python.quantities import latency, rate, rates
 from resources.libraries.python.recording.run_journal import TestKey
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
 from resources.libraries.python.search.energy import EnergyReadings, certain_window, measure_energy
@@ -215,13 +215,12 @@ class DensityTest(StudyTest[MeasurementRequest]):
         self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
         self._repeated = tuple(self._repeat(outcome))
         self._judge()
-        said = (finding.text for finding in self._repeated)
-        return (*(describe(result) for result in outcome.goals), *outcome.evidence, *said)
+        return (*map(describe, outcome.goals), *(each.text for each in (*outcome.findings, *self._repeated)))
 
     def _repeat(self, outcome: SearchOutcome) -> Iterator[Finding]:
         """Where the system decays or runs in two bands, repeat a trial and find what changes together with its rate."""
         numbers = tuple(result.goal.name for result in outcome.goals)
-        if outcome.decay:
+        if outcome.decays:
             kind, repeats_of, in_words = VerdictKind.DECAYING, DECAYED_TRIALS, rose_in_words
         elif has_bands(outcome):
             kind, repeats_of, in_words = VerdictKind.UNSTABLE, BAND_TRIALS, bands_in_words
@@ -563,4 +562,4 @@ def _rate_in_words(name: str, found: ReceiveRate | None) -> tuple[str, ...]:
 
 def _worst_p99(row: LatencyAtLoad) -> str:
     worst = max((flow.p99_ns for flow in row.flows if flow.p99_ns is not None), default=None)
-    return f"{row.label} p99 {'unknown' if worst is None else f'{worst / 1000:.1f} µs'}"
+    return f"{row.label} p99 {latency(worst)}"

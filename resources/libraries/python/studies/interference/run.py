@@ -18,7 +18,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import datagrams_of
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
+from resources.libraries.python.studies.interference.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.interference.analysis.study import (
     analyse,
     colocated,
@@ -80,15 +80,8 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
     MEASURED = "measurements were made"
     read = staticmethod(load_interference)
     tables = staticmethod(interference_tables)
-
-    @classmethod
-    def headline(cls, found: Interference) -> str:
-        return f"{found.spec.name}: {len(found.measurements)} measurements"
-
-    @classmethod
-    def sentences(cls, found: Interference) -> Iterator[str]:
-        yield from matrix_in_words(found)
-        yield from advice_in_words(found)
+    headline = staticmethod(headline)
+    sentences = staticmethod(sentences)
 
     def set_up(self) -> None:
         self.cost = cost(self.spec)

@@ -14,7 +14,8 @@ from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, in_words, quarantined, traces
+from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, quarantined, traces
+from resources.libraries.python.studies.outage.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent, load_outage
@@ -51,14 +52,8 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
     MEASURED = "trials were made"
     read = staticmethod(load_outage)
     tables = staticmethod(outage_tables)
-
-    @classmethod
-    def headline(cls, found: Outage) -> str:
-        return f"{found.spec.name}: {len(found.trials)} trials"
-
-    @classmethod
-    def sentences(cls, found: Outage) -> Iterator[str]:
-        return in_words(found.effects)
+    headline = staticmethod(headline)
+    sentences = staticmethod(sentences)
 
     def set_up(self) -> None:
         self.cost = cost(self.spec)

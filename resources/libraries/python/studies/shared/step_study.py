@@ -139,20 +139,31 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         return ()
 
     @classmethod
-    def headline(cls, found: Any) -> str:  # noqa: ANN401 - its payload
-        """What was measured, in one line of the console."""
-        return f"{found.spec.name}: measured"
+    def content(cls, record: Any) -> Any:  # noqa: ANN401 - of its class
+        """What title, headline and sentences are made of; None where nothing was measured."""
+        return getattr(record, cls.payload())
 
     @classmethod
-    def sentences(cls, found: Any) -> Iterable[str]:  # noqa: ANN401, ARG003 - its payload
-        """Result in sentences, for the console and the log."""
+    def title(cls, found: Any, /) -> str:  # noqa: ANN401 - its content
+        """Name of what was measured, on the console."""
+        return str(found.spec.name)
+
+    @classmethod
+    def headline(cls, found: Any, /) -> str | None:  # noqa: ANN401, ARG003 - its content
+        """Result in one sentence, for console, log, pages and `show`; None where nothing was measured after all."""
+        return "measured"
+
+    @classmethod
+    def sentences(cls, found: Any, /) -> Iterable[str]:  # noqa: ANN401, ARG003 - its content
+        """Its details, for console, log and `show --why`."""
         return ()
 
     @classmethod
     def lines(cls, record: Any) -> Iterable[str]:  # noqa: ANN401 - of its class
         """Result of a test for the console and the log; nothing where nothing was measured."""
-        if (found := getattr(record, cls.payload())) is not None:
-            yield cls.headline(found) + " (simulated)" * record.simulated
+        if (found := cls.content(record)) is not None:
+            simulated = " (simulated)" * record.simulated
+            yield f"{cls.title(found)}{simulated}: {cls.headline(found) or 'nothing was measured'}"
             yield from cls.sentences(found)
 
     @classmethod

@@ -21,11 +21,11 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
-from resources.libraries.python.studies.sizing.analysis import TraceFiles, sizing_rows
+from resources.libraries.python.studies.sizing.analysis import TraceFiles, headline, sizing_rows
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
-from resources.libraries.python.studies.sizing.search.size_search import carried, carried_over, outcome
+from resources.libraries.python.studies.sizing.search.size_search import carried_over, outcome
 from resources.libraries.python.studies.sizing.size_trials import SizeTrials, search_of
 from resources.libraries.python.whole_files import write_whole
 
@@ -42,17 +42,15 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
     MEASURED = "sizes were measured"
     FATAL = (ConfigError, InUse, RunStopped, Unsupported)  # which the next size would meet as well
     read = staticmethod(load_sizing)
+    headline = staticmethod(headline)
     cost: SizingCost
     folder: Path
     """For traces, tables and templates of this test; that of its journal."""
     trials: SizeTrials
 
     @classmethod
-    def headline(cls, found: Sizing) -> str:
-        best, result = found.named().get(found.best or ""), "no size carries the lowest load"
-        if best is not None and best.capacity is not None:
-            result = f"best {best.name}, {carried(best, found.workload.unit)}"
-        return f"{found.deployment.vnf_name}: {sizes_in_words(len(found.sizes))}, {result} [{found.stopped}]"
+    def title(cls, found: Sizing) -> str:
+        return str(found.deployment.vnf_name)
 
     def set_up(self) -> None:
         self.cost = cost(self.spec.deployment, self.spec.workload)
@@ -173,9 +171,5 @@ def cost_in_words(price: SizingCost) -> str:
     most, loads = ("at most " if price.sizes_at_most else ""), ("at most " if price.loads_at_most else "")
     repeated = f", each {price.repetitions} times" if price.repetitions > 1 else ""
     time_text = f"{'at most' if price.at_most else 'about'} {human_time(price.seconds)}"
-    return f"{most}{sizes_in_words(price.sizes)}, {loads}{price.loads} loads on each{repeated}: {time_text}"
-
-
-def sizes_in_words(count: int) -> str:
-    """Number of sizes."""
-    return f"{count} size{'s' if count != 1 else ''}"
+    sizes = f"{most}{price.sizes} size{'s' * (price.sizes != 1)}"
+    return f"{sizes}, {loads}{price.loads} loads on each{repeated}: {time_text}"

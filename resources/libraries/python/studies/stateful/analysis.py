@@ -9,6 +9,7 @@ from resources.libraries.python.studies.stateful.model.record import (
     ConnectionTrial,
     EstablishmentRate,
     Phase,
+    StatefulDensity,
     StatefulRecord,
     TearDown,
 )
@@ -177,6 +178,31 @@ DEVIATIONS = (
     ),
 )
 """Subject of RFC 9693, and where the method differs."""
+
+
+def headline(found: StatefulDensity) -> str | None:
+    """Return the result in one sentence."""
+    if not found.cells:
+        return None
+    best = max(found.cells, key=lambda cell: cell.rate.lower_cps)
+    return f"most new connections with {best.name}: {in_words(best)}"
+
+
+def sentences(found: StatefulDensity) -> Iterator[str]:
+    """Result of each cell, and remarks."""
+    yield from (f"{cell.name}: {in_words(cell)}" for cell in found.cells)
+    yield from remarks(found)
+
+
+def remarks(found: StatefulDensity) -> Iterator[str]:
+    """What bounds rates and capacities beside the system, and why cells were skipped."""
+    for cell in found.cells:
+        if cell.rate.remark:
+            yield f"{cell.name}, rate: {cell.rate.remark}"
+        if cell.capacity and cell.capacity.remark:
+            yield f"{cell.name}, capacity: {cell.capacity.remark}"
+        yield from (f"{cell.name}: {note}" for note in cell.notes)
+    yield from (f"{name} was skipped: {reason}" for name, reason in found.skipped.items())
 
 
 def in_words(cell: CellConnections) -> str:

@@ -82,7 +82,7 @@ def search_rate(
             f"no rate without a failed connection was found down to {found.lowest_tried_pps:,.0f} per second{early}"
         )
     at = next(each for each in reversed(outcome.trials) if each.trial.load_pps == found.lower_pps)
-    remarks = list(outcome.evidence)
+    remarks = [finding.text for finding in outcome.findings]
     if found.upper_pps is None and fitting_cps <= room.offered_cps:
         remarks = [f"a trial of {final_s:g} s at a higher rate {room.full}"]
     elif found.upper_pps is None and room.line:

@@ -20,7 +20,7 @@ from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.studies.shared.step_study import StepStudy
-from resources.libraries.python.studies.stateful.analysis import checks, in_words, stateful_tables
+from resources.libraries.python.studies.stateful.analysis import checks, headline, in_words, sentences, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
     ConnectionTrial,
@@ -237,14 +237,8 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
     MEASURED = "cells were measured"
     read = staticmethod(load_stateful)
     tables = staticmethod(stateful_tables)
-
-    @classmethod
-    def headline(cls, found: StatefulDensity) -> str:
-        return f"{found.spec.name}: {len(found.cells)} cells"
-
-    @classmethod
-    def sentences(cls, found: StatefulDensity) -> Iterator[str]:
-        return (f"{cell.name}: {in_words(cell)}" for cell in found.cells)
+    headline = staticmethod(headline)
+    sentences = staticmethod(sentences)
 
     def set_up(self) -> None:
         self.cost = cost(self.spec)

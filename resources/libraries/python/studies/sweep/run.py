@@ -30,12 +30,7 @@ from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
-from resources.libraries.python.studies.sweep.analysis.sentences import (
-    break_point_in_words,
-    errors_in_words,
-    profile_in_words,
-    smt_in_words,
-)
+from resources.libraries.python.studies.sweep.analysis.sentences import comparisons, headline, profile_in_words, title
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.load_steps import (
@@ -81,6 +76,9 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
     MEASURED = "loads were measured"
     FATAL = (CsitError, OSError)
     tables = staticmethod(tables_of)
+    title = staticmethod(title)
+    headline = staticmethod(headline)
+    sentences = staticmethod(comparisons)  # functions are in the log
 
     @classmethod
     def asked(cls, name: str, keys: Mapping[str, str], choices: Lookup, topology: Topology) -> SweepRequest:
@@ -96,16 +94,8 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         asked_sweep(choices, topology, "path", {})
 
     @classmethod
-    def headline(cls, found: Sweep) -> str:
-        return f"{found.name}: {f'{len(found.points)} loads' if found.points else f'{len(found.samples)} samples'}"
-
-    @classmethod
-    def lines(cls, record: SweepRecord) -> Iterator[str]:
-        yield from super().lines(record)
-        if record.profile is not None:
-            yield break_point_in_words(record.profile)
-        yield from errors_in_words([each.model_copy(update={"notes": ()}) for each in record.predictions])
-        yield from smt_in_words(record.smt_gains)
+    def content(cls, record: SweepRecord) -> SweepRecord | None:
+        return record if record.sweep is not None else None
 
     def set_up(self) -> None:
         asked, driver = self.spec, self._topology.tg.generator.driver

@@ -179,25 +179,43 @@ def bound_in_words(found: VnfBound) -> str:
     return f"{found.vnf} is {what}: {found.evidence}"
 
 
-def suspects_in_words(study: ChainStudy) -> Iterator[str]:
-    """The first suspects with their reasons, and chains that could not be measured."""
+def headline(found: ChainStudy) -> str:
+    """Return the number of measured chains, and the first suspect with its reason."""
+    measured = len({run.chain for run in found.runs if run.failed is None})
+    failed = len({run.chain for run in found.runs if run.failed is not None})
+    begin = f"{measured} of {found.chains} chains were measured" if measured < found.chains else f"{measured} chains"
+    failures = f", {failed} failed" if failed else ""
+    if not found.suspects:
+        return f"{begin}{failures}; {verdict_in_words(found)}"
+    if found.causes:
+        return f"{begin}{failures}; {cause_in_words(found.causes[0])}"
+    first = found.suspects[0]
+    planted = " (a fault was planted in it)" if first.planted else ""
+    reason = f": {first.reasons[0]}" if first.reasons else ""
+    suspects = f"{len(found.suspects)} suspect{'s' * (len(found.suspects) != 1)}"
+    return f"{begin}{failures}; {suspects}, first {first.chain.name}{planted}{reason}"
+
+
+def sentences(found: ChainStudy) -> Iterator[str]:
+    """The first suspects with their reasons, bounds of VNFs, and what could not be judged or measured."""
     failed: dict[str, dict[str, None]] = {}
-    for run in study.runs:
+    for run in found.runs:
         if run.failed:
             failed.setdefault(run.failed, {})[run.chain.name] = None
-    if not study.suspects:
-        yield verdict_in_words(study)
-    for cause in study.causes[:_MAX_SUSPECTS]:
-        yield cause_in_words(cause)
-    for rank, suspect in enumerate(study.suspects[:_MAX_SUSPECTS], 1):
+    yield from map(cause_in_words, found.causes[:_MAX_SUSPECTS])
+    for rank, suspect in enumerate(found.suspects[:_MAX_SUSPECTS], 1):
         yield _suspect(rank, suspect)
         for reason in suspect.reasons[:_MAX_REASONS]:
             yield f"    {reason}"
-        if (pair := study.stacks_of(suspect)) and suspect.reference is not None:
+        if (pair := found.stacks_of(suspect)) and suspect.reference is not None:
             yield f"    call stacks: {pair[1].sampled}"
             yield f"    of {suspect.reference.chain.name} ({suspect.reference.relation}): {pair[0].sampled}"
-    if len(study.suspects) > _MAX_SUSPECTS:
-        yield f"and {len(study.suspects) - _MAX_SUSPECTS} more suspects"
+    if len(found.suspects) > _MAX_SUSPECTS:
+        yield f"and {len(found.suspects) - _MAX_SUSPECTS} more suspects"
+    yield from map(bound_in_words, found.bounds)
+    if found.suspects:
+        yield from found.judged  # without suspects they are in the headline
+    yield from found.notes
     for reason, names in failed.items():
         yield f"not measured: {'; '.join(names)}: {reason}"
 

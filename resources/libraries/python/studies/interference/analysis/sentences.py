@@ -18,6 +18,23 @@ from resources.libraries.python.studies.interference.model.record import (
 )
 
 
+def headline(found: Interference) -> str:
+    """Most sensitive and most aggressive network functions, and how much was measured where that is not all."""
+    measured, asked = found.coverage
+    lines = (
+        findings_in_words(found.findings)
+        if found.findings
+        else ("no two network functions were measured beside each other",)
+    )
+    most = "; ".join(lines[1:] or lines)
+    return most if measured == asked else f"{measured} of {asked} measurements were made; {most}"
+
+
+def sentences(found: Interference) -> tuple[str, ...]:
+    """The matrix, what the pairs say, and the placement advice."""
+    return (*matrix_in_words(found), *advice_in_words(found))
+
+
 def matrix_in_words(found: Interference) -> tuple[str, ...]:
     """A line for each network function, then what the pairs say, and a line for each point of a sweep."""
     return (*_rows(found.matrix), *summary_in_words(found), *sweep_in_words(found))

@@ -136,41 +136,6 @@ def difference(values: Sequence[float], baseline: Sequence[float]) -> MeanInterv
     return MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=count)
 
 
-def in_words(found: Iterable[Effect]) -> Iterator[str]:
-    """A sentence for each event: what it cost the instance hit, and the others."""
-    rows: dict[str, list[Effect]] = defaultdict(list)
-    for effect in found:
-        rows[effect.event].append(effect)
-    for event, row in rows.items():
-        targets = [effect for effect in row if effect.is_target]
-        others = [effect for effect in row if not effect.is_target]
-        parts = []
-        if targets:
-            worst = max(targets, key=lambda effect: effect.outage_s.mean)
-            whom = "all instances" if not others else f"instance {worst.instance}"
-            parts.append(f"{whom}: {_lost(worst)}, {_first(worst)}")
-        if others:
-            worst = max(others, key=lambda effect: effect.lost.mean)
-            sure = ", more than without an event" if worst.is_significant else ""
-            if worst.control is not None:
-                sure += f", {worst.control.mean:,.0f} without an event"
-            what = "any instance" if not targets else "the other instances"
-            parts.append(f"{what}: {_lost(worst)} at most (instance {worst.instance}){sure}")
-        yield f"{event}: {'; '.join(parts)}"
-
-
-def _lost(effect: Effect) -> str:
-    half = effect.lost.high - effect.lost.mean if effect.lost.high is not None else None
-    spread = "" if half is None else f" ± {half:,.0f}"
-    return f"{effect.lost.mean:,.0f}{spread} packets lost ({effect.outage_s.mean * 1000:.1f} ms)"
-
-
-def _first(effect: Effect) -> str:
-    if effect.first_packet_s is not None:
-        return f"first packet after {effect.first_packet_s.mean * 1000:.1f} ms"
-    return "no packet afterwards" if effect.recovered < effect.lost.samples else "never interrupted"
-
-
 _IN_FLIGHT_NS = 2_000_000
 """The longest that packets sent before an event are taken to be still on their way when it happens."""
 _SETTLED_NS = 50_000_000

@@ -1,14 +1,19 @@
-"""Profiles and predictions in sentences."""
+"""Sweeps, profiles and predictions in names and sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
-from resources.libraries.python.quantities import grouped, signed
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.result import l2_bps
+from resources.libraries.python.quantities import DASH, bandwidth, digits3, grouped, percent, rate, signed
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import WITHIN, Trust, trust
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
 from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep, ProfiledFlavor
 from resources.libraries.python.studies.sweep.analysis.profile import HighestRate
+from resources.libraries.python.studies.sweep.analysis.saturation import LOSES
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import (
+    GIGA,
     BreakPoint,
     Fit,
     Prediction,
@@ -17,11 +22,12 @@ from resources.libraries.python.studies.sweep.model.profile import (
     SmtEstimate,
     SmtGain,
 )
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
-MODELS = {
-    "hungriest": "throughput and loss of the VNF that saturates first",
-    "shared_cpus": "VNFs that share CPUs as one whose time per packet is the sum of theirs",
-}
+Written = Callable[[float, float | None, float | None], str]
+"""Writes a rate in Gbit/s with both ends of its interval."""
+MODELS = {"hungriest": "by the bottleneck VNF", "shared_cpus": "with shared CPUs"}
+"""Names of models of predictions."""
 UNITS = {ProfileMetric.THROUGHPUT: "Gbit/s", ProfileMetric.DELAY: "ms", ProfileMetric.LOSS: "%"}
 _REGIONS = (
     {"nonsat": "of all rates"},
@@ -31,39 +37,145 @@ _REGIONS = (
 """By number of break-points."""
 
 
+def title(record: SweepRecord) -> str:
+    """Service, frame and size: `firewall, 64B, 1c`."""
+    if record.sweep is None:
+        return record.test_name
+    return f"{record.sweep.name}, {sweep_words(record.sweep)}{', SMT off' if record.smt_off else ''}"
+
+
+def headline(record: SweepRecord) -> str | None:
+    """Return the result in one sentence."""
+    if record.sweep is None or not record.sweep.samples:
+        return None
+    if record.kind == "bursts":
+        return _bursts_headline(record.sweep)
+    errors = (
+        f"prediction errors {MODELS[each.model]}: {_errors(each)}{_summed(each)}"
+        for each in record.predictions
+        if each.errors
+    )
+    gains = (f"SMT changes the {row.quantity} by {gain_in_words(row.gain)}" for row in record.smt_gains)
+    return "; ".join([_saturation(record, record.sweep), *errors, *gains])
+
+
+def _saturation(record: SweepRecord, sweep: Sweep) -> str:
+    if record.profile is not None and record.profile.break_point is not None:
+        return saturation_in_words(record.profile, partial(input_words, sweep))
+    last = max(sweep.points, key=lambda point: point.input_pps, default=None)
+    if last is None or not last.input_pps:
+        return "has no profile"
+    if last.loss_ratio is not None and last.loss_ratio >= LOSES:
+        return f"loses {percent(last.loss_ratio)} at {rate(last.input_pps)}; its break-point is not known"
+    return f"does not saturate up to {rate(last.input_pps)}"
+
+
+def input_words(sweep: Sweep, gbps: float, low: float | None = None, high: float | None = None) -> str:
+    """Return an input rate by packets and bits: `312 kpps (160 Mbit/s), 95 % interval 310 kpps to 315 kpps`."""
+    packets = GIGA / l2_bps(1, sweep.spec.frame)
+    text = f"{rate(gbps * packets)} ({bandwidth(gbps * GIGA)})"
+    ends = [rate(end * packets) for end in (low, high) if end is not None]
+    # An interval within the digits shown says nothing.
+    return f"{text}, 95 % interval {' to '.join(ends)}" if len(set(ends)) > 1 else text
+
+
+def _summed(prediction: Prediction) -> str:
+    off = prediction.summed_delay_error
+    return "" if off is None else f" ({percent(off)} by the plain sum of delays)"
+
+
+def _bursts_headline(sweep: Sweep) -> str:
+    bursts = sweep.spec.bursts
+    on = [sample for sample in sweep.samples if sample.rate_pps > 0]
+    sent, arrived = sum(sample.input_pps for sample in on), sum(sample.output_pps for sample in on)
+    delays = [sample.delay_s for sample in on if sample.delay_s is not None]
+    worst = f", delay up to {digits3(1e3 * max(delays))} ms" if delays else ""
+    cycle = f"{rate(bursts.rate_pps)} for {bursts.on_s} s, then {bursts.off_s} s idle: " if bursts else ""
+    lost = max(0.0, 1 - arrived / sent) if sent else None
+    return f"{cycle}{percent(lost)} of the packets of the bursts are lost{worst}"
+
+
+def sweep_words(sweep: Sweep) -> str:
+    """Frame and size: `64B, 1c`."""
+    return f"{sweep.spec.frame.name}, {'+'.join(dict.fromkeys(map(str, sweep.cell.nf_sizes)))}"
+
+
+def kind_words(vnf: Vnf) -> str:
+    """`firewall`, for a Linux firewall."""
+    return vnf.kind.removeprefix("linux_").replace("_", " ")
+
+
+def vnf_words(vnf: Vnf) -> str:
+    """`nf-1-1 (firewall)`."""
+    return f"{vnf.name} ({kind_words(vnf)})"
+
+
+def chain_words(cell: Cell) -> str:
+    """The path of packets: `router → firewall`, `router → firewall | firewall → router`."""
+    if not cell.nf_nodes:
+        return "a cable instead of NFs"
+    nodes = []
+    for node in range(1, cell.nf_nodes + 1):
+        kind = cell.kind_of(node)
+        name = kind.removeprefix("linux_").replace("_", " ") if kind else "NF"
+        nodes.append(" | ".join([name] * cell.count_of(node)))
+    return " → ".join(nodes)
+
+
+def sentences(record: SweepRecord) -> Iterator[str]:
+    """Functions of the profile, and comparisons."""
+    if record.profile is not None:
+        yield from functions_in_words(record.profile)
+    yield from comparisons(record)
+
+
+def comparisons(record: SweepRecord) -> Iterator[str]:
+    """Errors of predictions, and gains of SMT."""
+    yield from errors_in_words(record.predictions)
+    yield from smt_in_words(record.smt_gains)
+
+
 def profile_in_words(profile: Profile) -> tuple[str, ...]:
     """Break-point, functions and notes, a line each."""
+    return (break_point_in_words(profile), *functions_in_words(profile), *profile.notes)
+
+
+def functions_in_words(profile: Profile) -> Iterator[str]:
+    """Function of each metric below and above the break-points."""
     regions = _REGIONS[len(profile.break_points)]
-    functions = [
-        f"{metric} {regions[region]}: {function_in_words(fit, intervals=True)}, "
-        f"standard error {fit.standard_error:.3g} {UNITS[metric]}{_relative(fit)}, {fit.points} points"
-        for metric, region, fit in functions_of(profile)
-    ]
-    return (break_point_in_words(profile), *functions, *profile.notes)
+    for metric, region, fit in functions_of(profile):
+        yield (
+            f"{metric} {regions[region]}: {function_in_words(fit, intervals=True)}, "
+            f"standard error {fit.standard_error:.3g} {UNITS[metric]}{_relative(fit)}, {fit.points} points"
+        )
 
 
 def break_point_in_words(profile: Profile) -> str:
+    """Return the saturation of a service by its name."""
+    return f"{profile.name} {saturation_in_words(profile, _value_in_words)}"
+
+
+def saturation_in_words(profile: Profile, written: Written) -> str:
     """Return the saturation of a service, and its other break-point where there is one."""
     first, second = profile.break_point, profile.second
     if first is None:
-        return f"{profile.name} has no known break-point"
-    return f"{profile.name} saturates at {rate_in_words(first)}, by {first.indicator}: {first.reason}" + (
-        "" if second is None else f"; another break-point is at {rate_in_words(second)}: {second.reason}"
-    )
-
-
-def rate_in_words(point: BreakPoint) -> str:
-    """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
-    if point.is_upper_bound:
-        return f"{point.rate:.4g} Gbit/s or below"
-    return _value_in_words(point.rate, point.low, point.high)
+        return "has no known break-point"
+    other = "" if second is None else f"; another break-point is at {written(second.rate, None, None)}: {second.reason}"
+    return f"saturates at {rate_in_words(first, written)}, by {first.indicator}: {first.reason}{other}"
 
 
 def _value_in_words(value: float, low: float | None, high: float | None) -> str:
-    rate = f"{value:.4g} Gbit/s"
+    text = f"{value:.4g} Gbit/s"
     if low is None:
-        return rate
-    return rate if high is None else f"{rate} ({interval_in_words(low, high)})"
+        return text
+    return f"{text} ({interval_in_words(low, high)})"
+
+
+def rate_in_words(point: BreakPoint, written: Written = _value_in_words) -> str:
+    """Rate and interval: `2.501 Gbit/s (95 % interval 2.498 to 2.504)`."""
+    if point.is_upper_bound:
+        return f"{written(point.rate, None, None)} or below"
+    return written(point.rate, point.low, point.high)
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
@@ -90,12 +202,12 @@ def errors_in_words(predictions: Prediction | Sequence[Prediction]) -> tuple[str
     rows = (predictions,) if isinstance(predictions, Prediction) else predictions
     lines = []
     for row in rows:
-        errors = [f"{metric} {error_in_words(metric, error)}" for metric, error in row.errors.items()]
+        errors = [_errors(row)]
         if row.summed_delay_error is not None:
-            errors.append(f"sum of delays without subtracting {row.path} {100 * row.summed_delay_error:.1f} %")
+            errors.append(f"sum of delays without subtracting {row.path} {percent(row.summed_delay_error)}")
         parts = " + ".join(row.parts)
         trusted = ", ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(row))
-        what = f"mean error: {', '.join(errors)}; valid: {trusted}" if errors else "cannot be compared"
+        what = f"mean error: {', '.join(errors)}; valid: {trusted}" if row.errors else "cannot be compared"
         lines.append(f"{row.chain} from {parts} ({MODELS[row.model]}): {what}")
         lines += row.notes
     return tuple(dict.fromkeys(lines))
@@ -110,9 +222,16 @@ def trust_in_words(found: Trust) -> str:
     return f"{within} at no rate" if found.rate is None else f"{within} up to {found.rate:.4g} Gbit/s"
 
 
-def error_in_words(metric: ProfileMetric, error: float) -> str:
-    """The mean error of a prediction: `4.1 %`."""
-    return f"{error:.2f} percentage points" if metric is ProfileMetric.LOSS else f"{100 * error:.1f} %"
+def _errors(prediction: Prediction) -> str:
+    """`throughput 0.7 %, delay 24 %, loss 0.45 percentage points`."""
+    return ", ".join(f"{metric} {error_in_words(metric, error)}" for metric, error in prediction.errors.items())
+
+
+def error_in_words(metric: ProfileMetric, error: float | None) -> str:
+    """The mean error of a prediction, as `Prediction.errors` has it: `4.1 %`."""
+    if error is None:
+        return DASH
+    return f"{digits3(error)} percentage points" if metric is ProfileMetric.LOSS else percent(error)
 
 
 def smt_in_words(gains: Sequence[SmtGain]) -> tuple[str, ...]:
@@ -132,13 +251,13 @@ def gain_in_words(gain: SmtEstimate) -> str:
     return f"{signed(100 * gain.value, 1)} %{interval}"
 
 
-def highest_in_words(highest: HighestRate) -> str:
+def highest_in_words(highest: HighestRate, written: Written = _value_in_words) -> str:
     """A rate with unit and interval: `2.31 Gbit/s (95 % interval 2.29 to 2.33)`, `at least 3.5 Gbit/s`, `none`."""
     if highest.rate is None:
         return "none" if highest.known else "unknown"
-    at_least = "at least " if highest.limited_by is None or not highest.known else ""
-    interval = f" ({interval_in_words(highest.low, highest.high)})" if highest.limited_by and highest.low else ""
-    return f"{at_least}{highest.rate:.4g} Gbit/s{interval}"
+    if highest.limited_by is None or not highest.known:
+        return f"at least {written(highest.rate, None, None)}"
+    return written(highest.rate, highest.low, highest.high if highest.low else None)
 
 
 def scaling_in_words(found: Sequence[FlavorStep]) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from resources.libraries.python.model.ranges import expand, ranges
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.quantities import rate
-from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, in_words, micros
+from resources.libraries.python.quantities import latency, rate
+from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, in_words
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
 
 
@@ -181,7 +181,7 @@ def check_cpu_noise(place: str, rows: Sequence[CpuNoise]) -> Iterator[CheckFindi
     if longest_ns > _LONGEST_NS:
         limit_pps = QUEUE_FRAMES / (longest_ns * 1e-9)
         text += f"; at more than {rate(limit_pps)} a receive queue of {QUEUE_FRAMES} frames overflows meanwhile"
-        yield warning(place, "noise", f"{text} (longer than {micros(_LONGEST_NS)})", _NOISE_FIX)
+        yield warning(place, "noise", f"{text} (longer than {latency(_LONGEST_NS)})", _NOISE_FIX)
     elif share > _NOISE_SHARE:
         yield warning(place, "noise", f"{text} (more than {100 * _NOISE_SHARE:g} %)", _NOISE_FIX)
     else:
