@@ -143,7 +143,7 @@ def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
     if isinstance(path, Problem):
         yield path
         return
-    if path.exists() and not path.is_file():  # a pipe may have nobody at its other end
+    if path.exists() and not path.is_file():  # the other end of a pipe may never be opened
         yield Problem(str(path), f"{path}: cannot be read: not a regular file")
         return
     try:

@@ -202,7 +202,7 @@ def sole_use(name: str, address: str) -> Iterator[None]:
         InUse: Another run has it.
     """
     path = Path(f"{_LOCKS}/csit-density-{_folder_of(address)}.lock")
-    # Another user may have put a link or a pipe there, which nobody opens at its other end.
+    # Another user may have put a link there, or a pipe whose other end is never opened.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         try:
