@@ -36,6 +36,8 @@ _SET = f"{SET.name}:"
 _USAGE = "Usage: ./csit robot [--resume FOLDER | --args TEXT] [-v NAME:VALUE]... [OPTIONS OF ROBOT] tests/..."
 _FILES = {"output": "output.xml", "log": "log.html", "report": "report.html", "xunit": "x.xml", "debugfile": "d.txt"}
 """Options of Robot for files, with defaults: when Robot looks at one it makes their folder, not so a refused run."""
+_ALWAYS = ("output", "log", "report")
+"""Those that Robot writes unasked."""
 
 
 def robot(context: typer.Context) -> None:
@@ -118,8 +120,9 @@ class LinksOfFiles:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         folder = Path(options.get("outputdir") or ".")
-        given = {Path(usual): folder / (options.get(name) or usual) for name, usual in _FILES.items()}
-        self._files = [file if file.suffix else file.with_suffix(usual.suffix) for usual, file in given.items()]
+        asked = [(options.get(name) or (usual if name in _ALWAYS else ""), usual) for name, usual in _FILES.items()]
+        files = [(folder / name, Path(usual).suffix) for name, usual in asked if name]
+        self._files = [file if file.suffix else file.with_suffix(suffix) for file, suffix in files]
 
     def remove(self) -> None:
         """Remove them now."""
