@@ -94,7 +94,11 @@ def _git(*arguments: str) -> str | None:
     """Output of git in the project; None where there is no git or no checkout."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(PROJECT), *arguments], capture_output=True, text=True, timeout=10, check=True
+            ["git", "--no-optional-locks", "-C", str(PROJECT), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
