@@ -17,6 +17,7 @@ from csit_utils.dataset.items import Problem, ReadError, Status
 from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.scan import Scanned, ScannedTest, scan
 from csit_utils.dataset.scan_json import scan_json
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.marker import plain_message
 
 _QUARTER_S = 900
@@ -135,7 +136,7 @@ def _plain(item: Scanned) -> Scanned:
 
 
 def _lost_text(lost: Sequence[ScannedTest], source: Source) -> str:
-    count = f"{len(lost)} test{'s' * (len(lost) != 1)}"
+    count = counted(len(lost), "test")
     why = "rebot --removekeywords removed it" if any(each.stripped for each in lost) else "it is not in the log"
     return (
         f"{source.name}: {count} without the result record, such as '{lost[0].long_name}': {why}; "

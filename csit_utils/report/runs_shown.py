@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from csit_utils.analysis.runs import History, Run, TestbedKey
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.report_context import ReportContents
+from resources.libraries.python.quantities import counted
 
 _LISTED = 5
 """Runs that are named."""
@@ -42,4 +43,4 @@ def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, 
     if len(own) == len(every):
         return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
     run = "the latest run" if len(own) == 1 else "the latest runs"
-    return f"{testbed.name}: {run}, {names}; {len(every) - len(own)} earlier runs are on the trend page."
+    return f"{testbed.name}: {run}, {names}; {counted(len(every) - len(own), 'earlier run')} on the trend page."

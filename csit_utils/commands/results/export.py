@@ -13,6 +13,7 @@ from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, opened, 
 from csit_utils.dataset.items import Recorded
 from csit_utils.report.exports.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.whole_files import write_whole
 
@@ -72,9 +73,9 @@ def export(
     left_out = len(rows) + len(contents.characterizations) - len(found)
     for folder, tests in _by_folder(output, job, build, found.values()).items():
         _write_all(folder, [*tests, *suite_files(tests)], compress=compress)
-        typer.echo(f"{folder}: {len(tests)} test{'s' * (len(tests) != 1)} written", err=True)
+        typer.echo(f"{folder}: {counted(len(tests), 'test')} written", err=True)
     if left_out:
-        typer.echo(f"{left_out} test{'s' * (left_out != 1)} left out: not covered by CSIT's model", err=True)
+        typer.echo(f"{counted(left_out, 'test')} left out: not covered by CSIT's model", err=True)
     report_problems(contents)
 
 

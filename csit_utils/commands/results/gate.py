@@ -13,6 +13,7 @@ from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED,
 from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
@@ -150,8 +151,9 @@ def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
         for reason, names in list(reasons.items())[:_SHOWN]
     ]
     short = f", {require} required" if found.judged < require else ""
+    judged = counted(found.judged, "cell")
     lines.append(
-        f"{found.judged} cells judged{short}: {len(found.fallen)} with a significant regression above {tolerance}, "
+        f"{judged} judged{short}: {len(found.fallen)} with a significant regression above {tolerance}, "
         f"{len(found.kept)} without; {len(found.unjudged)} could not be judged"
     )
     return lines

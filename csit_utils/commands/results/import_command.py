@@ -15,6 +15,7 @@ from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.dataset.items import ImportedTest
 from resources.libraries.python.errors import ConfigError, message
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.quantities import counted
 
 if TYPE_CHECKING:
     from csit_utils.dataset.foreign.bucket import Bucket
@@ -107,8 +108,8 @@ def _copied(bucket: "Bucket", folder: Path) -> Path:
 
 
 def _done(tests: int, files: Mapping[str, int]) -> Iterator[str]:
-    added, earlier, repeated = (_number(files[name], "file") for name in ("added", "earlier", "repeated"))
-    yield f"{_number(tests, 'test')} of {added} added" if files["added"] else "nothing added"
+    added, earlier, repeated = (counted(files[name], "file") for name in ("added", "earlier", "repeated"))
+    yield f"{counted(tests, 'test')} of {added} added" if files["added"] else "nothing added"
     if files["repeated"]:
         yield f"{repeated} with the same results as others of this import"
     if files["earlier"]:
@@ -116,11 +117,7 @@ def _done(tests: int, files: Mapping[str, int]) -> Iterator[str]:
 
 
 def _placed(template: str, placed: int, others: Sequence[str]) -> str:
-    text = f"{_number(placed, 'test')} placed, {len(others)} not"
+    text = f"{counted(placed, 'test')} placed, {len(others)} not"
     if not others:
         return text
     return f"{text}: names of files that are not of the form {template}, such as {quoted(others[0])}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"

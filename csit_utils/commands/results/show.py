@@ -13,6 +13,7 @@ from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.quantities import counted
 
 
 def show(
@@ -66,7 +67,7 @@ def show(
         for line in characterization_lines(views(found.characterizations), why=why):
             print_sentence(line)
         for message, count in skipped.items():
-            print_sentence(f"{count} test{'s' * (count > 1)} skipped: {message}")
+            print_sentence(f"{counted(count, 'test')} skipped: {message}")
         return found
 
     found = from_contents(inputs, printed, partial(newest, max_tests=max_tests))

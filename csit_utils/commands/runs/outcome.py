@@ -10,6 +10,7 @@ from csit_utils.commands.tables import print_sentence
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Status
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.marker import NOTHING_FITS
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.redaction import command_text
@@ -42,7 +43,7 @@ def outcome(
             print_sentence(f"{folder}: incomplete: {reason}; resume with", resume)
         else:
             skipped = f", {count} skipped" if (count := statuses.count(Status.SKIP)) else ""
-            print_sentence(f"{folder}: {len(statuses)} test{'s' * (len(statuses) != 1)}, {failed} failed{skipped}")
+            print_sentence(f"{folder}: {counted(len(statuses), 'test')}, {failed} failed{skipped}")
         worst = max(worst, UNFINISHED if reason is not None else FAILED if failed else 0)
     raise typer.Exit(worst)
 

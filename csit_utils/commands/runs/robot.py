@@ -17,6 +17,7 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.request.variables import SET
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.run_journal import past_of
@@ -92,7 +93,7 @@ class PlannedTimes:
         RUN.plan(plan)
         if plan.seconds:
             tests = len(plan.tests)
-            logger.console(f"{tests} test{'s' * (tests > 1)}, about {human_time(plan.seconds)}")
+            logger.console(f"{counted(tests, 'test')}, about {human_time(plan.seconds)}")
 
     def _test_s(self, test: Any) -> float:  # noqa: ANN401 - of Robot
         world = self._worlds.get(test.source)

@@ -22,6 +22,7 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.studies.density.model.selection import parse_selection
 
@@ -173,7 +174,7 @@ def _as_object(
 def _print(found: TwinComparison, facts: Sequence[Difference], rounds: int, *, simulated: bool) -> None:
     word = " (simulated)" if simulated else ""
     mean = fmean(each.change for each in found.cells)
-    cells = f"{len(found.cells)} cell{'s' * (len(found.cells) > 1)}"
+    cells = counted(len(found.cells), "cell")
     print_sentence(f"{found.verdict}{word}: from A to B {percent(mean)} in the mean of {cells}")
     lines = [
         TableLine(

@@ -13,6 +13,7 @@ from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, prin
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.testbed.maintenance.doctor import examine
 
 
@@ -55,11 +56,7 @@ def doctor(
 
 def _summary(topology: Path, counts: dict[Severity, int]) -> str:
     problems, warnings = counts[Severity.PROBLEM], counts[Severity.WARNING]
-    found = [
-        f"{number} {word}{'s' * (number != 1)}"
-        for number, word in ((problems, "problem"), (warnings, "warning"))
-        if number
-    ]
+    found = [counted(number, word) for number, word in ((problems, "problem"), (warnings, "warning")) if number]
     return f"{topology}: {', '.join(found if problems else ['OK', *found])}"
 
 

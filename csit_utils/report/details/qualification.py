@@ -8,6 +8,7 @@ from csit_utils.report.figures import Figure, bars, categories, no_choice, scatt
 from csit_utils.report.units import common_unit
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.quantities import counted
 
 _LISTED = 40
 """Lines of the table."""
@@ -86,7 +87,7 @@ def qualification_figure(
 
 
 def _name(point: QualifiedPoint) -> str:
-    return f"{escape(point.frame.name)}, {point.flows} flow{'s' * (point.flows != 1)}"
+    return f"{escape(point.frame.name)}, {counted(point.flows, 'flow')}"
 
 
 def _scaled(rate_pps: float | None, scale: float) -> float | None:

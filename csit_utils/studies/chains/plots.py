@@ -11,6 +11,7 @@ from csit_utils.report.record_blocks import Column, Plot, Row
 from csit_utils.report.units import bandwidth, digits3, percent
 from csit_utils.studies.chains.state_graphs import MAX_SHOWN, choice_of, graphs_alone, graphs_of, rates_of
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.analysis.features import LOSS, PERFORMANCE, THROUGHPUT, feature
 from resources.libraries.python.studies.chains.analysis.points import distances
@@ -68,7 +69,7 @@ def sizes_words(chain: Chain) -> str:
 
 def workload_words(workload: Workload) -> str:
     """`UDP, 4 Mbit/s, 16 sessions, 64B`."""
-    sessions = f"{workload.sessions} session{'s' * (workload.sessions != 1)}"
+    sessions = counted(workload.sessions, "session")
     return f"{workload.protocol.value}, {bandwidth(workload.volume_bps)}, {sessions}, {workload.frame.name}"
 
 

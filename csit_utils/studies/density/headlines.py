@@ -15,6 +15,7 @@ from csit_utils.studies.density.blocks import Block, MetricView, SystemView
 from csit_utils.studies.density.figures.heatmap import HeatMap
 from csit_utils.studies.density.sentences import figure_text
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.quantities import counted
 
 _MAX_MAPS = 12
 """Of a block on the overview."""
@@ -130,8 +131,8 @@ def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
         services, nfs = dense.most
         change = _change(trends.get(CellMetric(dense.series, Dimensions(services, nfs), dense.metric)), cell)
         nodes, instances = (
-            f"{services * nfs} NF{'s' * (services * nfs > 1)}",
-            f"{services} instance{'s' * (services > 1)}",
+            counted(services * nfs, "NF"),
+            counted(services, "instance"),
         )
         rest = (
             f"({dense.metric}, {dense.series.frame}{change}) with {nodes} in {instances} "
@@ -156,7 +157,7 @@ def _limited(own: Sequence[Headline]) -> str:
     found = sum((Counter(dict(each.limits)) for each in own), Counter[str]())
     cells = sum(number for each in own for state, number in each.states if state in HAVE_FIGURES)
     limits = " and ".join(f"by {_LIMITS[kind]} in {number}" for kind, number in found.most_common())
-    return f"; limited {limits} of {cells} cell{'s' * (cells != 1)}" if limits else ""
+    return f"; limited {limits} of {counted(cells, 'cell')}" if limits else ""
 
 
 def _change(trend: Trend | None, cell: MatrixCell) -> str:

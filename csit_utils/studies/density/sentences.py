@@ -9,6 +9,7 @@ from csit_utils.dataset.rows import MRR, NDR, TestRow
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices
 from csit_utils.studies.density.analysis.summary import AxisChange
+from resources.libraries.python.quantities import counted
 
 FAR_BELOW = 0.5
 """Share of MRR that NDR is below of where losses are rare at any load. Where a load that is too high is what loses
@@ -114,7 +115,7 @@ def _rare_losses(name: str, ndr: Matrix, mrr: Matrix) -> str:
         return ""
     listed = [*low.values()][:_MAX_CELLS]
     more = f" and {len(low) - len(listed)} more" if len(low) > len(listed) else ""
-    cells = f"{len(low)} of {len(both)} cell{'s' * (len(both) != 1)}"
+    cells = f"{len(low)} of {counted(len(both), 'cell')}"
     return f"{name}: NDR far below MRR in {cells}, rare loss at any load: {', '.join(listed)}{more}."
 
 

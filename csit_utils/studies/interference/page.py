@@ -8,6 +8,7 @@ from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.record_blocks import Column, Heat, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
 from csit_utils.report.units import digits3, percent, rate
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.analysis import sentences
 from resources.libraries.python.studies.interference.analysis.matrix import pairs
 from resources.libraries.python.studies.interference.analysis.placement import where
@@ -33,7 +34,7 @@ _MEANS = "mean of each network function"
 def _setup(found: Interference) -> Iterator[str]:
     spec = found.spec
     yield (
-        f"{spec.duration_s:g} s each, {spec.repetitions} repetition{'s' * (spec.repetitions > 1)} in shuffled order; "
+        f"{spec.duration_s:g} s each, {counted(spec.repetitions, 'repetition')} in shuffled order; "
         f"{spec.frame.name} frames, NF size {spec.size}. Baselines use the same CPUs."
     )
 

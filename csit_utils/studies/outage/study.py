@@ -10,6 +10,7 @@ from csit_utils.report.record_page import record_page
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.report.units import count, digits3, rate
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.outage.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Outage
@@ -40,7 +41,7 @@ def _setup(found: Outage) -> Iterator[str]:
     of_ndr = "" if found.ndr_pps is None else f" ({100 * spec.share:.0f} % of NDR, {rate(found.ndr_pps)})"
     yield (
         f"{spec.instances} instances of {' + '.join(spec.nf_kinds)}, {rate(found.rate_pps)} to each in each direction"
-        f"{of_ndr}; {spec.repetitions} repetition{'s' * (spec.repetitions > 1)}, a deployment for each trial; "
+        f"{of_ndr}; {counted(spec.repetitions, 'repetition')}, a deployment for each trial; "
         f"resolution {digits3(spec.bin_s * 1000)} ms."
     )
 

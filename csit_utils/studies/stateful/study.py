@@ -9,7 +9,7 @@ from csit_utils.report.record_page import record_page
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.report.units import count, seconds
 from resources.libraries.python.model.request.cell import Dimensions
-from resources.libraries.python.quantities import DECIMAL, scaled
+from resources.libraries.python.quantities import DECIMAL, counted, scaled
 from resources.libraries.python.studies.stateful.analysis import (
     DEVIATIONS,
     headline,
@@ -44,7 +44,7 @@ def _by_instances(found: StatefulDensity) -> Iterator[Row]:
         for share, parts in (("total", 1), ("per instance", cell.instances)):
             yield {
                 "share": share,
-                "nodes": f"{cell.nodes} NF{'s' * (cell.nodes > 1)} per instance",
+                "nodes": f"{counted(cell.nodes, 'NF')} per instance",
                 "instances": cell.instances,
                 _RATE: cell.rate.lower_cps / parts,
                 "tear_down_cps": None if cell.tear_down_cps is None else cell.tear_down_cps / parts,

@@ -11,6 +11,7 @@ from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plo
 from csit_utils.report.units import common_unit
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import l2_bps
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     UNITS,
@@ -200,7 +201,7 @@ def _cpu(sweep: Sweep) -> Iterator[Row]:
     for vnf in sweep.vnfs:
         known = [(load_row(point, sweep.spec.frame), point) for point in sweep.points if vnf.name in point.cpu]
         at = {"vnf": vnf_words(vnf)}
-        whole = f"{vnf.vcpus} vCPU{'s' * (vnf.vcpus > 1)}"
+        whole = counted(vnf.vcpus, "vCPU")
         for row, point in known:
             yield {**row, **at, "way": "per VNF", "line": whole, "cpu": point.used(vnf.name)}
         if any(_wanted(point, vnf) - (point.used(vnf.name) or 0.0) > _WAITS * vnf.vcpus for _, point in known):

@@ -51,6 +51,11 @@ def count(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with what is counted: `1 cell`, `12 cells`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def grouped(value: float, digits: int = 10) -> str:
     """Return so many significant digits without an exponent, grouped: `62,500`, `0.35`."""
     return f"{float(f'{value:.{digits}g}'):,.10f}".rstrip("0").rstrip(".").replace("-", MINUS)

@@ -250,7 +250,7 @@ class Agent:
 
 @contextmanager
 def running(folder: Path, silence_s: float = 20.0) -> Iterator[Agent]:
-    """An agent that nobody talks to yet."""
+    """An agent before its first call."""
     agent = Agent(folder, silence_s)
     try:
         yield agent

@@ -9,6 +9,7 @@ import typer
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import AROUND_S, Chains, cost, generate
 
@@ -58,7 +59,7 @@ def chains(
         return
     workloads = len(found.spec.workloads)
     print_sentence(
-        f"{found.spec.name}: {found.count} chains with their resources, {workloads} workload{'s' * (workloads != 1)} "
+        f"{found.spec.name}: {found.count} chains with their resources, {counted(workloads, 'workload')} "
         f"of {found.spec.duration_s} s each: about {seconds(price.seconds)}."
     )
 

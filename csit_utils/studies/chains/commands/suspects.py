@@ -8,6 +8,7 @@ import typer
 from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.items import Recorded
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
     cause_in_words,
@@ -97,7 +98,7 @@ def _lines(item: Recorded, study: ChainStudy, most: int) -> Iterator[TableLine]:
 
 def _sentences(item: Recorded, study: ChainStudy) -> Iterator[str]:
     failed = sum(run.failed is not None for run in study.runs)
-    suspects = f"{len(study.suspects)} suspect{'s' * (len(study.suspects) != 1)}"
+    suspects = counted(len(study.suspects), "suspect")
     yield (
         f"{study.spec.name}{' (simulated)' if item.record.simulated else ''}: {suspects} among "
         f"{study.chains} chains{f', {failed} runs failed' if failed else ''}."

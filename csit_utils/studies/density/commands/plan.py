@@ -28,6 +28,7 @@ from resources.libraries.python.planning.placement.machines import Layouts, layo
 from resources.libraries.python.planning.placement.queue_balance import Spread
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import (
     DRAFT_GRID,
@@ -112,7 +113,7 @@ def plan(
     )
     begin = time.perf_counter()
     rows = list(candidates(testbed, layout, selection, memory))
-    typer.echo(f"planned {len(rows)} cells in {time.perf_counter() - begin:.2f} s", err=True)
+    typer.echo(f"planned {counted(len(rows), 'cell')} in {time.perf_counter() - begin:.2f} s", err=True)
     extras = chosen_extras(words.get)
     took = times(testbed, rows, profile(words["SEARCH"]), test_types_of(tests), extras=extras)
     if html is not None:

@@ -15,6 +15,7 @@ from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import how
 from resources.libraries.python.planning.placement.sender_threads import too_few_senders
 from resources.libraries.python.planning.reasons import Limit
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 LETTERS = {
@@ -55,7 +56,9 @@ def print_plan(rows: Sequence[Candidate], times: Times) -> None:
     if letters:
         print_sentence(f"Not enough: {letters}.")
     fits, runs = sum(row.fits for row in rows), sum(row.runs for row in rows)
-    print_sentence(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
+    print_sentence(
+        f"{counted(len(rows), 'cell')}: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not."
+    )
     lists = (
         ("Why not", examples(row for row in rows if not row.runs)),
         ("Also", examples((row for row in rows if not row.runs), others=True)),

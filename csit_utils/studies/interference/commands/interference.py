@@ -9,6 +9,7 @@ import typer
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, load_interference
 from resources.libraries.python.studies.interference.planning import (
     AROUND_S,
@@ -55,7 +56,7 @@ def interference(
     if form is TableForm.JSON:
         print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
-    rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
+    rounds = counted(spec.repetitions, "repetition")
     twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
     most = f", at most {most_verifications(spec)} of them to verify placements" if spec.verify else ""
     print_sentence(
@@ -71,11 +72,7 @@ def interference(
 
 def _points(spec: InterferenceSpec) -> str:
     frames, loads = max(1, len(spec.frames)), max(1, len(spec.loads_pps))
-    return (
-        ""
-        if frames == loads == 1
-        else f", at {frames} packet size{'s' * (frames > 1)} and {loads} load{'s' * (loads > 1)}"
-    )
+    return "" if frames == loads == 1 else f", at {counted(frames, 'packet size')} and {counted(loads, 'load')}"
 
 
 def _functions(spec: InterferenceSpec) -> Iterator[TableLine]:

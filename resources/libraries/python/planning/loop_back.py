@@ -28,6 +28,7 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_i
 from resources.libraries.python.planning.physical_ports import how_driven
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.quantities import counted
 
 VETH = "veth"
 """Kind of the ports of a loop-back without NICs."""
@@ -53,7 +54,7 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int, cables: Sequ
     driver = driver_registry.generators()[topology.tg.generator.driver]
     ways = 2 if cables else max(1, driver.loops_back)
     if cables and (not 1 <= flows <= 2 * len(cables) or flows % ways):
-        count = f"{len(cables)} cable{'s' * (len(cables) > 1)} from {topology.tg_name} to itself"
+        count = f"{counted(len(cables), 'cable')} from {topology.tg_name} to itself"
         raise PlanError(f"{flows} flows; each cable has one each way, so {count}: an even number to {2 * len(cables)}")
     if not 1 <= flows <= MAX_FLOWS or flows % ways:
         even = f"{driver.label} sends both ways, so an even number from 2" if ways > 1 else "a loop-back has 1"

@@ -109,7 +109,7 @@ def test_too_few_are_refused_with_the_command(tmp_path: Path) -> None:
     sysfs(tmp_path, 1, of_2048=(300, 256))
     with pytest.raises(Unsupported) as caught:
         require_huge_pages("Open vSwitch on DPDK", 1024, 1, tmp_path)
-    # 44 are taken; 512 more are needed than nobody has.
+    # 44 are taken, and 512 more are needed than there are.
     file = tmp_path / "node1/hugepages/hugepages-2048kB/nr_hugepages"
     assert str(caught.value) == (
         f"Open vSwitch on DPDK needs 1024 MB of huge pages on NUMA 1, 512 MB are free there; echo 556 > {file}"

@@ -237,7 +237,7 @@ def test_what_came_in_and_neither_went_out_nor_was_dropped_waits() -> None:
     account = QueueAccount(Counted((100, 90, 0, 0), (1000, 704, 4, 30)))
     assert account.read() == {"queued_packets": 0.0}, "what was lost before counts for nothing"
     assert account.read() == {"queued_packets": 256.0}
-    assert account.read() == {}, "nobody answers any more"
+    assert account.read() == {}, "its programs have ended"
     assert "queued_packets" in LEVELS
 
 

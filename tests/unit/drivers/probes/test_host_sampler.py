@@ -245,7 +245,7 @@ def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[Perf
     assert 0.8 * used_ns <= cost.cpu_s * 1e9 < 1.5 * took_ns, "a running thread's account may be a tick old"
     assert 0.9 * used_ns <= cost.cache_misses < 1.1 * took_ns
     assert cost.memory_bytes is None, "a data thread of the kernel has no memory of its own"
-    assert (found["nf-2-1"].cpu_s, found["nf-2-1"].cache_misses) == (None, None), "nobody works for it"
+    assert (found["nf-2-1"].cpu_s, found["nf-2-1"].cache_misses) == (None, None), "no thread works for it"
     assert meter.facts() == {}
     assert meter.stop() == {}
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.quantities import counted
 
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Ns = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -29,9 +30,7 @@ class QualificationKey(Frozen):
 
     def __str__(self) -> str:
         """In words."""
-        return (
-            f"{self.generator} {self.version} on {self.nic}, {self.cpus} CPU{'s' * (self.cpus > 1)} of {self.machine}"
-        )
+        return f"{self.generator} {self.version} on {self.nic}, {counted(self.cpus, 'CPU')} of {self.machine}"
 
 
 class QualifiedPoint(Frozen):

@@ -13,6 +13,7 @@ from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
 from resources.libraries.python.planning.placement.cores import sized_nfs
 from resources.libraries.python.planning.placement.queues import RxQueues
+from resources.libraries.python.quantities import counted
 
 QUEUES_OF_AN_NF = 2
 """One for each of its two interfaces, where none has several; a shared one has two interfaces for each instance."""
@@ -177,10 +178,10 @@ def _title(cell: Cell, instance: int, node: int) -> str:
 
 
 def _words(spread: Spread) -> str:
-    idle = f", {spread.idle} thread{'s' * (spread.idle > 1)} with none" if spread.idle else ""
+    idle = f", {counted(spread.idle, 'thread')} with none" if spread.idle else ""
     few = f"{spread.least} to {spread.most} per thread"
     return f"{spread.queues} receive queues on {spread.threads} data threads, {few}{idle}"
 
 
 def _cores(count: int) -> str:
-    return f"{count} physical core{'s' * (count > 1)}"
+    return counted(count, "physical core")

@@ -15,6 +15,7 @@ from math import erfc, expm1, log, sqrt
 from statistics import median
 
 from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.quantities import counted
 
 FALSE_ALARM = 1e-4
 """Probability of a look. A search looks after each trial, but its looks share almost all trials."""
@@ -42,7 +43,7 @@ class Decay:
     loads: int
 
     def __str__(self) -> str:
-        of = f"{self.trials} trials at {self.loads} repeated load{'s' * (self.loads > 1)}"
+        of = f"{self.trials} trials at {counted(self.loads, 'repeated load')}"
         return f"decaying: {self.per_minute:.2g} % per minute in {of}"
 
 

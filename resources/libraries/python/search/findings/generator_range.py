@@ -8,7 +8,7 @@ from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
-from resources.libraries.python.quantities import latency, rate, rates
+from resources.libraries.python.quantities import counted, latency, rate, rates
 
 QUEUE_FRAMES = 256
 """Frames that a receive queue holds, as for the noise floor."""
@@ -152,7 +152,7 @@ class UnqualifiedLoads:
         """Return a sentence for each frame size and number of flows, and forget the trials."""
         found, self._beyond = self._beyond, {}
         return [
-            f"{len(offered)} trial{'s' * (len(offered) > 1)} offered up to {rate(max(offered))}, and the generator is "
+            f"{counted(len(offered), 'trial')} offered up to {rate(max(offered))}, and the generator is "
             f"qualified up to {rate(point.highest_pps)} ({place_of(point)}): losses may be its own"
             for point, offered in found.items()
         ]
@@ -160,7 +160,7 @@ class UnqualifiedLoads:
 
 def place_of(point: QualifiedPoint) -> str:
     """Conditions of a point's measurement."""
-    return f"looped back, {point.frame.name}, {point.flows} flow{'s' * (point.flows != 1)}"
+    return f"looped back, {point.frame.name}, {counted(point.flows, 'flow')}"
 
 
 def _finding(text: str, number: str) -> Finding:

@@ -18,7 +18,7 @@ from resources.libraries.python.model.measurements.trial import FlowLatency, Flo
 from resources.libraries.python.model.plan import Path, Plan
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
-from resources.libraries.python.quantities import latency, rates
+from resources.libraries.python.quantities import counted, latency, rates
 from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
 
 QUEUE_FRAMES = 256
@@ -301,6 +301,6 @@ def in_words(noise: Iterable[CpuNoise]) -> str:
     worst, busiest = max(rows, key=lambda row: row.longest_ns), max(rows, key=lambda row: row.share)
     where = f" of {busiest.machine}" if busiest.machine else ""
     return (
-        f"noise floor of {len(rows)} data CPU{'s' * (len(rows) > 1)}: longest interruption {longest(worst)}; most time "
+        f"noise floor of {counted(len(rows), 'data CPU')}: longest interruption {longest(worst)}; most time "
         f"taken {100 * busiest.share:.2g} % on CPU {busiest.cpu}{where}"
     )

@@ -17,7 +17,7 @@ from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import datagrams_of
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import counted, rate
 from resources.libraries.python.studies.interference.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.interference.analysis.study import (
     analyse,
@@ -122,7 +122,7 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         spec, simulated = self.spec, self._topology.world is World.SIM
         names = ", ".join(contender.name for contender in spec.contenders)
         twice = "".join(f", once more with guaranteed {each.words}" for each in spec.guarantee)
-        rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
+        rounds = f"{counted(spec.repetitions, 'repetition')}{twice}"
         most = "at most " if spec.verify else ""
         count = f"{most}{self.cost.runs} {'simulated ' if simulated else ''}measurements"
         return [f"{count} of {names}, alone and up to {spec.together} together, {rounds}{self.about}"]

@@ -18,6 +18,7 @@ from resources.libraries.python.errors import (
 from resources.libraries.python.model.service.load import Specifications, load_sizing
 from resources.libraries.python.model.service.spec import MeasuredSize, Size, Sizing, name_of
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
@@ -171,5 +172,5 @@ def cost_in_words(price: SizingCost) -> str:
     most, loads = ("at most " if price.sizes_at_most else ""), ("at most " if price.loads_at_most else "")
     repeated = f", each {price.repetitions} times" if price.repetitions > 1 else ""
     time_text = f"{'at most' if price.at_most else 'about'} {human_time(price.seconds)}"
-    sizes = f"{most}{price.sizes} size{'s' * (price.sizes != 1)}"
+    sizes = f"{most}{counted(price.sizes, 'size')}"
     return f"{sizes}, {loads}{price.loads} loads on each{repeated}: {time_text}"

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CommandFailed, CsitError, InUse
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.testbed.connection.command import python_failure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
@@ -144,7 +145,7 @@ def _remove_objects(place: MaintainedMachine, wait_s: float) -> list[str]:
 def _remove_runtimes(place: MaintainedMachine, found: MachineLeftovers) -> list[str]:
     names = [runtime.name for runtime in found.stale]
     ask(place.connection, runtimes, {"names": names}, python=place.python)
-    return [f"{place.name}: removed {len(names)} folder{'s' * (len(names) > 1)} of agent runtimes"]
+    return [f"{place.name}: removed {counted(len(names), 'folder')} of agent runtimes"]
 
 
 def _put_back(place: MaintainedMachine, *, joined: bool) -> Iterable[str]:

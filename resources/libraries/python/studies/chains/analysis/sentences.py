@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
-from resources.libraries.python.quantities import MINUS
+from resources.libraries.python.quantities import MINUS, counted
 from resources.libraries.python.studies.chains.analysis.causes import FEWEST_COMPARED
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
@@ -192,7 +192,7 @@ def headline(found: ChainStudy) -> str:
     first = found.suspects[0]
     planted = " (a fault was planted in it)" if first.planted else ""
     reason = f": {first.reasons[0]}" if first.reasons else ""
-    suspects = f"{len(found.suspects)} suspect{'s' * (len(found.suspects) != 1)}"
+    suspects = counted(len(found.suspects), "suspect")
     return f"{begin}{failures}; {suspects}, first {first.chain.name}{planted}{reason}"
 
 

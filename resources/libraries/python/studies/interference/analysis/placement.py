@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA, SampledEstimate, difference, total
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model.record import Advice, Group, Placement
@@ -261,7 +262,7 @@ def _doubt(advice: Advice) -> str:
         return "; the next best is as good" if advice.best.capacity - advice.others[0].capacity < _SHOWN else ""
     if count == 1 and advice.ties[0].servers == advice.others[0].servers:
         return "; the two cannot be told apart"
-    return f"; {count} other{'s' * (count > 1)} cannot be told apart from it"
+    return f"; {counted(count, 'other')} cannot be told apart from it"
 
 
 def _model(advice: Advice) -> str:

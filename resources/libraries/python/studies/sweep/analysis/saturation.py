@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     ALL_SHAPES,
     BETTER,
@@ -153,7 +154,7 @@ def find_break_point(
         if point is not None:
             found.append(point)
         elif rates < FEWEST:
-            what = f"is known at {rates} load{'s' * (rates > 1)} only" if rates else "is not known"
+            what = f"is known at {counted(rates, 'load')} only" if rates else "is not known"
             notes.append(f"the CPU of {name} {what}: it gives no break-point")
         elif _does_not_follow(y, there):
             notes.append(

@@ -8,7 +8,7 @@ from resources.libraries.python.model.ranges import expand, ranges
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.quantities import latency, rate
+from resources.libraries.python.quantities import counted, latency, rate
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, in_words
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
 
@@ -22,7 +22,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
     yield ok(
         place,
         "processor",
-        f"{cpu.model or 'unknown'}, {len(there.cpus)} CPUs, {len(numa)} NUMA node{'s' * (len(numa) > 1)}, {where}",
+        f"{cpu.model or 'unknown'}, {len(there.cpus)} CPUs, {counted(len(numa), 'NUMA node')}, {where}",
     )
     wanted = there
     if node.cpus != "discover":

@@ -6,6 +6,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.testbed.access import EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.roles.watching import Readings
@@ -111,14 +112,14 @@ def _leftovers(place: str, facts: Facts) -> Iterator[CheckFinding]:
         yield warning(place, "in use", f"a run holds the machine: {who}", "wait for its end, or see ./csit status")
     elif lines := left.lines():
         shown = ", ".join(lines[:3]) + ", …" * (len(lines) > 3)
-        text = f"{len(lines)} thing{'s' * (len(lines) > 1)} of a run that was killed: {shown}"
+        text = f"{counted(len(lines), 'thing')} of a run that was killed: {shown}"
         yield warning(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes, or begin a run, which removes them too")
     if left.prepared:
         text = f"{left.prepared.settings} settings by {left.prepared.by} since {left.prepared.since}"
         yield ok(place, "prepared", f"{text}; ./csit release puts them back, or ./csit cleanup after its end")
     old = [each for each in left.runtimes if each.unused_days > STALE_DAYS]
     if old:
-        count = f"{len(old)} runtime{'s' * (len(old) > 1)} of agents"
+        count = f"{counted(len(old), 'runtime')} of agents"
         text = f"{count} unused for {STALE_DAYS:.0f} days, {sum(each.mb for each in old)} MB"
         yield warning(place, "leftovers", text, "./csit cleanup TOPOLOGY --yes")
 
