@@ -136,7 +136,10 @@ def steps_in(journal: Path) -> list[str]:
     return [line["step"] for line in lines if line.get("line") == "step"]
 
 
-@pytest.mark.parametrize("kind", [*QUICK, *WITHOUT_CELLS, pytest.param(StatefulTest, marks=pytest.mark.slow)])
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in (ServiceSizing, StatefulTest)]
+
+
+@pytest.mark.parametrize("kind", [*QUICK, ServiceSweep, *SLOW])
 def test_what_is_in_the_journal_of_a_killed_study_is_not_measured_again(tmp_path: Path, kind: type[AnyStudy]) -> None:
     whole, path = tmp_path / "whole" / "journal.jsonl", tmp_path / "killed" / "journal.jsonl"
 
