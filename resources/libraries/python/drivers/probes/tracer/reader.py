@@ -26,16 +26,11 @@ from resources.libraries.python.dialogue import JsonPipe
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on
 from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
 from resources.libraries.python.drivers.probes.tracer import tracefs
-from resources.libraries.python.drivers.probes.tracer.events import (
-    WANTED,
-    Specification,
-    TracedOwner,
-    Vertices,
-    frequent,
-)
+from resources.libraries.python.drivers.probes.tracer.events import WANTED, Specification, TracedOwner, frequent
 from resources.libraries.python.drivers.probes.tracer.graph import NONE, Rows, Transitions
 from resources.libraries.python.drivers.probes.tracer.pages import Events, Heads, Words, decode, heads
 from resources.libraries.python.drivers.probes.tracer.tracefs import EventFormat, TraceInstance
+from resources.libraries.python.drivers.probes.tracer.vertices import Vertices
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.parent_death import die_with_parent
 
