@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -280,7 +281,7 @@ def test_what_killed_agents_left_is_listed_and_cleaned_up(lab: Lab, tmp_path: Pa
         wait_for_processes(2)
         for name in lab.nodes:
             agent_is_killed(lab, name)
-        for ask in (service.use, service.problems):  # of the DUT, of the TG first: both know it afterwards
+        for ask in (service.use, partial(service.offer, 10.0)):  # of the DUT, and of the TG: both know it afterwards
             with pytest.raises(ConnectionFailed):
                 ask()
     wait_for_processes(0)  # scripts and what they started end with the agent

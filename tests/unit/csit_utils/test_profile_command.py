@@ -109,7 +109,7 @@ def test_the_best_flavor_and_where_vcpus_stop_to_help(files: Path) -> None:
 def test_a_chain_is_predicted_and_the_error_reported(files: Path) -> None:
     done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
     assert len(done.stdout.splitlines()) == 1 + 35
-    assert "chain from two + firewall (throughput and loss of the VNF that saturates first" in done.stderr
+    assert "chain from two + firewall (by the bottleneck VNF)" in done.stderr
     assert "throughput 0." in done.stderr
 
 
