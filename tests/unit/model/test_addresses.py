@@ -43,6 +43,13 @@ def test_two_ports_of_a_node_are_two_devices(tmp_path: Path) -> None:
         load_topology(written(tmp_path, kernel.replace("enp59s0f1", "enp59s0f0", 1)))
 
 
+@pytest.mark.parametrize(("tg", "dut"), [("2001:db8::1", "2001:DB8:0:0::1"), ("tg.lab", "TG.lab.")])
+def test_two_spellings_of_a_host_are_one_machine(tmp_path: Path, tg: str, dut: str) -> None:
+    hosts = LAB.replace("host: 192.0.2.11", f"host: '{tg}'").replace("host: 192.0.2.12", f"host: '{dut}'")
+    with pytest.raises(ConfigError, match=r"DUT1\.access\.host: .* is TG too"):
+        load_topology(written(tmp_path, hosts))
+
+
 def test_two_machines_have_the_same_pci_addresses_and_one_host_two_ports_of_ssh(tmp_path: Path) -> None:
     assert load_topology(written(tmp_path, LAB)).address_problems == ()
     one_host = LAB.replace("host: 192.0.2.12", "host: 192.0.2.11, port: 2222")

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -261,6 +262,13 @@ def _of_a_machine(tg: TgNode) -> Location:
     return next(given, ())
 
 
+def _spelt_alike(host: str) -> str:
+    """A host's name or address in one of its spellings, of which IPv6 has many."""
+    with suppress(ValueError):
+        return str(ip_address(host))
+    return host.lower().rstrip(".")
+
+
 def _find_address_problems(nodes: Mapping[str, TgNode | DutNode], *, one_machine: bool) -> Iterator[Inconsistency]:
     """Yield addresses that cannot be right, with their place in the topology."""
     seen: dict[object, str] = {}
@@ -271,7 +279,7 @@ def _find_address_problems(nodes: Mapping[str, TgNode | DutNode], *, one_machine
     for name, node in nodes.items():
         if node.access is not None:
             access = node.access
-            if other := also((access.host.lower(), access.port, access.jump), name):
+            if other := also((_spelt_alike(access.host), access.port, access.jump), name):
                 text = f"{access.host} port {access.port} is {other} too; each node of a lab is a machine of its own"
                 yield Inconsistency(("nodes", name, "access", "host"), text)
         for port, interface in node.interfaces.items():
