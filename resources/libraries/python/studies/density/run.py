@@ -59,7 +59,7 @@ from resources.libraries.python.testbed.deployment.call_stacks import CostReadin
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.deployment.repeated_trials import RepeatedTrials
+from resources.libraries.python.testbed.deployment.repeated_trials import repeat_trial
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""
@@ -228,7 +228,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
             return
         load_pps = telling_load_pps(outcome)
         trial = Trial(load_pps=load_pps, duration_s=_REPEATED_S, frame=self.draft.asked.frame, purpose="repeated")
-        repeats = RepeatedTrials(self.deployment, self.measure).run(trial, repeats_of)
+        repeats = repeat_trial(self.deployment, self.measure, trial, repeats_of)
         yield Finding(kind=kind, text=in_words(rate(load_pps), repeats), numbers=numbers)
 
     def _read_costs(self) -> None:

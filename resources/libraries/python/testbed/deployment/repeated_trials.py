@@ -11,36 +11,30 @@ from resources.libraries.python.testbed.deployment.deployment import Deployment
 _MIB = 1 << 20
 
 
-class RepeatedTrials:
-    """Repeats a trial.
+_Reading = tuple[Sample, HostState, Mapping[str, InterfaceCounters]]
+
+
+def repeat_trial(
+    deployment: Deployment, measure: Callable[[Trial], TrialResult], trial: Trial, count: int
+) -> list[Repeat]:
+    """Run a trial so many times; those that the generator did not send in full are left out.
 
     `measure`: Runs one and keeps it.
     """
-
-    def __init__(self, deployment: Deployment, measure: Callable[[Trial], TrialResult]) -> None:
-        self._deployment = deployment
-        self._measure = measure
-
-    def run(self, trial: Trial, count: int) -> list[Repeat]:
-        """Run it so many times; trials that the generator did not send in full are left out."""
-        found = []
-        clock = self._deployment.parts.clock
-        before = self._read()
-        for _ in range(count):
-            result = self._measure(trial)
-            after = self._read()
-            if not result.generator_limited and result.offered_duration_s > 0:
-                readings = dict(_gained(before, after, result.offered_duration_s))
-                found.append(Repeat(clock(), result.forwarded_pps, readings))
-            before = after
-        return found
-
-    def _read(self) -> tuple[Sample, HostState, Mapping[str, InterfaceCounters]]:
-        deployment = self._deployment
-        return deployment.sample(), deployment.state(), deployment.counters()
+    found = []
+    before = _read(deployment)
+    for _ in range(count):
+        result = measure(trial)
+        after = _read(deployment)
+        if not result.generator_limited and result.offered_duration_s > 0:
+            readings = dict(_gained(before, after, result.offered_duration_s))
+            found.append(Repeat(deployment.parts.clock(), result.forwarded_pps, readings))
+        before = after
+    return found
 
 
-_Reading = tuple[Sample, HostState, Mapping[str, InterfaceCounters]]
+def _read(deployment: Deployment) -> _Reading:
+    return deployment.sample(), deployment.state(), deployment.counters()
 
 
 def _gained(before: _Reading, after: _Reading, seconds: float) -> Iterator[tuple[Quantity, float]]:
