@@ -58,7 +58,7 @@ name: machine
 vnfs: [{name: machine, kind: qemu}]
 workloads: {protocols: [UDP], volumes_mbps: [1], sessions: [4], frames: [64B]}
 duration_s: 1
-faults: [{chain: [machine], vnf: machine, limits: {cpu: 0.3}}]
+faults: [{chain: [machine], vnf: machine, limits: {cpu: 0.1}}]
 """
 GUESTS = """
 name: guests
@@ -186,9 +186,8 @@ def test_what_a_virtual_machine_does_is_charged_to_it_and_may_be_limited(tmp_pat
     (guest,), (helpers,) = values(run, "machine", "guest_cpu_percent"), values(run, "machine", "helper_percent")
     (whole,) = values(run, "machine", "cpu_percent")
     assert guest and helpers and whole, "its vCPUs, the threads of the kernel that work for it, all of QEMU"
-    assert whole > helpers
-    assert 15 < whole < 40, "its vCPUs run in real time elsewhere, which no quota holds back"
-    assert values(run, "machine", "throttled_percent")[0]
+    assert helpers < whole < 25, "it would take 31 % without its quota"
+    assert values(run, "machine", "throttled_percent")[0], "it stands still for most of the time"
     assert [graph.owner for graph in run.graphs] == ["machine"]
 
 

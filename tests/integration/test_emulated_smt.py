@@ -45,6 +45,7 @@ def test_smt_is_off_for_a_sweep_and_on_after_it_and_after_a_kill(emulated: Emula
     assert is_back() == ""
     found = {item.record.test_name: item.record for item in load([output / "output.xml"]).characterizations}
     on, off = (found[f"Service {word} SMT"] for word in ("With", "Without"))
+    assert (on.message, off.message) == ("", ""), "neither was skipped"
     assert (on.smt_off, off.smt_off) == (False, True)
     assert on.plan is not None and off.plan is not None
     assert (on.plan.cores.smt, off.plan.cores.smt) == (True, False)
