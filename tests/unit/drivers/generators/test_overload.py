@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.generators.overload import SearchedByTrials, highest_loads
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
-from tests.builders import finished, plan_of
+from tests.builders import cpus, finished, plan_of
 
 
 def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
@@ -80,7 +80,7 @@ def test_trials_of_the_highest_load_are_no_longer_than_the_one_that_is_asked_for
     class Generator(SearchedByTrials):
         """All of it comes back."""
 
-        _plan = plan_of("sim", "CSC")
+        _plan = plan_of("sim", "CSC", cores=cpus(32))
 
         def run(self, trial: Trial) -> TrialResult:
             asked.append(trial)
