@@ -24,7 +24,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.traffic import Protocol
-from tests.realtime import LOSS, RATE, realtime
+from tests.realtime import RATE, realtime
 from tests.veth_pair import (
     B64,
     IMIX,
@@ -73,7 +73,6 @@ def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # n
     assert ring.pids() == ()
 
 
-@realtime(RATE)
 @pytest.mark.parametrize("load_pps", [100.0, 1234.5, 20_000.0, 100_000.0])
 def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64)
@@ -87,7 +86,6 @@ def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, l
     assert result.latency == ()
 
 
-@realtime(RATE)
 def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
     packets = 254 * 10
     result, capture = captured(generator, Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64), RIGHT)
@@ -103,7 +101,6 @@ def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
         assert frame[23] == 61
 
 
-@realtime(RATE)
 def test_tcp_segments_on_the_wire_have_right_checksums(generator: BuiltInGenerator) -> None:
     packets = 254 * 10
     trial = Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64, protocol=Protocol.TCP)
@@ -117,13 +114,11 @@ def test_tcp_segments_on_the_wire_have_right_checksums(generator: BuiltInGenerat
         assert sum(struct.unpack(f"!{len(segment) // 2}H", segment)) % 0xFFFF == 0
 
 
-@realtime(LOSS)
 def test_a_mix_of_sizes_keeps_its_ratio(generator: BuiltInGenerator) -> None:
     _, capture = captured(generator, Trial(load_pps=24_000, duration_s=0.2, frame=IMIX), RIGHT)
     assert Counter(len(frame) + 4 for frame in capture.frames) == {size: n * 200 for size, n in IMIX_WEIGHTS.items()}
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 4000, 9018])
 def test_frames_up_to_jumbo(generator: BuiltInGenerator, frame_bytes: int) -> None:
     frame = Frame(name="x", parts=(FramePart(frame_bytes=frame_bytes),))
@@ -148,7 +143,6 @@ def test_a_frame_the_port_cannot_take_is_an_error(cable: None, sending: Sending)
         run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "9000")
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("load_pps", [0.0, 10_000.0])
 def test_latency_of_every_probe(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64, probe_pps=200)
@@ -201,7 +195,6 @@ def lossy() -> Iterator[str]:
         yield ports
 
 
-@realtime(LOSS)
 def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
     ring = BuiltInGenerator(plan(), lossy, sending)
     ring.start()
@@ -247,7 +240,6 @@ def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
             ring.stop()
 
 
-@realtime(RATE)
 def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sending) -> None:
     name = f"{NAMESPACE}-slow"
     # the receiving threads share the sender's CPU, so that they cannot keep up with it

@@ -70,7 +70,6 @@ def oslat() -> tuple[int, int]:
     return sum(count for us, count in buckets.items() if us >= LONG_US), int(longest.group(1))
 
 
-@realtime(NOT_QUIET)
 def test_interruptions_are_counted_and_measured_as_by_oslat_and_cyclictest() -> None:
     with pulses():
         row = observed()
