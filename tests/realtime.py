@@ -1,6 +1,6 @@
 """Another try for tests of real-time traffic, on everything made anew.
 
-Such a test measures packets or CPU time on a machine that stands still now and then, as virtual machines do. It is
+Such a test measures packets or rates on a machine that stands still now and then, as virtual machines do. It is
 granted its tries with the reason, `@realtime(LOSS)`; all other tests have one, and a grant that ten runs did not need
 is taken back. Each failed try is printed, counted in the JUnit file (property `tries`, and `failed at first` with the
 first reason) and summed up at the end of the run. After a few of them (`MAX_FURTHER_TRIES`) no test has another, as
@@ -17,7 +17,6 @@ from _pytest.terminal import TerminalReporter
 
 LOSS = "loses packets where the machine stands still for some milliseconds"
 RATE = "measures a rate, which a pause of the machine lowers"
-CPU = "measures CPU time while other guests take the CPUs"
 
 TRIES = 3
 MAX_FURTHER_TRIES = 4

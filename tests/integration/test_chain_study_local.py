@@ -19,7 +19,6 @@ from resources.libraries.python.studies.chains.model.record import ChainRun, Cha
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
-from tests.realtime import CPU, realtime
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -134,7 +133,6 @@ def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
     assert values(free, "nat", "throttled_percent") == (0.0,)
 
 
-@realtime(CPU)
 @pytest.mark.parametrize("_study", range(3))
 def test_an_nf_that_is_slowed_in_all_chains_with_it_is_named(_study: int, tmp_path: Path) -> None:
     slowed = study_in(studied(tmp_path, SLOWED))
