@@ -161,7 +161,6 @@ def struck(
         (PartEvent.PAUSE, "vswitch"),
     ],
 )
-@realtime(LOSS)
 def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, target: str, tmp_path: Path) -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1, nf_kinds=(NfKind("linux_router"),))
     with deployed(TOPOLOGY, cell) as deployment:
@@ -250,7 +249,6 @@ PRODUCTS = {
 
 @pytest.mark.usefixtures("awake")
 @pytest.mark.parametrize("name", PRODUCTS)
-@realtime(LOSS)
 def test_a_product_is_hit_by_every_event_and_the_other_instance_goes_on(name: str) -> None:
     """Paused, restarted, its rules replaced and its threads moved, and killed at last."""
     product = PRODUCTS[name]
@@ -413,7 +411,6 @@ RATE_PPS = 150_000
 """In sum over all flows."""
 
 
-@realtime(LOSS)
 def test_losses_are_resolved_to_a_millisecond_at_more_than_100_kpps() -> None:
     asked = cell("CSC", 2, 1, (NfKind("linux_router"),))
     with deployed(TOPOLOGY, asked) as deployment:
@@ -443,7 +440,6 @@ def test_losses_are_resolved_to_a_millisecond_at_more_than_100_kpps() -> None:
 
 
 @pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
-@realtime(LOSS)
 def test_processes_that_are_stopped_and_continued_pass_packets_again(tmp_path: Path) -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1, nf_kinds=(NfKind("openvpn"),))
     with deployed(TOPOLOGY, cell) as deployment:
@@ -460,7 +456,6 @@ def test_processes_that_are_stopped_and_continued_pass_packets_again(tmp_path: P
     assert other.outage_s < 0.15
 
 
-@realtime(LOSS)
 def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) -> None:
     before = network_state()
     suite = study_suite(tmp_path, "outage/routers.yaml", SPEC)

@@ -35,7 +35,6 @@ from tests.integration.user_space import (
     send_and_count,
     topology_with,
 )
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -120,7 +119,6 @@ def all_of(values: tuple[float | None, ...]) -> float:
     return sum(value for value in values if value is not None)
 
 
-@realtime(LOSS)
 def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
     with deployed(topology_with(ports="auto"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)
@@ -153,7 +151,6 @@ def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
         assert ended(sampler_of(deployment))["queued_packets"][-1] == 0, "the next packets take along what stayed"
 
 
-@realtime(LOSS)
 def test_packet_sockets_report_drops_and_the_memory_of_their_backlog() -> None:
     with deployed(topology_with(ports="system"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)

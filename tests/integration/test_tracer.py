@@ -28,7 +28,6 @@ from tests.builders import plan_of
 from tests.integration.kvm_program import BUSY_S
 from tests.integration.local_fabric import FRAMES, deployed, difference, send
 from tests.integration.robot_runs import PROJECT
-from tests.realtime import CPU, LOSS, realtime
 
 pytestmark = pytest.mark.root
 VICTIM = """
@@ -68,7 +67,6 @@ def tracing_exists() -> None:
         pytest.skip(str(error))
 
 
-@realtime(LOSS)
 def test_every_packet_of_an_nf_is_in_its_graph(machine: MachineLock) -> None:
     plan = plan_of("local", "CSC", 1, 1)
     with deployed(plan, machine) as (fabric, _, _):
@@ -209,7 +207,6 @@ def spent(graph: StateGraph, *before: str) -> float:
     return sum(edge.seconds for edge in graph.edges if edge.before.startswith(before))
 
 
-@realtime(CPU)
 def test_every_exit_of_a_virtual_machine_is_in_its_graph_with_the_time_after_it(own: MachineLock) -> None:
     cycles = 300
     with small_machine(cycles) as process:
