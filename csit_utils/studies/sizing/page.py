@@ -151,7 +151,6 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             _sizes,
             (
                 Column("size", "size: instances and flavor of each component", text=True),
-                Column("name", "name in files", text=True),
                 Column("vcpus", "vCPUs", _short),
                 Column("memory_mb", "memory", lambda value: f"{value} MB"),
                 Column("capacity", words="shown"),
@@ -162,6 +161,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
                 Column("loads", write=str),
                 Column("deploy_s", "deployed in", seconds),
                 Column("remarks", text=True),
+                Column("name", "name in files", text=True),
             ),
             mark={"failed": "bad", "best": "worst best"},
             classes="loose",
@@ -213,7 +213,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             mark="bars",
             hover=("shown",),
             hollow="at_least",
-            layout={"meta": {"width": 100 + 90 * len(sizing.sizes)}},
+            layout={"meta": {"width": 100 + 120 * len(sizing.sizes)}},
         ),
         Plot(
             "overhead",

@@ -113,7 +113,7 @@ def test_directed_search_gives_more_to_the_busiest_component_until_the_resources
         [("homestead", "homestead 100 %, sprout 56 %, bono 50 %")],
         [("sprout", "sprout 100 %, bono 90 %, homestead 90 %")],
     ]
-    assert found.steps[0] == "bono 1 small, sprout 1 small, homestead 1 small first: the smallest size, 3 vCPUs."
+    assert found.steps[0] == "First: bono 1 small, sprout 1 small, homestead 1 small, the smallest size, 3 vCPUs."
     assert "; bono 1 small, sprout 1 large, homestead 1 medium needs 7 vCPUs, 6 available" in found.steps[-1]
 
 

@@ -56,8 +56,8 @@ class UnseenBands:
                 f"has {percent(self.share)} of the {many}"
             )
         return (
-            f"no two bands seen in {self.count} {many}; a lower band with {percent(self.share)} of them is missed with a "
-            f"probability of {percent(self.chance)}; {further}"
+            f"no two bands seen in {self.count} {many}; a lower band with {percent(self.share)} of them is missed "
+            f"with a probability of {percent(self.chance)}; {further}"
         )
 
 

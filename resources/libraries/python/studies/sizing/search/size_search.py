@@ -115,7 +115,7 @@ class SizingSearch:
 
     def _directed(self) -> Generator[Size, None, Stopped]:
         size = self._spec.smallest()
-        self._step(f"{size.text} first: the smallest size, {vcpus_text(self._spec.vcpus(size))}.")
+        self._step(f"First: {size.text}, the smallest size, {vcpus_text(self._spec.vcpus(size))}.")
         base: MeasuredSize | None = None
         tried: list[str] = []
         while True:
@@ -133,24 +133,24 @@ class SizingSearch:
                 return "workload reached"
             why, use = self._why(sized)
             if not use:
-                self._step(f"Ended: {why}.")
+                self._step(f"Ended: it {why}.")
                 return self._back("failed", base, sized)
             if more is not None and more.is_nothing:
                 why = f"{why}; that gains nothing over {base.text} ({more})"
             costs = more is not None and more.high < 0
             component = None if costs else self._next(sized, use, tried)
             if component is None:
-                self._step(f"Ended: {why}{self._reason(sized)}.")
+                self._step(f"Ended: it {why}{self._reason(sized)}.")
                 return self._back("no gain", base, sized)
             larger = self._space.grow(size, component)
             if larger is None:
-                self._step(f"Ended: {why}; there is no larger size of {component}.")
+                self._step(f"Ended: it {why}; there is no larger size of {component}.")
                 return self._back("no larger size", base, sized)
             lacking = self._spec.lacking(larger)
             if lacking:
-                self._step(f"Ended: {why}; {larger.text} {lacking}.")
+                self._step(f"Ended: it {why}; {larger.text} {lacking}.")
                 return self._back("resources exhausted", base, sized)
-            self._step(f"{larger.text} next: {why}; {vcpus_text(self._spec.vcpus(larger))}.")
+            self._step(f"It {why}. Next: {larger.text}, {vcpus_text(self._spec.vcpus(larger))}.")
             size = larger
             tried.append(component)
 
@@ -199,13 +199,13 @@ class SizingSearch:
         return None
 
     def _why(self, sized: MeasuredSize) -> tuple[str, Mapping[str, float]]:
-        """Capacity of a size in words, and the use of its components; empty where that is unknown."""
+        """Capacity of the size that the step before names, and the use of its components; empty where unknown."""
         point = at_capacity(sized.offered, sized.capacity)
         use = utilization(point, self._spec.watch) if point else {}
         carries = (
-            f"{sized.text} carries {carried(sized, self._workload.unit)}"
+            f"carries {carried(sized, self._workload.unit)}"
             if sized.capacity is not None
-            else f"{sized.text} does not carry {grouped(self._workload.range.min)} {self._workload.unit}"
+            else f"does not carry {grouped(self._workload.range.min)} {self._workload.unit}"
         )
         if not use:
             return f"{carries}, but its {self._spec.watch.value} use is unknown", use
