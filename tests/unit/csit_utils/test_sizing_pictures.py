@@ -129,9 +129,7 @@ def test_traffic_of_several_kinds_is_named_by_its_script_and_other_units_are_sep
     (found,) = drawn("sizings-1", sized(), other, apart)
     assert not drawn("sizings-2", sized(), other, apart)
     names = [trace["name"] for trace in found.variants["indicator"]["data"]]
-    assert (
-        names[0] == "front 1 s, back 1 s, load" and names[2] == "front 1 s, back 1 s, malicious-50"
-    )
+    assert names[0] == "front 1 s, back 1 s, load" and names[2] == "front 1 s, back 1 s, malicious-50"
     twin = changed(sized(), "Once More", workload={"repeat": 3})
     (figure,) = drawn("sizings-1", sized(), twin)
     assert figure.variants["indicator"]["data"][2]["name"] == "front 1 s, back 1 s, Once More", (

@@ -88,7 +88,8 @@
     const legends = listed.length, written = listed.map((trace) => (trace.name ?? "").split("<br>"));
     const longest = Math.max(0, ...written.flat().map((line) => line.length));
     const below = legends > 0 && (narrow || legends > 14 || longest > MAX_NAME);
-    const lines = below ? Math.ceil((written.flat().length * (45 + 6.5 * longest)) / Math.max(300, wide - 110)) : 0;
+    const lines = below ? Math.ceil((legends * (45 + 6.5 * longest)) / Math.max(300, wide - 110)) : 0;
+    const linesPx = lines * (6 + 13 * Math.max(1, ...written.map((name) => name.length)));
     // Texts above the plot are below the buttons of the library.
     const top = (variant.layout.annotations ?? []).some((note) => note.yref === "paper" && note.y === 1) ? 56 : 32;
     const inner = (variant.layout.height ?? 380) - 100 + top - 32;
@@ -97,8 +98,8 @@
       font: { family: "system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif", size: narrow ? 11 : 13, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 60, r: 12, t: top, b: below ? 56 + lines * 19 : 48 },
-      height: below ? 88 + inner + lines * 19 : inner + 100,
+      margin: { l: 60, r: 12, t: top, b: below ? 56 + linesPx : 48 },
+      height: below ? 88 + inner + linesPx : inner + 100,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
       showlegend: legends > 0,
       legend: below ? { orientation: "h", yref: "container", yanchor: "bottom", y: 0, font: { size: 11 } } : {},

@@ -111,15 +111,17 @@
   csit.onContent((root) => csit.all(root, ".scroll").forEach((box) => { if (!box.querySelector("a, button, input, [tabindex]")) box.tabIndex = 0; }));
   csit.equip = equip;
 
-  // On a phone a row of a wide table is a card: its cells have the names of their columns.
-  const FEWEST_COLUMNS = 4, LONG = 40;
+  // On a phone a row of a table that is too wide is a card: its cells have the names of their columns. `FEW` columns are
+  // taken to be too wide where a table is folded away.
+  const FEW = 4, LONG = 40;
   const phone = matchMedia("(max-width: 560px)");
   const names = new WeakMap();
   function carded(row) {
     const table = row.closest("table");
     if (!names.has(table)) {
       names.set(table, heads(table).map(title));
-      table.classList.toggle("cards", names.get(table).length >= FEWEST_COLUMNS);
+      const fits = table.offsetParent ? table.offsetWidth <= table.parentElement.clientWidth : heads(table).length < FEW;
+      table.classList.toggle("cards", !fits);
     }
     [...row.cells].forEach((cell, at) => {
       cell.dataset.label = names.get(table)[at] ?? "";
