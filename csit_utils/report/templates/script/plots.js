@@ -140,7 +140,11 @@
     const library = await csit.plotly();
     const canvas = element.querySelector(".canvas");
     const scheme = printing ? "light" : csit.scheme();
-    const { data, layout } = styled(figures[element.dataset.figure], key, narrowed, scheme, element.clientWidth || innerWidth);
+    const figure = figures[element.dataset.figure];
+    const { data, layout } = styled(figure, key, narrowed, scheme, element.clientWidth || innerWidth);
+    // Paper has the choices in the title.
+    const chosen = key.split("|").filter((_, group) => figure.selectors[group]?.length > 1);
+    element.querySelector(".title")?.setAttribute("data-chosen", chosen.map((choice) => `, ${choice}`).join(""));
     // Named one by one, because the defaults of some versions would send the figure to a server.
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]] };
     // Where many things stand side by side, the plot is wider than a small window, which scrolls it.
