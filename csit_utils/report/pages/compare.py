@@ -92,7 +92,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 def _node_rows(pairs: Sequence[Pair]) -> Iterator[Row]:
     changed = (
         {
-            "sides": f"{pair.a.name} to {pair.b.name}",
+            "sides": f"{pair.a.name} to {pair.b.name}" if len(pairs) > 1 else "",
             "cell": change.name,
             **asdict(node),
             "difference": node.difference,
