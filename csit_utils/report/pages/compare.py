@@ -126,8 +126,7 @@ _NODES = Table(
         Column("packets_per_call_b", "B", digits3),
         Column("starved", "note", text=True),
     ),
-    "Why: cost of packets by node",
-    ("node-costs", "costs by node"),
+    classes="loose",
 )
 """Nodes whose cost differs, at most three of a cell; all of them: `compare --nodes`."""
 
