@@ -123,7 +123,7 @@ _NODES = Table(
         Column("error", "±", digits3),
         Column("unit", "per packet", text=True),
         Column("packets_per_call_a", "packets per call, A", digits3),
-        Column("packets_per_call_b", "B", digits3),
+        Column("packets_per_call_b", "packets per call, B", digits3),
         Column("starved", "note", text=True),
     ),
     classes="loose",
