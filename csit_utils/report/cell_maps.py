@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import log10
 
-from csit_utils.report.colour_scales import colour, gradient
+from csit_utils.report.colour_scales import colour, gradient, ink
 from csit_utils.report.figures import Figure
 
 _STEPS = 48
@@ -14,7 +14,10 @@ _NARROWEST = 0.8
 """Largest ratio of the ends of a scale that is made of values."""
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b8558f", "#b57a00", "#2f9bd6", "#4d4d4d", "#7a5195")
 """Of plots, in the light scheme: the same thing has the same colour in a map and in the plot below it."""
-_COLOURS = (*(colour(step / (_STEPS - 1)) for step in range(_STEPS)), *((each, "#ffffff") for each in PALETTE))
+_COLOURS = (
+    *(colour(step / (_STEPS - 1)) for step in range(_STEPS)),
+    *((each, ink(*bytes.fromhex(each[1:]))) for each in PALETTE),
+)
 
 
 @dataclass(frozen=True)
