@@ -11,7 +11,7 @@ from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.planning.physical_ports import located as complete
 from resources.libraries.python.planning.physical_ports import silent
-from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.planning.placement.cores import Layouts
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.calls import NodeInspection
 from resources.libraries.python.testbed.deployment.parts import Testbed

@@ -25,7 +25,7 @@ from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.edges import service_cable
 from resources.libraries.python.planning.physical_ports import conflicts
-from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.planning.placement.cores import Layouts
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
