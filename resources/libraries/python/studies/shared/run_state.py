@@ -28,7 +28,6 @@ from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.journal import JOURNAL_FILE, Status
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER, plain_message
-from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import NotARecord, read_record
 from resources.libraries.python.recording.run_journal import MAX_ATTEMPTS, EndFacts, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.step_journal import StepJournal
@@ -37,6 +36,7 @@ from resources.libraries.python.recording.writer import (
     FileNames,
     Reserve,
     check_folder,
+    pack,
     write_record,
     write_tables,
 )
@@ -410,10 +410,10 @@ class StudyRunState:
             raise EndOfRun(str(error)) from error
 
     def _write(self, record: Record, tables: Tables) -> str:
-        path = write_record(
-            record, self._opened, self._name
-        )  # first: on a full disk it frees the reserve, which output.xml needs
-        logger.info(f"{RESULT_MARKER}{pack(record)}")
+        text = record.model_dump_json()
+        # First: on a full disk it frees the reserve, which output.xml needs.
+        path = write_record(record, self._opened, self._name, text)
+        logger.info(f"{RESULT_MARKER}{pack(record, text)}")
         for line in record.verdict.evidence if record.verdict else ():
             logger.info(f"verdict: {line}")
         logger.info(f"record: {path}")
