@@ -33,7 +33,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis.effects import impacts
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import starved
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import (
