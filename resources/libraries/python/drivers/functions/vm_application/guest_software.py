@@ -13,7 +13,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.registration import OWN_USER, READER
-from resources.libraries.python.drivers.functions.namespace_functions import passed_by
+from resources.libraries.python.drivers.functions.namespace_functions import MERGED, passed_by
 from resources.libraries.python.drivers.functions.nftables.program import read_counters
 from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
@@ -31,7 +31,6 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
     PACKETS,
     PLACE,
     Application,
-    PacketSockets,
     application,
     needed,
 )
@@ -249,7 +248,7 @@ class Applications(Router):
 
     def _passed_by(self, name: str, each: Application) -> Iterator[str]:
         if each.rules:
-            what, seen, merged = "rules", self.looked_up(name), PacketSockets.merged
+            what, seen, merged = "rules", self.looked_up(name), MERGED
         else:
             what, seen, merged = Path(each.argv[0]).name, self._counted(name)[1], self._counts[name].merged
         received = sum(row.rx_packets for row in self._counters(name).values())
