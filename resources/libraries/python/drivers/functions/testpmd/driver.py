@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.functions.namespace_functions import Nam
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour, threads_of
-from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.drivers.host.links.link_devices import foreign_macs
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
@@ -215,7 +215,7 @@ class Testpmds(NamespaceFunctions[NfPlan]):
         within_s = _READY_S + _READY_MORE_S * len(self._functions)
         for function in self._functions:
             self._wait_forwarding(function, within_s)
-            self._fabric.change(function.name, self._foreign_macs(function))
+            self._hide_from_kernel(function)
         for thread in set(self._lcores.values()):
             favour(thread)
         _log.info("%d testpmd forward", len(self._functions))
@@ -252,7 +252,7 @@ class Testpmds(NamespaceFunctions[NfPlan]):
         assert self._folder is not None  # noqa: S101 - started
         self._start(function, self._folder)
         self._wait_forwarding(function, _READY_S)
-        self._fabric.change(function.name, self._foreign_macs(function))
+        self._hide_from_kernel(function)
         self._groups.take_in({function.name: (self._daemons[function.name].pid,)})
         for thread in self._threads(function):
             favour(thread)
@@ -303,14 +303,11 @@ class Testpmds(NamespaceFunctions[NfPlan]):
         ports = {port.interface: port for port in self._plan.ports(function.name)}
         return ports[function.left.name], ports[function.right.name]
 
-    def _foreign_macs(self, function: NfPlan) -> Iterator[Request]:
-        """Give the ports MACs that no frame is sent to; testpmd has read and keeps the planned ones.
-
-        The kernel gets every frame too. For a host it would look for a route and count an error; one for another host
-        (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
-        """
-        for side in (each for each in (function.left, function.right) if each.name not in self._vhost):
-            yield set_mac(side.name, self._fabric.index(side.name), f"{int(side.mac[:2], 16) | 0x06:02x}{side.mac[2:]}")
+    def _hide_from_kernel(self, function: NfPlan) -> None:
+        """Of ports of the kernel; testpmd has read the planned MACs."""
+        sides = (function.left, function.right)
+        own = ((side.name, side.mac) for side in sides if side.name not in self._vhost)
+        self._fabric.change(function.name, foreign_macs(own, self._fabric.index))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port's two threads may really run: the kernel's that receives and the lcore that forwards.

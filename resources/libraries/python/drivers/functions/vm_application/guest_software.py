@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.functions.vm.accelerator import missing 
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
-from resources.libraries.python.drivers.functions.vm.guest_software import Router
+from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
@@ -111,8 +111,8 @@ def _has_last_line(got: bytes) -> bool:
     return got.endswith(b"\n") and got[got.rfind(b"\n", 0, -1) + 1 :].startswith(END.encode())
 
 
-class Applications(Router):
-    """Fulfils `drivers.functions.vm.guest_software.GuestSoftware`: guests route, and some run an application.
+class Applications(GuestSoftware):
+    """Guests route, and some run an application.
 
     The programs are this machine's, as in network namespaces, so that what differs is the packaging. In a guest they
     are ordinary processes of its scheduler.
