@@ -4,7 +4,6 @@ import logging
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -52,23 +51,12 @@ _STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
 _VERSION = re.compile(r"(?<!\d)(\d++\.\d+\S*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Memif:
-    """Where to meet the vSwitch for shared-memory links, instead of kernel interfaces."""
-
-    socket: str
-    """Path of the Unix socket; the vSwitch listens."""
-    left_id: int
-    right_id: int
-
-
 def command(
     function: NfPlan,
     cores: CoreMap,
     *,
     ports: Sequence[Port] = (),
     largest_frame_bytes: int = _PLAIN_FRAME_BYTES,
-    memif: Memif | None = None,
     vhost: Mapping[str, Path] | None = None,
 ) -> list[str]:
     """The argument vector of an NF.
@@ -80,7 +68,6 @@ def command(
     `cores`: Where its threads are.
     `ports`: Its ports, left first, with their receive queues; none where each has one.
     `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
-    `memif`: Shared-memory links; None for the kernel's interfaces by AF_PACKET.
     `vhost`: Sockets by interface, of those that share memory with the vSwitch, which connects to them. Then memory is
       of huge pages.
     """
@@ -88,7 +75,7 @@ def command(
     main = cores.cpus(function.name, ThreadRole.MAIN)[0]
     plain = largest_frame_bytes <= _PLAIN_FRAME_BYTES
     queues = min((len(port.queues) for port in ports), default=1)
-    devices = _by_memif(function, memif) if memif else _by_side(function, 2048 if plain else 16384, vhost or {}, queues)
+    devices = _by_side(function, 2048 if plain else 16384, vhost or {}, queues)
     words = [PROGRAM, "-v", f"--lcores={_lcores(main, _by_stream(data, ports))}", "--main-lcore=0"]
     # Of shared memory the vSwitch maps all, so it is few and large pages, and no files that would be left. Ports of the
     # kernel need no huge pages, which a laptop has not. PCI devices are not ours.
@@ -136,15 +123,6 @@ def _by_side(function: NfPlan, frame_bytes: int, vhost: Mapping[str, Path], queu
         if side.name in vhost
         else f"net_af_packet{port},iface={side.name},{ring}"
         for port, side in enumerate(sides)
-    ]
-
-
-def _by_memif(function: NfPlan, memif: Memif) -> list[str]:
-    sides = ((memif.left_id, function.left), (memif.right_id, function.right))
-    # A socket of the file system, not an abstract one: abstract names end at the network namespace.
-    return [
-        f"net_memif{port},role=client,id={identifier},socket={memif.socket},socket-abstract=no,mac={side.mac}"
-        for port, (identifier, side) in enumerate(sides)
     ]
 
 
