@@ -45,20 +45,21 @@ SIDE_HELP = (
 _Asked = TypeVar("_Asked")
 
 
-def refuse_missing(data: Sequence[Path] | None, *command: object) -> None:
-    """Refuse a path of `--data` that does not exist: a name that is misspelt would be no results.
+def refuse_missing(paths: Sequence[Path] | None, *command: object, option: str = "--data: ") -> None:
+    """Refuse a path that does not exist: a name that is misspelt would be no results.
 
     Args:
-        data: As typed; None where nothing is.
+        paths: As typed; None where nothing is.
         command: What makes the path, where it may be made: its words before the path.
+        option: What the error begins with; empty for paths that are arguments.
 
     Raises:
         ConfigError: One does not exist.
     """
-    for path in data or ():
+    for path in paths or ():
         if not path.exists():
             advice = command_text(*command, path) if command else ""
-            text = f"--data: {quoted(str(path))} does not exist"
+            text = f"{option}{quoted(str(path))} does not exist"
             raise ConfigError(f"{text}; where there are no results yet, make it by " if command else text, advice)
 
 
