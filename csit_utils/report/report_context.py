@@ -15,7 +15,7 @@ from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
 from csit_utils.report.outcomes import Tally, tally
 from csit_utils.report.study import View
-from csit_utils.report.trends.event_view import Changed, changed
+from csit_utils.report.trend_events import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit

@@ -118,7 +118,7 @@ def _chosen(found: Sequence["Trend"], cell: str, metric: str) -> list["Trend"]:
 
 
 def _near(found: Sequence["Trend"], day: date) -> list[tuple["Trend", "Step"]]:
-    from csit_utils.analysis.trends.acknowledgement import MAX_SHIFT, step_near  # noqa: PLC0415 - as above
+    from csit_utils.analysis.trends.trend import MAX_SHIFT, step_near  # noqa: PLC0415 - as above
 
     near = [
         (each, step)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader, refuse_missing
-from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
@@ -95,7 +95,7 @@ def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
 
 def _line(found: "Trend", environments: Mapping[str, "Environment"]) -> TableLine:
     from csit_utils.commands.results.trend import history  # noqa: PLC0415 - as above
-    from csit_utils.report.trends.event_view import causes  # noqa: PLC0415 - as above
+    from csit_utils.report.trend_events import causes  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.unexplained or (found.steps[-1] if found.steps else None)

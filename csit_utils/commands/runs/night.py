@@ -18,17 +18,24 @@ from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, prin
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.ledger import acknowledged_in
-from csit_utils.night.candidates import OPENING_S, as_known, matrix_tests, stored_rows, study_tests
-from csit_utils.night.page import reason_of, render_night, summary, why_left_out
-from csit_utils.night.session import (
+from csit_utils.night import (
     CHOICES_FILE,
     MAX_HOURS,
     NOT_BEGUN,
+    OPENING_S,
     PLANNED,
     NightChoices,
     NightClock,
     NightJournal,
+    as_known,
+    matrix_tests,
+    reason_of,
+    render_night,
     run_night,
+    stored_rows,
+    study_tests,
+    summary,
+    why_left_out,
 )
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.commands.plan import (

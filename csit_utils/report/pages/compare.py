@@ -20,10 +20,10 @@ from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
 from csit_utils.report.colour_scales import shades
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
+from csit_utils.report.links import CellNames
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
-from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import unit
 from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions

@@ -11,8 +11,7 @@ from csit_utils.analysis.trends.trend import Trend
 from csit_utils.dataset.ledger import AcknowledgedStep
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.environments import words
-from csit_utils.report.links import test_href
-from csit_utils.report.trends.cell_names import CellNames
+from csit_utils.report.links import CellNames, test_href
 from csit_utils.report.units import DASH, amount, percent
 from resources.libraries.python.model.result import Environment
 
