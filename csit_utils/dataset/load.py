@@ -25,9 +25,8 @@ from resources.libraries.python.recording.records import NotARecord, read_record
 def parse_record(text: str | bytes, where: str) -> tuple[Record, str | None]:
     """Validate the JSON of a record of any study and version.
 
-    Args:
-        text: The JSON, plain or with packed keys.
-        where: File and test, for errors.
+    `text`: the JSON, plain or with packed keys.
+    `where`: file and test, for errors.
 
     Returns:
         The record, and its digest as `read_record` returns it.
@@ -68,10 +67,6 @@ _NFVBENCH = {"nfvbench_version", "benchmarks"}
 
 def read_foreign(content: bytes, source: str) -> Iterator[Item] | None:
     """Read the result file of another tool.
-
-    Args:
-        content: The file, unpacked.
-        source: Its path, for rows and errors.
 
     Returns:
         Its tests, or one problem with the file. None if it is not JSON, or of no known tool. CSIT's file about a suite

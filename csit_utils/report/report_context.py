@@ -54,14 +54,12 @@ class ReportContents:
     ) -> None:
         """Choose what is shown.
 
-        Args:
-            contents: All tests.
-            mean: Show means over all runs instead of the latest run.
-            details: Tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also
-                up to `MAX_PAGES`, and those that stand out.
-            compared: Names of the two initial sides of the compare page, from its `comparable`.
-            papers: Published figures to show beside other studies.
-            acknowledged: Steps of trends whose cause is known.
+        `mean`: show means over all runs instead of the latest run.
+        `details`: tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also up
+          to `MAX_PAGES`, and those that stand out.
+        `compared`: names of the two initial sides of the compare page, from its `comparable`.
+        `papers`: published figures to show beside other studies.
+        `acknowledged`: steps of trends whose cause is known.
         """
         self.contents = contents
         self.mean = mean
@@ -214,10 +212,8 @@ class ReportContents:
 def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
     """Return the line rate of the generator's links, if the topology has it, and the highest rate that was offered.
 
-    Args:
-        contents: Contents with the record of one of the tests.
-        rows: Tests of one system.
-        frame: Name of the frame size.
+    `contents`: contents with the record of one of the tests.
+    `rows`: tests of one system.
     """
     own = [row for row in rows if row.frame == frame]
     return SpeedupLimits(_line_pps(contents, own), generator_limit(own))

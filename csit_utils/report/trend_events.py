@@ -169,11 +169,8 @@ def changed(
 ) -> Sequence[Changed]:
     """Return unexplained steps of the last runs, tests whose outcome changed, and changes of the environment.
 
-    Args:
-        history: Runs of density tests.
-        whole: All runs, including those without density tests.
-        trends: Trends of all cells.
-        environments: By digest.
+    `history`: runs of density tests.
+    `whole`: all runs, including those without density tests.
     """
     return list(_changed(history, whole, trends, environments))
 

@@ -171,10 +171,7 @@ class Trend:
 def trends(rows: Sequence[TestRow], alpha: float = ALPHA, acknowledged: Acknowledged = NONE) -> list[Trend]:
     """Return the trend of every cell, in the order of cells.
 
-    Args:
-        rows: All tests.
-        alpha: Probability of any false step over all cells.
-        acknowledged: Steps of these cells whose cause is known.
+    `alpha`: probability of any false step over all cells.
     """
     found, runs = figures(rows), runs_of(rows)
     judged = sum(len(own) >= FEWEST for own in found.values())
@@ -190,12 +187,9 @@ def newly_called(
 ) -> list[Trend]:
     """Return regressions that are confirmed by a candidate: without its figures, they are not called.
 
-    Args:
-        found: Trends of all tests.
-        candidate: Tests of the newest run of its testbeds.
-        rows: All tests, the candidate's among them.
-        alpha: Probability of any false step over all cells.
-        acknowledged: Steps of these cells whose cause is known.
+    `candidate`: tests of the newest run of its testbeds.
+    `rows`: all tests, the candidate's among them.
+    `alpha`: probability of any false step over all cells.
     """
     before = {each.cell: each for each in trends(runs_before(candidate, rows, len(rows)), alpha, acknowledged)}
     measured = figures(candidate)
@@ -221,12 +215,9 @@ def trend_of(
 ) -> Trend:
     """Return the trend of one cell.
 
-    Args:
-        cell: The cell.
-        found: Its figures in the order of time.
-        runs: Start times of the runs of its system.
-        alpha: Probability of a false step in this cell.
-        acknowledged: Steps whose cause is known.
+    `found`: its figures in the order of time.
+    `runs`: start times of the runs of its system.
+    `alpha`: probability of a false step in this cell.
     """
     values, times = [each.value_pps for each in found], [each.at for each in found]
     seen = look(values, times, resolution(found, cell.metric), alpha)

@@ -253,10 +253,7 @@ class DatasetReader:
     def before(self, text: str, after: Sequence[TestRow], count: int) -> list[TestRow]:
         """Return the tests of the last runs of `--data` on the testbeds of others before these, oldest run first.
 
-        Args:
-            text: The words that ask for them, for the error.
-            after: The others.
-            count: Largest number of runs per testbed.
+        `text`: the words that ask for them, for the error.
 
         Raises:
             ConfigError: A file or folder of `--data` does not exist.

@@ -71,9 +71,7 @@ def spread(arguments: Sequence[str]) -> list[str]:
 def remembered(name: str, arguments: Sequence[str]) -> str:
     """Return a Robot variable by which the journal records how the run was started.
 
-    Args:
-        name: Of the command, `local` or `robot`.
-        arguments: Robot's command line, of which the journal gets no secrets.
+    `arguments`: Robot's command line, of which the journal gets no secrets.
     """
     known = redacted_words(arguments)
     return "COMMAND:" + json.dumps({"name": name, "arguments": known, "folder": os.getcwd()})  # noqa: PTH109
@@ -82,10 +80,8 @@ def remembered(name: str, arguments: Sequence[str]) -> str:
 def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
     """Return Robot's command line, without the output folder, that resumes a run; rename the existing output.
 
-    Args:
-        folder: Of the run.
-        arguments: Robot's command line; if empty, that of the run is used, and the working directory changes to that of
-            the run.
+    `arguments`: Robot's command line; if empty, that of the run is used, and the working directory changes to that of
+      the run.
 
     Raises:
         ConfigError: No run in the folder, or its command line is not recorded, or had secrets.

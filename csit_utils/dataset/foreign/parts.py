@@ -62,11 +62,8 @@ PartT = TypeVar("PartT", bound=ForeignPart)
 def read_part(kind: type[PartT], data: object, remarks: list[str], where: str = "") -> PartT:
     """Validate a part of a file; invalid values of fields that permit None become None, and other nulls are left out.
 
-    Args:
-        kind: Its model.
-        data: Parsed JSON.
-        remarks: Gets a sentence about invalid values.
-        where: Place of the part in the file, with which an error begins.
+    `remarks`: gets a sentence about invalid values.
+    `where`: place of the part in the file, with which an error begins.
 
     Raises:
         ReadError: Its structure is another one, or a value that every test has is invalid.

@@ -166,11 +166,8 @@ Placing = Callable[[ImportedTest], ImportedTest]
 def json_rows(content: bytes, source: str, digest: str, placed: Placing) -> Iterator[Entry]:
     """Yield the rows of a record file, or of a file of another tool.
 
-    Args:
-        content: The file.
-        source: Its name.
-        digest: SHA-256 of the content.
-        placed: Called with each test of another tool.
+    `digest`: SHA-256 of the content.
+    `placed`: called with each test of another tool.
     """
     try:
         for item in read_json(content, source):
@@ -302,16 +299,11 @@ def import_all(
 
     Record files come last, and only records without an output.xml are imported, which has more data on a test.
 
-    Args:
-        layout: The dataset.
-        paths: The files, folders and archives.
-        label: Label of the runs.
-        processes: The most processes that read output.xml files.
-        meanwhile: Called by this process while others read; not called where it reads alone.
-        validated: Whether details of records are validated too, which takes ten times as long. Else those that are
-            damaged are found when they are read.
-        placed: Called with each test of another tool that has a file of its own.
-        reading: Called with the share of the present output.xml that this process has read.
+    `meanwhile`: called by this process while others read; not called where it reads alone.
+    `validated`: whether details of records are validated too, which takes ten times as long. Else those that are
+      damaged are found when they are read.
+    `placed`: called with each test of another tool that has a file of its own.
+    `reading`: called with the share of the present output.xml that this process has read.
 
     Yields:
         The number of files, then the outcome of each.

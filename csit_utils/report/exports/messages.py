@@ -112,12 +112,8 @@ def _bounded(lines: Sequence[MessageLine], *, mixed: bool) -> Iterator[MessageLi
 def write_messages(shown: ReportContents, title: str, folder: Path, places: Mapping[str, str], url: str) -> None:
     """Write `message.html` and `message.md`.
 
-    Args:
-        shown: The contents of the report.
-        title: Title of the report.
-        folder: Folder of the site.
-        places: File of each anchor of the site.
-        url: Address of the folder for links; empty: links are relative to it.
+    `places`: file of each anchor of the site.
+    `url`: address of the folder for links; empty: links are relative to it.
     """
     base = url and quote(url.rstrip("/"), safe=_ADDRESS) + "/"
 

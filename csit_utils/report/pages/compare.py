@@ -103,10 +103,8 @@ class RunFigure(NamedTuple):
 def data(history: History, sides: Iterable[ComparisonSide], environments: Mapping[str, Environment]) -> Json:
     """Return the data of the script.
 
-    Args:
-        history: All runs.
-        sides: All that readers choose from.
-        environments: Environments by digest.
+    `sides`: all that readers choose from.
+    `environments`: environments by digest.
     """
     known = _known(history)
     metrics = (*MEASURES, *measures())

@@ -197,9 +197,7 @@ def _note(trend: Trend, found: Iterable[CellEvent]) -> str:
 def levels_of(trend: Trend, found: Iterable[CellEvent]) -> list[tuple[int, int, float]]:
     """Return first index, last index and value of each level; two constant levels for two bands.
 
-    Args:
-        trend: A cell.
-        found: Its events, of which probable ones begin a level as steps do.
+    `found`: its events, of which probable ones begin a level as steps do.
     """
     if trend.bands is not None:
         last = len(trend.figures) - 1
