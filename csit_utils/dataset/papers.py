@@ -1,11 +1,9 @@
 """Published figures of papers, for comparison with own results; rounded in print."""
 
-import csv
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from csit_utils.dataset.reference import published_rows
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
@@ -15,7 +13,6 @@ from resources.libraries.python.studies.sweep.model.profile import (
     ProfileMetric,
 )
 
-_PUBLISHED = Path(__file__).parent / "published"
 _SOURCES = {
     "nfv-vital": (
         "NFV-VITAL",
@@ -94,7 +91,7 @@ def paper(name: str) -> Paper:
     if name not in _SOURCES:
         raise ConfigError(f"no figures of a paper '{name}'; choose from {', '.join(paper_names())}")
     title, source = _SOURCES[name]
-    figures = tuple(_figure(row) for row in _rows("papers.csv") if row["reference"] == name)
+    figures = tuple(_figure(row) for row in published_rows("papers.csv") if row["reference"] == name)
     return Paper(name, title, source, figures, _troia_profiles() if name == "troia" else ())
 
 
@@ -106,7 +103,7 @@ def _figure(row: dict[str, str]) -> PublishedFigure:
 
 def _troia_profiles() -> tuple[Profile, ...]:
     """The virtual router on both testbeds."""
-    rows = list(_rows("troia_functions.csv"))
+    rows = list(published_rows("troia_functions.csv"))
     return tuple(_profile(testbed, [row for row in rows if row["testbed"] == testbed]) for testbed in _RATES_GBPS)
 
 
@@ -134,8 +131,3 @@ def _fit(row: dict[str, str], first: float, last: float) -> Fit:
         first_rate=first,
         last_rate=last,
     )
-
-
-def _rows(file: str) -> Iterator[dict[str, str]]:
-    with (_PUBLISHED / file).open(encoding="utf-8", newline="") as lines:
-        yield from csv.DictReader(line for line in lines if not line.startswith("#"))

@@ -49,9 +49,9 @@ def _fdio_2019() -> Iterator[ImportedTest]:
     """CSIT-1904, 64 B, NDR: service types, NF sizes and cells as on the slides."""
     cores = {
         (row["nf_cores"], row["instances"], row["nfs_per_instance"]): float(row["cores"])
-        for row in _rows("csit1904_density_cores.csv")
+        for row in published_rows("csit1904_density_cores.csv")
     }
-    for row in _rows("csit1904_density_ndr_64b.csv"):
+    for row in published_rows("csit1904_density_ndr_64b.csv"):
         used = cores[row["nf_cores"], row["instances"], row["nfs_per_instance"]]
         yield _fdio_cell(row, used)
 
@@ -99,7 +99,8 @@ def _fdio_cell(row: dict[str, str], cores_used: float) -> ImportedTest:
     )
 
 
-def _rows(file: str) -> Iterator[dict[str, str]]:
+def published_rows(file: str) -> Iterator[dict[str, str]]:
+    """Yield the lines of a file of published figures, by the names of its columns."""
     with (_PUBLISHED / file).open(encoding="utf-8", newline="") as lines:
         yield from csv.DictReader(line for line in lines if not line.startswith("#"))
 

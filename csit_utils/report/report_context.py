@@ -1,4 +1,4 @@
-"""Data shared by the pages of a report, computed once."""
+"""Data shared by the pages of a report, computed once, and the runs that they show."""
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.comparisons.baselines import suggested_pairs
-from csit_utils.analysis.runs import ComparisonSide, History, Run, history, latest_runs, rows_of
+from csit_utils.analysis.runs import ComparisonSide, History, Run, TestbedKey, history, latest_runs, rows_of
 from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import NONE, Acknowledged
@@ -21,6 +21,7 @@ from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit
 from csit_utils.studies.registry import measured_rows, views
 from resources.libraries.python.planning.linerate import line_rate_pps
+from resources.libraries.python.quantities import counted
 
 
 class Details(StrEnum):
@@ -236,3 +237,42 @@ def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:
         return None
     # Each link carries one direction; rates of tests are the sum of both.
     return line_rate_pps(sum(rate_bps or 0 for _, rate_bps in nics), result.asked.frame)
+
+
+_LISTED = 5
+"""Runs that are named."""
+
+
+def runs_shown(shown: ReportContents) -> Sequence[str]:
+    """Return a sentence for each testbed with several runs, and one on runs that the report leaves out."""
+    chosen = {run.name for run in shown.runs}
+    found = [shown.contents.left_out] if shown.contents.left_out else []
+    for testbed in shown.history.testbeds:
+        every = shown.history.of(testbed)
+        own = [run for run in every if run.name in chosen]
+        if len(every) > 1:
+            found.append(_sentence(testbed, own, every, mean=shown.mean))
+    return found
+
+
+def newest_first(rows: Sequence[TestRow], history: History) -> list[TestRow]:
+    """Return the tests of the newest run first; those without a run last."""
+    places = {row.anchor: number for number, run in enumerate(history.runs) for row in run.rows}
+    return sorted(rows, key=lambda row: -places.get(row.anchor, -1))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of runs without repetition; of more than five only the first four and the last."""
+    different = list(dict.fromkeys(names))
+    shown = different if len(different) <= _LISTED else [*different[: _LISTED - 1], "…", different[-1]]
+    return ", ".join(shown)
+
+
+def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, mean: bool) -> str:
+    if mean:
+        return f"{testbed.name}: cells are means over {len(every)} runs, {every[0].name} to {every[-1].name}."
+    names = _listed([run.name for run in own])
+    if len(own) == len(every):
+        return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
+    run = "the latest run" if len(own) == 1 else "the latest runs"
+    return f"{testbed.name}: {run}, {names}; {counted(len(every) - len(own), 'earlier run')} on the trend page."

@@ -22,8 +22,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.pages import pages_for_two
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.runs_shown import newest_first
+from csit_utils.report.report_context import ReportContents, newest_first
 from csit_utils.report.study import Page
 from resources.libraries.python.whole_files import write_whole
 

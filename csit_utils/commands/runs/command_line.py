@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from getopt import GetoptError, getopt
 from pathlib import Path
 
+import typer
+
 from csit_utils.dataset.inputs import output_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -75,6 +77,12 @@ def remembered(name: str, arguments: Sequence[str]) -> str:
     """
     known = redacted_words(arguments)
     return "COMMAND:" + json.dumps({"name": name, "arguments": known, "folder": os.getcwd()})  # noqa: PTH109
+
+
+def typed(context: typer.Context) -> list[str]:
+    """Return the names of the parameters that a command line has."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:

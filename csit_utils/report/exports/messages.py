@@ -9,8 +9,7 @@ from urllib.parse import quote
 from csit_utils.analysis.causes import condensed
 from csit_utils.report.html import fill
 from csit_utils.report.links import test_href
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.runs_shown import runs_shown
+from csit_utils.report.report_context import ReportContents, runs_shown
 from csit_utils.studies.density.headlines import testbed_views
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.whole_files import write_whole

@@ -17,7 +17,7 @@ from csit_utils.analysis.grouping import Series, asks_for
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
-from csit_utils.report.colour_scales import shades
+from csit_utils.report.cell_maps import shades
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
 from csit_utils.report.links import CellNames

@@ -15,7 +15,7 @@ from markupsafe import escape
 
 from csit_utils.dataset.items import Problem, Status, Unrecorded
 from csit_utils.report.html import CompiledTemplates, html_templates, script, style
-from csit_utils.report.runs_shown import _listed
+from csit_utils.report.report_context import _listed
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from resources.libraries.python.redaction import outgoing
