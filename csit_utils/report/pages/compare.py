@@ -18,14 +18,14 @@ from csit_utils.analysis.node_costs import largest, node_changes_of
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
-from csit_utils.report.colour_scales import shades
+from csit_utils.report.cell_maps import shades
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
+from csit_utils.report.links import CellNames
 from csit_utils.report.record_blocks import Column, RecordTables, Row, Table
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
-from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import MINUS, digits3, unit
 from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions
@@ -149,10 +149,8 @@ class RunFigure(NamedTuple):
 def data(history: History, sides: Iterable[ComparisonSide], environments: Mapping[str, Environment]) -> Json:
     """Return the data of the script.
 
-    Args:
-        history: All runs.
-        sides: All that readers choose from.
-        environments: Environments by digest.
+    `sides`: all that readers choose from.
+    `environments`: environments by digest.
     """
     known = _known(history)
     metrics = (*MEASURES, *measures())
