@@ -1,9 +1,11 @@
 """Published figures of papers, for comparison with own results; rounded in print."""
 
+import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from csit_utils.dataset.reference import published_rows
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
@@ -13,6 +15,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
     ProfileMetric,
 )
 
+_PUBLISHED = Path(__file__).parent / "published"
 _SOURCES = {
     "nfv-vital": (
         "NFV-VITAL",
@@ -131,3 +134,9 @@ def _fit(row: dict[str, str], first: float, last: float) -> Fit:
         first_rate=first,
         last_rate=last,
     )
+
+
+def published_rows(file: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of a file of published figures."""
+    with (_PUBLISHED / file).open(encoding="utf-8", newline="") as lines:
+        yield from csv.DictReader(line for line in lines if not line.startswith("#"))

@@ -274,5 +274,5 @@ def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, 
     names = _listed([run.name for run in own])
     if len(own) == len(every):
         return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
-    run = "the latest run" if len(own) == 1 else "the latest runs"
-    return f"{testbed.name}: {run}, {names}; {counted(len(every) - len(own), 'earlier run')} on the trend page."
+    # Names of runs begin with that of their testbed.
+    return f"Shown: {names}; {counted(len(every) - len(own), 'earlier run')} on the trend page."

@@ -56,8 +56,8 @@ from resources.libraries.python.recording.journal import (
     TestFinished,
     TestStarted,
 )
-from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 from resources.libraries.python.recording.qualifications import file_of, stored
+from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers

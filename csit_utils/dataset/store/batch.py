@@ -40,7 +40,7 @@ from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
 from resources.libraries.python.recording.marker import plain_message
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
@@ -180,7 +180,7 @@ def item_row(item: Item, digest: str) -> Entry:
     """Return the row of an item of a file with a digest."""
     match item:
         case Recorded(record=DensityRecord() as record):
-            text = pack(record, item.digest)
+            text = pack(record, digest=item.digest)
             row = head_row(packed_head(text), item.status, item.message)
             return row, msgspec.structs.replace(_detail(row, text), digest=digest)
         case ImportedTest():

@@ -10,7 +10,7 @@ from csit_utils.report.study import Page
 
 _SIDE_BY_SIDE = 6
 """Largest number of environments side by side."""
-_SOURCES = 20
+_SOURCES = 5
 
 
 def _build(shown: ReportContents) -> Mapping[str, object]:

@@ -175,7 +175,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
     ]
     layout = {
         "xaxis": {
-            "title": {"text": f"cell: service instances x NFs per instance{runs}"},
+            "title": {"text": f"cell: instances x NFs{runs}"},
             "type": "category",
             "tickangle": "auto",
         },

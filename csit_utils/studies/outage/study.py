@@ -34,6 +34,16 @@ _WHERE = (
     Column("instance", write=str),
     Column("is_target", "hit", lambda hit: "hit" if hit else "", text=True),
 )
+_EFFECTS = (
+    *_WHERE,
+    _LOST,
+    _interval("no_event_packets", "lost without an event, packets"),
+    _EXCESS,
+    _OUTAGE,
+    _GAP,
+    _RECOVERY,
+    _FIRST,
+)
 
 
 def _setup(found: Outage) -> Iterator[str]:
@@ -105,27 +115,22 @@ PAGE = record_page(
             style={"line": {"shape": "hv", "width": 2}},
         ),
         Table(
-            "effects",
+            "hit",
             "outage_effects",
-            (
-                *_WHERE,
-                _LOST,
-                _interval("no_event_packets", "lost without an event, packets"),
-                _EXCESS,
-                _OUTAGE,
-                _GAP,
-                _RECOVERY,
-                _FIRST,
-            ),
+            _EFFECTS,
+            "Instances hit, and others that lose more than without an event",
             mark={"is_significant": "worst"},
             classes="tight",
-            filter=True,
+            only=("is_target", "is_significant"),
+        ),
+        Table(
+            "effects", "outage_effects", _EFFECTS, folded="Every event at every instance", classes="tight", filter=True
         ),
         Table(
             "delays",
             "outage_effects",
             (*_WHERE, *_DELAYS, Column("worst_delay_us", "longest from the event on, µs", count)),
-            heading="Mean one-way delay",
+            folded="Mean one-way delay",
             classes="tight",
         ),
         Sentences(_notes, "Notes"),

@@ -28,7 +28,7 @@ from resources.libraries.python.model.findings.evidence import HopLoss, LocatedL
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.unpacking import PACKED
 from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result

@@ -9,7 +9,7 @@ from csit_utils.dataset.store.columns import WaitingRows, rows_of_table
 from csit_utils.dataset.store.details import GROUP_BYTES, WaitingDetails
 from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
 from resources.libraries.python.model.result import ReceiveRate
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.examples import share
@@ -24,7 +24,7 @@ _RECORDS = (
 
 
 def _head(record: DensityRecord) -> HeadRow:
-    return head_row(packed_head(pack(record, "0" * 64)), "PASS", "")
+    return head_row(packed_head(pack(record, digest="0" * 64)), "PASS", "")
 
 
 _BARE = unrecorded_row(Unrecorded("s.t", "t", ("CSC", "1R1C"), "x", Status.FAIL, "no record"))
