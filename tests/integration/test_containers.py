@@ -27,7 +27,7 @@ from resources.libraries.python.model.request.function import Limits, UserProgra
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of
 from tests.integration.robot_runs import PROJECT, csit, going_on, held_in_a_trial, results, run_robot
 from tests.integration.user_space import cell, deployed, planned, processes, send_and_count

@@ -24,7 +24,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run

@@ -20,8 +20,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from resources.libraries.python.testbed.roles.watching import HopTimer
 from tests.integration.lab import Lab

@@ -15,7 +15,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared, qualified_by_a_run
 

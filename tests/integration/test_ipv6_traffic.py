@@ -26,7 +26,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.local_functions import named
 from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology
@@ -122,6 +122,11 @@ def test_two_instances_keep_their_packets_apart() -> None:
             for hop in path.hops[1:-1]:
                 counters = hops[hop.interface]
                 assert (counters.rx_packets if hop.counter == "rx" else counters.tx_packets) >= 525, hop
+        for function in deployment.plan.functions:
+            inside = ["ip", "netns", "exec", name_of(function.name)]
+            grep = [*inside, "grep", "-rh", "Icmp6OutMsgs", "/proc/net/dev_snmp6"]
+            own = subprocess.run(grep, capture_output=True, text=True, check=True).stdout.split()[1::2]
+            assert own == ["0"] * 3, "of the loopback and both ports: what an NF sends by itself would be counted"
 
 
 @dataclass(frozen=True)

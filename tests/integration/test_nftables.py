@@ -17,7 +17,7 @@ from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of
 from tests.integration.local_fabric import frame as udp_frame
 from tests.integration.local_functions import named, nft, ruleset

@@ -22,8 +22,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.cell import VSwitchFlush
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment, VSwitchFlush
 from resources.libraries.python.testbed.roles.watching import FeatureSampler
 from tests.integration.local_fabric import send
 from tests.integration.user_space import (

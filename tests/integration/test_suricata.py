@@ -21,7 +21,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.integration.local_fabric import frame as frame_of
 from tests.integration.local_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes

@@ -26,7 +26,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
 from tests.integration.user_space import deployed, kill_run, machine_stays_as_it_was, planned, processes, send_and_count

@@ -26,7 +26,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import shipped
 from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, run, undisturbed, veth_pair

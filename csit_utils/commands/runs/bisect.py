@@ -208,8 +208,7 @@ class _Installation:
 class _Measurement:
     """Deploys the cell, measures it as a test does, and removes it.
 
-    Args:
-        deployments: Those of earlier runs.
+    `deployments`: those of earlier runs.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import least_guest_mb
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
 from resources.libraries.python.planning.placement.core_notes import mixed_kinds
-from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shortages
+from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.placement.queue_balance import unequal
 from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
