@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import attrgetter
 from statistics import median
 
 from csit_utils.analysis.comparisons.comparability import resolution_pps
 from csit_utils.analysis.grouping import Series, System, asks_for, bounds, error_of, series_of, system_of
+from csit_utils.analysis.runs import UNDATED, instant
 from csit_utils.dataset.goal_order import of_row
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MEASURES, MeasuredRow, TestRow
@@ -78,9 +79,8 @@ class CellFigure:
 
 
 def when(row: TestRow) -> datetime:
-    """Return the start time of a test; year 1 if unknown, so that it sorts first."""
-    found = datetime.fromisoformat(row.started_at) if row.started_at else datetime.min
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    """Return the start time of a test; year 1 if unknown or invalid, so that it sorts first."""
+    return instant(row.started_at) or UNDATED
 
 
 def figure(row: TestRow, metric: Measure) -> CellFigure | None:

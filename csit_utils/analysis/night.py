@@ -26,6 +26,7 @@ from statistics import median
 
 from csit_utils.analysis.cells import CellMetric, when
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, DIFFERENT, FEWEST_CELLS, compare, side
+from csit_utils.analysis.runs import instant
 from csit_utils.analysis.trends.steps import MIN_RUNS
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
 from csit_utils.dataset.ledger import NONE, Acknowledged
@@ -376,7 +377,7 @@ def durations(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, float]
     """Return the duration of each test, in seconds: the median of its last five that passed."""
     took: dict[NightKey, list[tuple[datetime, float]]] = defaultdict(list)
     for key, row in rows:
-        if row.status == "PASS" and row.started_at and row.finished_at:
-            began, ended = datetime.fromisoformat(row.started_at), datetime.fromisoformat(row.finished_at)
-            took[key].append((when(row), (ended - began).total_seconds()))
+        began, ended = instant(row.started_at), instant(row.finished_at)
+        if row.status == "PASS" and began and ended:
+            took[key].append((began, (ended - began).total_seconds()))
     return {key: median(value for _, value in sorted(own, key=itemgetter(0))[-_LATEST:]) for key, own in took.items()}

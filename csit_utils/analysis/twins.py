@@ -18,6 +18,8 @@ MARGIN = 0.02
 """Difference below which figures count as the same."""
 ERROR = 0.05
 MIN_ROUNDS = 3
+_MAX_LOG = 700.0
+"""Logarithm of about the largest number."""
 
 
 class TwinVerdict(StrEnum):
@@ -86,7 +88,7 @@ def _change(  # noqa: PLR0917 - both sides, and what their difference is known b
 ) -> CellChange:
     shift = fmean(b) - fmean(a)
     reach = error * float(student.ppf(1 - ERROR / 2 / cells, freedom)) if freedom > 0 else inf
-    low, high = (exp(shift + side * reach) - 1 if reach < inf else side * inf for side in (-1, 1))
+    low, high = (exp(min(shift + side * reach, _MAX_LOG)) - 1 if reach < inf else side * inf for side in (-1, 1))
     return CellChange(cell, exp(fmean(a)), exp(fmean(b)), exp(shift) - 1, low, high)
 
 

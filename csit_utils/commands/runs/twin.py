@@ -17,8 +17,10 @@ from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
+from csit_utils.dataset.rows import TestRow
 from csit_utils.report.units import percent, rate
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.bounds import HIGHEST_PPS
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.paths import PROJECT
@@ -125,8 +127,8 @@ def _cells_of(stored: Contents, path: Path) -> list[tuple[int, int]]:
     Raises:
         ConfigError: There are none.
     """
-    rows = [row for row in stored.tests if row.service_type == "CSC" and row.nf_size == "1c" and row.mrr_pps]
-    found = sorted({(row.nf_chains or 0, row.nf_nodes or 0) for row in rows}, key=lambda cell: cell[0] * cell[1])
+    cells = {(row.nf_chains or 0, row.nf_nodes or 0) for row, _ in _rates(stored)}
+    found = sorted(cells, key=lambda cell: cell[0] * cell[1])
     if not found:
         raise ConfigError(f"{path}: no result of MRR of CSC cells with NF-1c, which A could be compared with")
     return found[-_MAX_CELLS:]
@@ -135,17 +137,23 @@ def _cells_of(stored: Contents, path: Path) -> list[tuple[int, int]]:
 def _figures(contents: Contents) -> dict[str, list[float]]:
     """Return MRR in pps by cell, in the order of measurement."""
     found: dict[str, list[float]] = {}
-    for row in sorted(contents.tests, key=lambda row: row.started_at or ""):
-        if row.service_type == "CSC" and row.nf_size == "1c" and row.mrr_pps:
-            found.setdefault(f"CSC {row.nf_chains}x{row.nf_nodes} {row.frame}", []).append(row.mrr_pps)
+    for row, mrr_pps in sorted(_rates(contents), key=lambda each: each[0].started_at or ""):
+        found.setdefault(f"CSC {row.nf_chains}x{row.nf_nodes} {row.frame}", []).append(mrr_pps)
     return found
+
+
+def _rates(contents: Contents) -> Iterator[tuple[TestRow, float]]:
+    """Yield tests of CSC that have MRR with it; a stored run may state any number."""
+    for row in contents.tests:
+        if row.service_type == "CSC" and row.nf_size == "1c" and 0 < (row.mrr_pps or 0) <= HIGHEST_PPS:
+            yield row, row.mrr_pps or 0
 
 
 def _compared(figures: Mapping[str, Mapping[str, list[float]]], *, by_pairs: bool) -> TwinComparison:
     a, b = figures["A"], figures["B"]
-    cells = [cell for cell in a if cell in b]
+    cells = [cell for cell in a if cell in b and (not by_pairs or len(a[cell]) == len(b[cell]))]
     if not cells:
-        raise CsitError("no cell has a figure on both sides")
+        raise CsitError("no cell has all figures on both sides")
     if by_pairs:
         return paired({cell: list(zip(a[cell], b[cell], strict=True)) for cell in cells})
     return unpaired({cell: (a[cell], b[cell]) for cell in cells})

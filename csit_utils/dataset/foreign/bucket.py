@@ -49,20 +49,24 @@ class Bucket:
         Raises:
             ConfigError: It is none; the text names it.
         """
-        found = urlsplit(_ADDRESS.sub("s3://", text, count=1))
+        wrong = ConfigError(
+            f"{quoted(text)} is no address of a bucket; expected s3://BUCKET/FOLDER, with ?region=REGION or "
+            "&endpoint=URL"
+        )
+        try:
+            found = urlsplit(_ADDRESS.sub("s3://", text, count=1))
+        except ValueError as error:  # brackets of an IPv6 address that is none
+            raise wrong from error
         options = parse_qs(found.query)
         host = found.netloc
-        if "@" in host:
+        if "@" in host or "@" in "".join(options.get("endpoint", ())):
             raise ConfigError(
                 "s3://…@…: credentials are no part of an address; set AWS_ACCESS_KEY_ID in the environment"
             )
         outside = ".." in PurePosixPath(found.path).parts
-        unlike = not options.keys() <= _OPTIONS or any(len(row) > 1 for row in options.values())
+        unlike = found.fragment or not options.keys() <= _OPTIONS or any(len(row) > 1 for row in options.values())
         if _NAME.fullmatch(host) is None or outside or unlike:
-            raise ConfigError(
-                f"{quoted(text)} is no address of a bucket; expected s3://BUCKET/FOLDER, with ?region=REGION or "
-                "&endpoint=URL"
-            )
+            raise wrong
         region, endpoint = (options.get(name, [None])[0] for name in ("region", "endpoint"))
         # `s3:/` of a path has lost the second slash of the URL as well.
         address = re.sub(r"^(https?):/+", r"\1://", endpoint) if endpoint else None

@@ -9,6 +9,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csit_utils.analysis.cells import when
 from csit_utils.analysis.grouping import all_series, asks_for
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
@@ -226,3 +227,9 @@ def test_histograms_are_merged_and_bad_ones_left_out() -> None:
     assert percentiles(merged).count == 3
     assert merge(["nonsense"]) is None
     assert merge([_histogram().encode().decode()]) is None
+
+
+@pytest.mark.parametrize("begun", [None, "", "zzz", "0001-01-01T00:00:00+14:00"])
+def test_a_test_whose_start_is_no_time_sorts_before_all_others(begun: str | None) -> None:
+    (dated,) = rows_of_tests(dataset_of(plain(1, 1, 90e3)))
+    assert when(replace(dated, started_at=begun)) < when(dated)

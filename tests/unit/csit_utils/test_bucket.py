@@ -151,7 +151,10 @@ def test_copies_are_written_through_no_planted_link(store: Store, tmp_path: Path
 
 @pytest.mark.parametrize(
     "address",
-    ["s3://key:secret@tables/csit", "s3://", "s3://Tables/x", "s3://tables/x?token=secret", "s3://tables/a/../b"],
+    [
+        *("s3://key:secret@tables/csit", "s3://", "s3://Tables/x", "s3://tables/x?token=secret", "s3://tables/a/../b"),
+        *("s3://tables/x?endpoint=http://key:secret@store", "s3://[tables/x", "s3://tables/x#y"),
+    ],
 )
 def test_an_address_with_credentials_or_of_another_form_is_refused_without_secrets(address: str) -> None:
     with pytest.raises(ConfigError) as error:

@@ -2,11 +2,17 @@
 
 import random
 from collections.abc import Mapping
-from math import exp
+from math import exp, inf, nan
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from csit_utils.analysis.twins import ERROR, MARGIN, TwinVerdict, paired, unpaired
+from csit_utils.commands.runs.twin import _cells_of
+from csit_utils.dataset.contents import Contents
+from resources.libraries.python.errors import ConfigError
 
 CELLS = {"1x1": 6.5e6, "1x2": 4e6, "2x1": 5.5e6}
 SEEDS = 500
@@ -60,3 +66,14 @@ def test_a_single_stored_figure_is_compared_by_the_spread_of_the_other_side() ->
     loud = {"1x1": ([1e6, 1.2e6, 0.8e6, 1e6], [0.9e6])}
     assert unpaired(loud).verdict is TwinVerdict.CANNOT_TELL
     assert unpaired({"1x1": ([1e6], [0.9e6])}).verdict is TwinVerdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize("mrr_pps", [None, 0.0, -5.0, nan, inf, 1e308])
+def test_a_stored_run_whose_rates_cannot_be_is_refused(mrr_pps: float | None) -> None:
+    row = SimpleNamespace(service_type="CSC", nf_size="1c", nf_chains=1, nf_nodes=1, mrr_pps=mrr_pps)
+    with pytest.raises(ConfigError, match="no result of MRR"):
+        _cells_of(cast(Contents, SimpleNamespace(tests=[row])), Path("stored"))
+
+
+def test_stored_figures_may_be_as_far_apart_as_numbers_can_be() -> None:
+    assert unpaired({"1x1": ([1e6] * 3, [1e12, 1e-300])}).verdict is TwinVerdict.CANNOT_TELL
