@@ -98,6 +98,7 @@ def test_every_type_of_error_that_the_library_knows_has_our_words() -> None:
         ("user: csit}", "user: csit, port: ssh}", "a whole number is expected here, not the string 'ssh'$"),
         ("user: csit}", "user: csit, port: 0}", "0 is below the minimum of 1$"),
         ("user: csit}", "user: csit, silence_s: long}", "a number is expected here, not the string 'long'$"),
+        ("user: csit}", "user: csit, silence_s: on}", r"access\.silence_s: a number is expected here, not true$"),
         ("user: csit}", "user: csit, jump: [4]}", r"a mapping \(`key: value`\) is expected here, not a number$"),
         ("host: 192.0.2.11", 'host: ""', r"access\.host: must not be empty$"),
         ("cores: 8}", "cores: on}", r":\d+: nodes\.TG\.generator\.cores: a whole number is expected here, not true$"),

@@ -77,9 +77,9 @@ def validate_yaml(model: type[_Model], data: object, context: Mapping[str, Any] 
     """
     made = model.model_validate(data, context=context)
     wrong: list[InitErrorDetails] = [
-        {"type": "int_type", "loc": place, "input": value}
+        {"type": f"{kind.__name__}_type", "loc": place, "input": value}
         for place, value in _booleans(data, ())
-        if type(_at(made, place)) in (int, float)
+        if (kind := type(_at(made, place))) in (int, float)
     ]
     if wrong:
         raise ValidationError.from_exception_data(model.__name__, wrong)
