@@ -27,7 +27,7 @@ from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.foreign.csit_tables import read_row
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_json
-from csit_utils.night.session import NightChoices, NightJournal
+from csit_utils.night import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view

@@ -122,6 +122,11 @@ def test_two_instances_keep_their_packets_apart() -> None:
             for hop in path.hops[1:-1]:
                 counters = hops[hop.interface]
                 assert (counters.rx_packets if hop.counter == "rx" else counters.tx_packets) >= 525, hop
+        for function in deployment.plan.functions:
+            inside = ["ip", "netns", "exec", name_of(function.name)]
+            grep = [*inside, "grep", "-rh", "Icmp6OutMsgs", "/proc/net/dev_snmp6"]
+            own = subprocess.run(grep, capture_output=True, text=True, check=True).stdout.split()[1::2]
+            assert own == ["0"] * 3, "of the loopback and both ports: what an NF sends by itself would be counted"
 
 
 @dataclass(frozen=True)

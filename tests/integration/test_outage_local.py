@@ -168,17 +168,19 @@ def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, tar
         flows = {(flow.instance, flow.direction): flow.rx_interface for flow in deployment.plan.flows}
     assert len(lines) == 4
     for line in lines:
-        assert sum(line.sent) == 3000
+        sent = sum(line.sent)
+        assert 2000 < sent <= 3000, "fewer where the machine stood still"
         arrived = seen[flows[line.instance, line.direction]]
         assert sum(line.received) == len(arrived), "as tcpdump has it"
         numbers = {number for _, number in arrived}
         lost = [number for gap in line.gaps for number in range(gap.first, gap.first + gap.packets)]
-        assert lost == [number for number in range(3000) if number not in numbers], "the gaps of the capture"
-        assert sum(gap.packets for gap in line.gaps) == 3000 - sum(line.received)
+        assert lost == [number for number in range(sent) if number not in numbers], "the gaps of the capture"
+        assert sum(gap.packets for gap in line.gaps) == sent - sum(line.received)
     found = impacts(lines, happened)
     for impact in found:
         rows = [seen[flows[impact.instance, direction]] for direction in Direction]
-        assert impact.lost + impact.lost_before == 6000 - sum(map(len, rows)), "packets that tcpdump did not see"
+        sent = sum(sum(line.sent) for line in lines if line.instance == impact.instance)
+        assert impact.lost + impact.lost_before == sent - sum(map(len, rows)), "packets that tcpdump did not see"
         if impact.recovery_s is not None and impact.gap_s > 0.01:
             gap_s = max(after - before for row in rows for (before, _), (after, _) in pairwise(row)) / 1e9
             assert impact.gap_s == pytest.approx(gap_s, abs=0.001), "the longest time between packets at tcpdump"
@@ -187,12 +189,12 @@ def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, tar
         assert hit.recovery_s is None and hit.first_packet_s is None
         assert 0.5 < hit.outage_s < 1.2
     elif event is PartEvent.PAUSE:
-        assert 0.19 < hit.outage_s < 0.4
-        assert hit.first_packet_s and 0.19 < hit.first_packet_s < 0.5
+        assert 0.19 < hit.outage_s < 0.8
+        assert hit.first_packet_s and 0.19 < hit.first_packet_s < 0.8
     if target != "vswitch":
         assert other.outage_s < 0.5 * hit.outage_s
     elif event is PartEvent.PAUSE:
-        assert 0.19 < other.outage_s < 0.4, "all instances are hit"
+        assert 0.19 < other.outage_s < 0.8, "all instances are hit"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.records import read_recorded
+from csit_utils.dataset.load import read_recorded
 from csit_utils.dataset.rows import DEFAULTS, LISTS, OWN, LatencyRow, TestRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened

@@ -388,6 +388,17 @@ def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path
     assert said(*beside, str(tmp_path / "new.json")) == "1 test of 1 file added; 2 files already there"
 
 
+def test_a_copy_by_rebot_has_the_same_tests(output: Path, tmp_path: Path) -> None:
+    """It is another file; of a test of two files the first counts."""
+    (tmp_path / "copy.xml").write_text(output.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    counts = [
+        json.loads(invoked("import", path, "-o", tmp_path / "d", "--format", "json").stdout)
+        for path in (output, tmp_path / "copy.xml")
+    ]
+    recorded = sum(row.recorded for row in Stored(Layout(tmp_path / "d")).tests)
+    assert [(each["tests"], each["same_tests"]) for each in counts] == [(5, 0), (5 - recorded, recorded)]
+
+
 @pytest.mark.parametrize("table", ["tests", "details"])
 @pytest.mark.parametrize("damage", ["removed", "truncated", "another file", "a folder"])
 def test_a_damaged_part_is_left_out_named_and_imported_again(

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.load import parse_record
 from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.model.request.cell import ServiceType

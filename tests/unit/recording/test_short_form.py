@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.load import parse_record
 from csit_utils.dataset.testrows import packed_head
 from resources.libraries.python.model.record import packed_keys
 from resources.libraries.python.model.request.cell import ServiceType

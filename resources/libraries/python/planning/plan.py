@@ -5,7 +5,6 @@ from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import traffic_profile
@@ -228,8 +227,3 @@ def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:
         **{function.name: duts[(function.node - 1) // cell.nf_nodes] for function in wiring.functions},
         **{tap.name: duts[(tap.number - 1) // len(cell.taps)] for tap in wiring.taps},
     }
-
-
-def digest(plan: Plan) -> str:
-    """Equal plans, equal digests."""
-    return digest_of_model(plan)

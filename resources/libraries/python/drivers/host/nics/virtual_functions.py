@@ -146,7 +146,7 @@ class VirtualFunctions(Part):
                 raise ConfigError(f"{parent}: {port} {reason}: it may be what this machine is reached by")
             refuse_functions(parent, self._root)
             function = ParentFunction(pci_address=parent, device=port, up=was.up)
-            self._lock.claim_functions(function)
+            self._lock.claim("functions", function)
             self._made.append(function)
             self._write(folder / "sriov_numvfs", str(nic.vfs))
             wanted = str(nic.pci_address)
@@ -169,7 +169,7 @@ class VirtualFunctions(Part):
 
     def _remove(self, function: ParentFunction) -> list[str]:
         removed = function.restore(self._root, self._around)
-        self._lock.release_functions(function)
+        self._lock.release("functions", [function])
         self._made = [each for each in self._made if each is not function]
         return removed
 
