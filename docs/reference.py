@@ -32,8 +32,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
-from resources.libraries.python.studies.outage.model.spec import OutageFile
-from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from resources.libraries.python.studies.outage.model.record import OutageFile
+from resources.libraries.python.studies.stateful.model.record import StatefulFile
 
 _WIDTH = 100
 """Of --help, in characters: it fits a page."""

@@ -19,8 +19,7 @@ from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.planning.duration import test_s
-from resources.libraries.python.studies.density.planning.extras import chosen_extras
+from resources.libraries.python.studies.density.planning.extras import chosen_extras, test_s
 from resources.libraries.python.studies.density.suite_rows import rows_for
 
 DENSITY = PROJECT / "tests" / "density"

@@ -68,10 +68,10 @@ from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.interference.model.record import load_interference
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.outage.model.spec import load_outage
+from resources.libraries.python.studies.outage.model.record import load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.model.record import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates

@@ -19,8 +19,8 @@ from csit_utils.cli import COMMANDS, make_app
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
-from resources.libraries.python.studies.outage.model.spec import OutageFile
-from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from resources.libraries.python.studies.outage.model.record import OutageFile
+from resources.libraries.python.studies.stateful.model.record import StatefulFile
 from resources.libraries.python.testbed.connection.authentication import HostsOfPasswords
 
 ROOT = Path(__file__).parents[2]

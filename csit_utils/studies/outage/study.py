@@ -11,10 +11,8 @@ from csit_utils.report.study import RecordKind, Study
 from csit_utils.report.units import count, digits3, rate
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import counted
-from resources.libraries.python.studies.outage.analysis.sentences import headline, sentences
-from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import Outage
-from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.analysis import headline, outage_tables, sentences
+from resources.libraries.python.studies.outage.model.record import CONTROL, Outage, load_outage
 from resources.libraries.python.studies.outage.planning import cost
 
 

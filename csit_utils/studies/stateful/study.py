@@ -17,8 +17,12 @@ from resources.libraries.python.studies.stateful.analysis import (
     sentences,
     stateful_tables,
 )
-from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.model.record import (
+    CellConnections,
+    Phase,
+    StatefulDensity,
+    load_stateful,
+)
 from resources.libraries.python.studies.stateful.planning import cost
 
 _RATE = "rate_lower_cps"

@@ -2,9 +2,16 @@
 
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.outage.analysis.effects import effects
-from resources.libraries.python.studies.outage.model.record import Delays, EventTrial, Impact, InstanceTrace, Outage
-from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.analysis import effects
+from resources.libraries.python.studies.outage.model.record import (
+    CONTROL,
+    Delays,
+    EventTrial,
+    Impact,
+    InstanceTrace,
+    Outage,
+    load_outage,
+)
 from tests.unit.csit_utils.characterization_records import record
 
 SPEC = PROJECT / "tests" / "characterization" / "specs" / "outage" / "routers.yaml"

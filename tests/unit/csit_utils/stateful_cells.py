@@ -13,8 +13,8 @@ from resources.libraries.python.studies.stateful.model.record import (
     StatefulDensity,
     TableCapacity,
     TearDown,
+    load_stateful,
 )
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from tests.unit.csit_utils.characterization_records import record
 
 SPEC = PROJECT / "tests" / "characterization" / "specs" / "stateful" / "nat.yaml"

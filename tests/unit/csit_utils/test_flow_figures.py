@@ -3,7 +3,7 @@
 from csit_utils.analysis.grouping import all_series
 from csit_utils.report.figures import Figure
 from csit_utils.studies.density.analysis.density import matrices
-from csit_utils.studies.density.figures.flows import flows_figure
+from csit_utils.studies.density.figures.throughput import flows_figure
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.datasets import dataset_of, plain

@@ -9,7 +9,7 @@ import pytest
 from csit_utils.report.pages import environment, overview
 from csit_utils.report.site import render
 from csit_utils.studies.chains import study as chain_page
-from csit_utils.studies.interference import page as interference
+from csit_utils.studies.interference import study as interference
 from csit_utils.studies.registry import record_kinds, views
 from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun

@@ -27,8 +27,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
-from resources.libraries.python.studies.outage.model.spec import OutageFile
-from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from resources.libraries.python.studies.outage.model.record import OutageFile
+from resources.libraries.python.studies.stateful.model.record import StatefulFile
 
 LAB = (Path(__file__).parents[3] / "topologies" / "available" / "lab-2n-vpp.yaml").read_text(encoding="utf-8")
 FILES = (

@@ -7,8 +7,7 @@ from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.studies.density.planning.duration import test_s
-from resources.libraries.python.studies.density.planning.extras import MAX_FACTOR, MIN_FACTOR, Extras
+from resources.libraries.python.studies.density.planning.extras import MAX_FACTOR, MIN_FACTOR, Extras, test_s
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 SIMULATED_TEST_S = 0.1

@@ -8,7 +8,7 @@ import typer
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.model.record import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
 
 _CELLS = ("cell", "instances", "NFs per instance")

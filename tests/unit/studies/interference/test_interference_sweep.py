@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.studies.interference.page import PAGE
+from csit_utils.studies.interference.study import PAGE
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, most_sensitive
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots

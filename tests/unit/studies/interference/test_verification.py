@@ -14,10 +14,14 @@ from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean
-from resources.libraries.python.studies.interference.analysis.placement import capacity, groups_of, predicted_groups
+from resources.libraries.python.studies.interference.analysis.placement import (
+    PlacementVerification,
+    capacity,
+    groups_of,
+    predicted_groups,
+)
 from resources.libraries.python.studies.interference.analysis.study import colocated
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
 from resources.libraries.python.studies.interference.model.record import Group, load_interference
 from resources.libraries.python.studies.interference.planning import more_turns, most_verifications
 from tests.unit.examples import share

@@ -21,10 +21,15 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.outage.analysis.effects import impacts
-from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import Effect, Impact, Outage
-from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
+from resources.libraries.python.studies.outage.analysis import impacts, outage_tables
+from resources.libraries.python.studies.outage.model.record import (
+    CONTROL,
+    Effect,
+    Impact,
+    Outage,
+    OutageSpec,
+    load_outage,
+)
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageTest, was_offered
 from resources.libraries.python.studies.shared.progress import StepEnded

@@ -9,7 +9,7 @@ from resources.libraries.python.errors import NoTraffic
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.stateful.rate import ConnectionLimits, search_rate
+from resources.libraries.python.studies.stateful.run import ConnectionLimits, search_rate
 
 QUICK = profile("quick")
 ONE_GOAL = QUICK.model_copy(update={"goals": QUICK.goals[:1]})

@@ -9,10 +9,14 @@ from resources.libraries.python.errors import ConfigError, CsitError, PlanError,
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import MaxRate
 from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.studies.stateful import rate as rate_search
+from resources.libraries.python.studies.stateful import run
 from resources.libraries.python.studies.stateful.analysis import CAPACITY, RATE, TABLES, TEAR_DOWN, stateful_tables
-from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.model.record import (
+    CellConnections,
+    Phase,
+    StatefulDensity,
+    load_stateful,
+)
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
@@ -192,13 +196,13 @@ def test_no_trial_asks_for_more_connections_than_frames_fit_on_a_line_in_one_dir
 ) -> None:
     """The generator's maximum is found in both directions; connections are opened in one."""
     line = MaxRate(flow_pps=5000.0, direction_pps=5000.0, aggregate_pps=10_000.0, reason="TG.port1: 3.4 Mb/s")
-    monkeypatch.setattr(rate_search, "max_rate", lambda *_: line)
+    monkeypatch.setattr(run, "max_rate", lambda *_: line)
     found = measured(tmp_path, topology(), SPEC.replace("[1, 2]", "[1]"))
     loads = [trial.load_cps for cell in found.cells for trial in cell.trials if trial.phase is Phase.RATE]
     assert max(loads) == 5000.0
     said = found.cells[0].rate.remark
     assert said.endswith("a line carries no more connections in one direction, of one packet each (TG.port1: 3.4 Mb/s)")
     wide = line.__class__(flow_pps=1e9, direction_pps=1e9, aggregate_pps=2e9, reason="TG.port1: 672 Gb/s")
-    monkeypatch.setattr(rate_search, "max_rate", lambda *_: wide)
+    monkeypatch.setattr(run, "max_rate", lambda *_: wide)
     (free,) = measured(tmp_path, topology(insert_ns=1), SPEC.replace("[1, 2]", "[1]")).cells
     assert "line" not in free.rate.remark

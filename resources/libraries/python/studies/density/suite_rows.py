@@ -44,8 +44,7 @@ from resources.libraries.python.studies.density.model.selection import (
     parse_kinds,
     parse_selection,
 )
-from resources.libraries.python.studies.density.planning.duration import test_s
-from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
+from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s, test_s
 from resources.libraries.python.studies.density.planning.rows import (
     PlannedRows,
     RefusedRow,

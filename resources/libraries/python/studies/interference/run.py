@@ -18,6 +18,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import datagrams_of
 from resources.libraries.python.quantities import counted, rate
+from resources.libraries.python.studies.interference.analysis.placement import PlacementVerification
 from resources.libraries.python.studies.interference.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.interference.analysis.study import (
     analyse,
@@ -25,7 +26,6 @@ from resources.libraries.python.studies.interference.analysis.study import (
     to_place,
 )
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
 from resources.libraries.python.studies.interference.colocation_server import (
     MIN_PPS,
     SharedServer,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from resources.libraries.python.csv_tables import Row, Tables
 from resources.libraries.python.quantities import DECIMAL, scaled
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
@@ -11,11 +12,10 @@ from resources.libraries.python.studies.stateful.model.record import (
     Phase,
     StatefulDensity,
     StatefulRecord,
+    StatefulSpec,
     TearDown,
 )
-from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
-Row = tuple[object, ...]
 CELLS = (
     "kind", "instances", "nodes", "rate_lower_cps", "rate_upper_cps", "rate_instance_cps", "rate_complete",
     "tear_down_cps", "empty_s", "capacity_entries", "capacity_refused_at", "table_limit", "valid", "trials", "search_s",
@@ -30,7 +30,7 @@ TRIALS = (
 """`failed`, `dropped` and `evicted` are sums over all tables."""
 
 
-def stateful_tables(record: StatefulRecord) -> tuple[tuple[str, list[Row]], ...]:
+def stateful_tables(record: StatefulRecord) -> Tables:
     """Name and rows of each table, the first row with the names of the columns."""
     found = record.stateful
     if found is None or not found.cells:
