@@ -88,10 +88,7 @@ class DensityTables:
 def density_tables(found: Sequence[Matrix], series: Sequence[Series], seen: AnswerEvidence | None) -> DensityTables:
     """Tables of all that may be compared.
 
-    Args:
-        found: Matrices of one system, frame size and profile.
-        series: Theirs.
-        seen: What answers rest on; None leaves them out.
+    `seen`: what answers rest on; None leaves them out.
     """
     metric = next((each for each in BEST_FIRST if any(m.metric is each for m in found)), None)
     chosen = [matrix for matrix in found if matrix.metric == metric]
@@ -261,11 +258,8 @@ def system_views(
 ) -> list[SystemView]:
     """All systems: measured ones, simulated ones, published figures.
 
-    Args:
-        rows: All tests.
-        refused: Cells that do not fit.
-        seen: Counts by instance and latency of the same tests, for answers.
-        limits: What no figure can be above of, from the tests of a system and the name of a frame.
+    `seen`: counts by instance and latency of the same tests, for answers.
+    `limits`: what no figure can be above of, from the tests of a system and the name of a frame.
     """
     by_system: dict[System, list[TestRow]] = {}
     for row in rows:

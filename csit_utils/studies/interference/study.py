@@ -101,9 +101,8 @@ def _means(found: Interference) -> Iterator[Row]:
 def _sweep(place: Callable[[MatrixSlice], float], slices: Iterable[tuple[str, Sequence[MatrixSlice]]]) -> Iterator[Row]:
     """Normalized throughput of each network function, its mean and beside each other one.
 
-    Args:
-        place: Returns the x of a slice.
-        slices: Those that differ in x only, and what is the same.
+    `place`: returns the x of a slice.
+    `slices`: those that differ in x only, and what is the same.
     """
     for held, row in slices:
         for spot in sorted(row, key=place):

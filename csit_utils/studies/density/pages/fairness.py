@@ -179,12 +179,7 @@ def fairness_maps(
 ) -> CellMaps:
     """Jain's index over the matrix.
 
-    Args:
-        identity: For the page's script.
-        title: Of the maps.
-        layouts: Cells that may be compared, some of several instances, with tests that count by instance.
-        called: Names of their series.
-        found: What is known of each test.
+    `layouts`: cells that may be compared, some of several instances, with tests that count by instance.
     """
     every = [each for layout in layouts for _, test in layout.found() for each in found[test.anchor].values()]
     numbers = [number for number in _ORDER if any(each.number == number and each.index is not None for each in every)]

@@ -62,12 +62,8 @@ def times(
 ) -> Times:
     """Estimate the time of every suite.
 
-    Args:
-        topology: The testbed, whose world decides the time lost around a trial.
-        rows: The cells; those that run are counted, a test for each frame size that can be sent through.
-        profile: The search.
-        test_types: A suite each.
-        extras: Further measurements of each test.
+    `topology`: the testbed, whose world decides the time lost around a trial.
+    `rows`: the cells; those that run are counted, a test for each frame size that can be sent through.
 
     Raises:
         ConfigError: More measurements, or more time, than `model.bounds` allows.

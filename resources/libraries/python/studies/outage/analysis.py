@@ -152,9 +152,7 @@ _NS = 1e9
 def impacts(timelines: Iterable[FlowTimeline], happened: EventOccurrence) -> tuple[Impact, ...]:
     """Impact on each instance, in order.
 
-    Args:
-        timelines: Of all flows.
-        happened: The event; of a trial without one, the time at which it would have begun.
+    `happened`: the event; of a trial without one, the time at which it would have begun.
     """
     return tuple(_impact(instance, row, happened) for instance, row in _by_instance(timelines))
 

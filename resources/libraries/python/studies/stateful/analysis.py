@@ -110,14 +110,7 @@ TABLES = "connection tracking table entries"
 def checks(
     spec: StatefulSpec, rate: EstablishmentRate, trials: Sequence[ConnectionTrial], tear_downs: Sequence[TearDown]
 ) -> tuple[Check, ...]:
-    """Check the results of a cell.
-
-    Args:
-        spec: The study.
-        rate: The rate that was found.
-        trials: All trials of the cell.
-        tear_downs: Deletions of the entries that trials have made.
-    """
+    """Check the results of a cell."""
     at = [each for each in trials if each.phase is Phase.RATE and each.counts and each.load_cps == rate.lower_cps]
     whole = [each for each in at if each.complete]
     longest_s = max((each.duration_s for each in trials), default=0.0)

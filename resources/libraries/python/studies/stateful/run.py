@@ -81,14 +81,9 @@ def search_rate(
 ) -> EstablishmentRate:
     """Search the highest rate at which all connections are established.
 
-    Args:
-        run: Runs a trial, whose load is new connections per second; what its result calls received is established.
-        profile: With one goal, which allows no loss.
-        frame: Of the packets.
-        room: What bounds a trial.
-        clock: Seconds.
-        instances: Service instances.
-        least_cps: Lowest rate, of each instance.
+    `run`: runs a trial, whose load is new connections per second; what its result calls received is established.
+    `profile`: with one goal, which allows no loss.
+    `least_cps`: lowest rate, of each instance.
 
     Raises:
         NoTraffic: No rate is low enough.

@@ -58,10 +58,8 @@ from resources.libraries.python.testbed.deployment.health import reason_of
 class ProfileStore:
     """Records with a profile; the newest of a name and frame counts.
 
-    Args:
-        world: Records of other worlds are ignored: a simulated profile says nothing about a real chain.
-        testbed: As for the world.
-        folder: With results of earlier runs at any depth; None for none.
+    `world`: records of other worlds are ignored: a simulated profile says nothing about a real chain.
+    `folder`: with results of earlier runs at any depth; None for none.
 
     Raises:
         ConfigError: There is no such folder.
@@ -388,9 +386,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
 
         Where the path without network functions was measured as well, its delay counts once.
 
-        Args:
-            parts: Names of services, one for each node of the chain.
-            profiles: Measured before.
+        `parts`: names of services, one for each node of the chain.
 
         Raises:
             ConfigError: One was not measured, or there are too many or too few.
@@ -408,9 +404,6 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
 
     def compare_smt(self, profiles: ProfileStore) -> tuple[SmtGain, ...]:
         """Compare the service without SMT with the same sweep with it.
-
-        Args:
-            profiles: Measured before.
 
         Raises:
             ConfigError: The same sweep was not measured with SMT, or this one has it.
@@ -465,11 +458,8 @@ def predictions(
 ) -> tuple[Prediction, ...]:
     """Predict a chain from its parts alone by both models; by one where no VNFs share CPUs.
 
-    Args:
-        measured: The chain.
-        plan: As it was deployed.
-        profiles: Of its parts, one for each node.
-        path: The sweep of the path without VNFs; None where there is none.
+    `profiles`: of its parts, one for each node.
+    `path`: the sweep of the path without VNFs; None where there is none.
     """
     way = None if path is None else MeasuredPath.of(path.name, path.points)
     words = sharing(measured.vnfs)

@@ -66,13 +66,9 @@ def make_rows(
 ) -> PlannedRows:
     """Make the rows of one suite, small cells first.
 
-    Args:
-        topology: The testbed.
-        layout: Logical CPUs of the (first) DUT, or of nodes by name.
-        selection: Which cells and frames.
-        test_type: Of the suite.
-        memory: The DUT's memory where it was discovered.
-        soak: Whether the search profile asks for one load over a long time.
+    `layout`: logical CPUs of the (first) DUT, or of nodes by name.
+    `memory`: the DUT's memory where it was discovered.
+    `soak`: whether the search profile asks for one load over a long time.
     """
     looked_at = tuple(candidates(topology, layout, selection, memory))
     first = next(iter(layouts_of(topology, layout).values()))
