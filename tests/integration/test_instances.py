@@ -18,7 +18,6 @@ from resources.libraries.python.drivers.services import instances
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.service.load import Specifications
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.services import (
@@ -32,6 +31,7 @@ from tests.integration.services import (
     specifications,
 )
 from tests.realtime import CPU, realtime
+from tests.unit.studies.sizing.sizing_specs import run_sizing
 
 pytestmark = [
     pytest.mark.parallel,

@@ -19,7 +19,7 @@ from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.sizing.size_trials import SizeTrials, run_sizing
+from resources.libraries.python.studies.sizing.size_trials import SizeTrials
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.roles.service import SizedService
@@ -31,6 +31,7 @@ from tests.integration.robot_runs import PROJECT, environment
 from tests.integration.services import groups, missing_for_instances, size, specifications
 from tests.integration.sizing_suite import SPECS, records, sizing_of, suite
 from tests.realtime import RATE, realtime
+from tests.unit.studies.sizing.sizing_specs import run_sizing
 
 NO_PROGRAMS = "; ".join(map(str, missing()))
 pytestmark = [

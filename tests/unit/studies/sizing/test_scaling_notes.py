@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.model.service.spec import DeploymentSpec, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.unit.examples import share
-from tests.unit.studies.sizing.sizing_specs import service
+from tests.unit.studies.sizing.sizing_specs import run_sizing, service
 
 _NOTE = re.compile(
     r"(?P<name>\w+) (?P<verdict>does not scale past|gains nothing from) (?P<vcpus>[\d.]+) vCPUs?\b.*: "

@@ -15,7 +15,7 @@ from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import Size, Sizing
 from resources.libraries.python.planning.edges import service_cable
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.studies.sizing.planning.cost import cost
+from resources.libraries.python.studies.sizing.planning.sizes import cost
 from resources.libraries.python.studies.sizing.run import ServiceSizing, cost_in_words
 from resources.libraries.python.testbed.deployment.parts import Host, Testbed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport

@@ -21,10 +21,10 @@ from resources.libraries.python.errors import (
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import Flavor, MeasuredSize, Size, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.analysis import TraceRow
-from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, run_sizing
+from resources.libraries.python.studies.sizing.size_trials import LoadMonitor
 from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
-from tests.unit.studies.sizing.sizing_specs import service
+from tests.unit.studies.sizing.sizing_specs import run_sizing, service
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 MB = 2**20

@@ -14,7 +14,6 @@ from resources.libraries.python.model.service.spec import (
     MeasuredSize,
     Offered,
     Size,
-    Sizing,
     Trace,
     Use,
     name_of,
@@ -270,28 +269,3 @@ def search_of(
     """
     space = SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec))
     return SizingSearch(spec, workload, space, report)
-
-
-def run_sizing(
-    spec: DeploymentSpec,
-    workload: WorkloadSpec,
-    orchestrator: Orchestrator,
-    *,
-    time: IntervalClock | None = None,
-    trace: KeepTrace | None = None,
-) -> Sizing:
-    """Find the best size without a testbed, a journal and second attempts.
-
-    Raises:
-        RunStopped: What was deployed cannot be removed.
-    """
-    trials, search = SizeTrials(spec, workload, orchestrator, time=time, trace=trace), search_of(spec, workload)
-    for size in search.wanted():
-        try:
-            sized = trials.measure(size)
-        except CsitError as error:
-            sized = trials.failed(size, str(error))
-        finally:
-            trials.remove()
-        search.add(sized)
-    return search.result()
