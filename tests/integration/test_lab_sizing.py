@@ -30,8 +30,7 @@ from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, environment
 from tests.integration.services import groups, missing_for_instances, size, specifications
 from tests.integration.sizing_suite import SPECS, records, sizing_of, suite
-from tests.realtime import RATE, realtime
-from tests.unit.studies.sizing.sizing_specs import run_sizing
+from tests.unit.studies.sizing.sizing_runs import run_sizing
 
 NO_PROGRAMS = "; ".join(map(str, missing()))
 pytestmark = [
@@ -100,7 +99,6 @@ def wait_for_processes(count: int) -> None:
     wait_until(f"{count} processes", lambda: "" if len(processes(MARK)) == count else str(processes(MARK)), 30, 0.01)
 
 
-@realtime(RATE)
 @pytest.mark.skipif(bool(NO_PROGRAMS), reason=NO_PROGRAMS)
 def test_the_sip_service_is_sized_with_calls_over_the_cable_also_by_a_run_that_was_killed(
     lab: Lab, tmp_path: Path

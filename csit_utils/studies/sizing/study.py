@@ -9,18 +9,18 @@ from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, Measu
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.record_blocks import Block, Column, Drawing, Plot, RecordTables, Row, Sentences, Table
 from csit_utils.report.record_page import Overview, record_page
-from csit_utils.report.study import RecordKind, Study, View
+from csit_utils.report.study import QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import percent, seconds
 from csit_utils.studies.sizing.trace_figure import traces_figure
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.service.load import load_sizing
-from resources.libraries.python.model.service.spec import Sizing
+from resources.libraries.python.model.service.spec import Sizing, vcpus_text
 from resources.libraries.python.quantities import grouped
 from resources.libraries.python.studies.sizing.analysis import (
+    SIZING_COLUMNS,
     best_size,
     capacity_words,
     headline,
-    size_words,
     sizing_rows,
 )
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
@@ -40,8 +40,12 @@ def _setup(sizing: Sizing) -> Iterator[str]:
     scaling = f", scaling {deployment.scaling}" if deployment.mode != "custom" else ""
     budget = f", at most {deployment.resources.vcpus:g} vCPUs" if deployment.resources.vcpus else ""
     repeats = f", each {workload.repeat} times" if workload.repeat > 1 else ""
+    flavors = ", ".join(
+        f"{name} ({vcpus_text(flavor.vcpus)}, {flavor.memory_mb} MB)" for name, flavor in deployment.flavors.items()
+    )
     yield (
-        f"Components {', '.join(component.name for component in deployment.components)}; {deployment.mode} mode"
+        f"Components {', '.join(component.name for component in deployment.components)}; flavors {flavors}; "
+        f"{deployment.mode} mode"
         f"{scaling}{budget}; core pinning {'on' if deployment.servers.core_pinning else 'off'}. Offered: "
         f"{grouped(workload.range.min)} to {grouped(workload.range.max)} {workload.unit} by "
         f"{grouped(workload.increase)}{repeats}, "
@@ -51,7 +55,6 @@ def _setup(sizing: Sizing) -> Iterator[str]:
 
 
 def _sizes(sizing: Sizing) -> Iterator[Row]:
-    words = size_words(sizing)
     for size in sizing.sizes:
         row: dict[str, object] = size.model_dump(
             include={"name", "vcpus", "memory_mb", "capacity", "overload_from", "deploy_s", "failed"}
@@ -64,8 +67,8 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
             row[f"at_{at.threshold:g}_words"] = None if at.carried is None else f"{grouped(at.carried)}{estimate}"
         yield {
             **row,
-            "size": words[size.name],
-            "tick": words[size.name].replace(", ", "\n"),
+            "size": size.text,
+            "tick": size.text.replace(", ", "\n"),
             "quantity": "capacity",
             "at_least": size.at_top,
             "shown": capacity_words(size, sizing.workload.unit),
@@ -79,7 +82,6 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
 
 def _offered(sizing: Sizing) -> Iterator[Row]:
     """Indicator of every load, after the lines of the full load and of the threshold."""
-    words = size_words(sizing)
     threshold = sizing.workload.threshold
     top = max((row.load for size in sizing.sizes for row in size.offered), default=0.0)
     for name, slope in (("indicator = offered load", 1.0), (f"threshold, {100 * threshold:g} %", threshold)):
@@ -88,7 +90,7 @@ def _offered(sizing: Sizing) -> Iterator[Row]:
         for row in size.offered:
             spread = "" if row.stdev is None else f", standard deviation {row.stdev:.3g} of {len(row.indicators)}"
             yield {
-                "size": words[size.name],
+                "size": size.text,
                 "vcpus": f"{size.vcpus:g}",
                 "load": row.load,
                 "mean": row.mean,
@@ -109,7 +111,6 @@ def _loads(sizing: Sizing) -> Iterator[Row]:
 
 def _use(sizing: Sizing) -> Iterator[Row]:
     """Mean resource use of the instances of each component at each load."""
-    words = size_words(sizing)
     for size in sizing.sizes:
         for row in size.offered:
             used = row.by_component()
@@ -120,11 +121,11 @@ def _use(sizing: Sizing) -> Iterator[Row]:
                     known = [value for use in used[name] if (value := getattr(use, what)) is not None]
                     means[what] = fmean(known) if known else None
                 flavor = f"{part.instances} x {part.flavor}"
-                yield {"size": words[size.name], "component": name, "flavor": flavor, "load": row.load, **means}
+                yield {"size": size.text, "component": name, "flavor": flavor, "load": row.load, **means}
 
 
 def _overheads(sizing: Sizing) -> Iterator[Row]:
-    words = size_words(sizing)
+    words = {size.name: size.text for size in sizing.sizes}
     for row in sizing.overheads:
         yield {
             **row.model_dump(exclude={"components", "scaling"}),
@@ -159,8 +160,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             "sizes",
             _sizes,
             (
-                Column("size", "size: instances x vCPUs of each", text=True),
-                Column("name", "name", text=True),
+                Column("size", "size: instances and flavor of each component", text=True),
                 Column("vcpus", "vCPUs", _short),
                 Column("memory_mb", "memory", lambda value: f"{value} MB"),
                 Column("capacity", words="shown"),
@@ -171,6 +171,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
                 Column("loads", write=str),
                 Column("deploy_s", "deployed in", seconds),
                 Column("remarks", text=True),
+                Column("name", "name in files", text=True),
             ),
             mark={"failed": "bad", "best": "worst best"},
             classes="loose",
@@ -222,7 +223,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             mark="bars",
             hover=("shown",),
             hollow="at_least",
-            layout={"meta": {"width": 100 + 90 * len(sizing.sizes)}},
+            layout={"meta": {"width": 100 + 120 * len(sizing.sizes)}},
         ),
         Plot(
             "overhead",
@@ -289,7 +290,7 @@ def _summary(found: Sequence[View]) -> Iterator[Row]:
                 "mode": f"{sizing.deployment.mode}{scaling}",
                 "pinning": "on" if sizing.deployment.servers.core_pinning else "off",
                 "sizes": f"{len(sizing.sizes)}{planned}",
-                "best": size_words(sizing).get(sizing.best or ""),
+                "best": best and best.text,
                 "vcpus": best and best.vcpus,
                 "capacity": best and best.capacity,
                 "shown": best and capacity_words(best, sizing.workload.unit),
@@ -526,6 +527,11 @@ STUDY = Study(
             measures=(CAPACITY,),
             measured=_measured,
             tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
+            queried=QueriedTables(
+                {"sizing": SIZING_COLUMNS},
+                texts=("size", "bottleneck", "failed"),
+                counts=("vcpus", "memory_mb", "capacity_is_at_least", "near_limit"),
+            ),
             name_first=lambda sizing: best_size(sizing) is not None,
         ),
     ),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.load import parse_record
 from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import (
     FEATURES,

@@ -19,7 +19,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import LADDER, profile
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary, result_in_words
-from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
+from resources.libraries.python.studies.density.planning.matrix import cell_key, journal_name
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed

@@ -9,8 +9,7 @@ from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.matrix import candidates
-from resources.libraries.python.studies.density.planning.rows import make_rows
+from resources.libraries.python.studies.density.planning.matrix import candidates, make_rows
 from tests.builders import SIM, shipped
 
 LOCAL = shipped("local")

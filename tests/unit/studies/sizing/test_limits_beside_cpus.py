@@ -12,7 +12,8 @@ from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.sizing.analysis import headline
 from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
 from resources.libraries.python.studies.sizing.search.size_search import carried, scale_out_costs
-from tests.unit.studies.sizing.sizing_specs import run_sizing, service
+from tests.unit.studies.sizing.sizing_runs import run_sizing
+from tests.unit.studies.sizing.sizing_specs import service
 
 FLAVORS = {f"f{vcpus}": {"vcpus": vcpus, "memory_mb": 100 * vcpus} for vcpus in (1, 2, 4, 8)}
 

@@ -12,7 +12,8 @@ from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, Simul
 from resources.libraries.python.model.service.spec import DeploymentSpec, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from tests.unit.examples import share
-from tests.unit.studies.sizing.sizing_specs import run_sizing, service
+from tests.unit.studies.sizing.sizing_runs import run_sizing
+from tests.unit.studies.sizing.sizing_specs import service
 
 _NOTE = re.compile(
     r"(?P<name>\w+) (?P<verdict>does not scale past|gains nothing from) (?P<vcpus>[\d.]+) vCPUs?\b.*: "

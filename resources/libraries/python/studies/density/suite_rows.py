@@ -45,7 +45,7 @@ from resources.libraries.python.studies.density.model.selection import (
     parse_selection,
 )
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s, test_s
-from resources.libraries.python.studies.density.planning.rows import (
+from resources.libraries.python.studies.density.planning.matrix import (
     PlannedRows,
     RefusedRow,
     journal_name,

@@ -211,7 +211,7 @@ class SizeTrials:
                 lambda load: self.offer(service, monitor, load, next(repetitions)),  # noqa: B023
             )
             self._offered.append(row)
-            words = f"{self._name} at {grouped(load)} {unit}: {grouped(row.mean, 4)}, {100 * row.ratio:.1f} %"
+            words = f"{size.text} at {grouped(load)} {unit}: {grouped(row.mean, 4)}, {100 * row.ratio:.1f} %"
             self._on_load(len(self._offered), words)
             if ends(self._workload.stop, self._offered):
                 break
@@ -267,5 +267,5 @@ def search_of(
     Raises:
         PlanError: There are too many sizes.
     """
-    space = SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec))
+    space = SizeSpace(planned(spec), partial(next_size, spec))
     return SizingSearch(spec, workload, space, report)
