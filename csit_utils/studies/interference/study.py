@@ -11,6 +11,7 @@ from csit_utils.report.record_blocks import Column, Heat, Plot, Row, Sentences, 
 from csit_utils.report.record_page import record_page
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import digits3, percent, rate, seconds
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.analysis import sentences, tables
@@ -22,10 +23,10 @@ from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Interference,
     InterferenceRecord,
+    InterferenceSpec,
     NfType,
     Normalized,
     Resource,
-    load_interference,
 )
 from resources.libraries.python.studies.interference.planning import cost
 
@@ -505,5 +506,5 @@ STUDY = Study(
         ),
     ),
     explanations={"Interference": EXPLANATIONS},
-    preview=lambda path, keys: cost(load_interference(path, keys)),
+    preview=lambda path, keys: cost(load_yaml(path, InterferenceSpec, keys)),
 )

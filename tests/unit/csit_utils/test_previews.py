@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +13,12 @@ import yaml
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import bounds
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.load import load_topology, load_yaml
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
-from resources.libraries.python.studies.interference.model.record import load_interference
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -96,9 +97,8 @@ def test_a_study_of_interference_that_cannot_end_is_refused(
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
     previewed = refusal(lambda: make_app(["interference"])(["interference", str(path)], standalone_mode=False))
     assert sentence in previewed
-    assert (
-        refusal(lambda: InterferenceTest(SIM, SimulatedTestbed(SIM), load_interference(path), ENVIRONMENT)) == previewed
-    )
+    made = partial(InterferenceTest, SIM, SimulatedTestbed(SIM), environment=ENVIRONMENT)
+    assert refusal(lambda: made(spec=load_yaml(path, InterferenceSpec))) == previewed
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, PlanError, Unsupported
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology
@@ -23,7 +24,7 @@ from resources.libraries.python.studies.stateful.model.record import (
     InstanceConnections,
     Phase,
     StatefulDensity,
-    load_stateful,
+    StatefulSpec,
 )
 from resources.libraries.python.studies.stateful.run import ConnectionLimits, StatefulTest, search_capacity, search_rate
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
@@ -52,7 +53,7 @@ def study_of(
 ) -> StatefulTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
-    return StatefulTest(testbed, world, load_stateful(folder / "spec.yaml"), world.environment(), on_progress)
+    return StatefulTest(testbed, world, load_yaml(folder / "spec.yaml", StatefulSpec), world.environment(), on_progress)
 
 
 def measured(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulDensity:

@@ -40,7 +40,6 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceRecord,
     InterferenceSpec,
     Resource,
-    load_interference,
 )
 from resources.libraries.python.studies.interference.planning import (
     PlannedMeasurement,
@@ -78,7 +77,7 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
     ROW = ColocationMeasurement
     LOAD = LoadsFound
     MEASURED = "measurements were made"
-    read = staticmethod(load_interference)
+    SPECIFICATION = InterferenceSpec
     tables = staticmethod(interference_tables)
     headline = staticmethod(headline)
     sentences = staticmethod(sentences)

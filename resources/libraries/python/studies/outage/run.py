@@ -29,7 +29,6 @@ from resources.libraries.python.studies.outage.model.record import (
     OutageRecord,
     OutageSpec,
     TargetedEvent,
-    load_outage,
 )
 from resources.libraries.python.studies.outage.planning import OutageTurn, cost, parts_hit, refusals, schedule
 from resources.libraries.python.studies.shared.step_study import StepStudy
@@ -62,7 +61,7 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
     ROW = EventTrial
     LOAD = RateFound
     MEASURED = "trials were made"
-    read = staticmethod(load_outage)
+    SPECIFICATION = OutageSpec
     tables = staticmethod(outage_tables)
     headline = staticmethod(headline)
     sentences = staticmethod(sentences)

@@ -36,7 +36,6 @@ from resources.libraries.python.studies.stateful.model.record import (
     StatefulSpec,
     TableCapacity,
     TearDown,
-    load_stateful,
 )
 from resources.libraries.python.studies.stateful.planning import cost
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -323,7 +322,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
     RECORD = StatefulRecord
     ROW = CellConnections
     MEASURED = "cells were measured"
-    read = staticmethod(load_stateful)
+    SPECIFICATION = StatefulSpec
     tables = staticmethod(stateful_tables)
     headline = staticmethod(headline)
     sentences = staticmethod(sentences)

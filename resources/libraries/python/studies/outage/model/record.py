@@ -1,9 +1,6 @@
 """Specification and record of a study of outages: impact of events on every service instance."""
 
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -17,10 +14,9 @@ from resources.libraries.python.model.bounds import (
     MAX_REPETITIONS,
 )
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.record import PACKED, Record
-from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import FrameByName
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -70,7 +66,7 @@ class OutageSpec(Frozen):
     nf_kinds: Annotated[tuple[NfKind, ...], Field(min_length=1), at_most_items(16)]
     """NFs of each instance in the order of the chain."""
     size: NfSize = NfSize.ONE
-    frame: Frame
+    frame: FrameByName
     share: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Share of the NDR of the deployment, which is searched first."""
     rate_pps: Annotated[float, Field(gt=0), at_most(HIGHEST_PPS)] | None = None
@@ -136,21 +132,6 @@ class OutageSpec(Frozen):
     def columns(self) -> tuple[str, ...]:
         """Names of the events, the control first."""
         return (*([CONTROL] if self.control else []), *(strike.name for strike in self.events))
-
-
-class OutageFile(OutageSpec):
-    """A study as a file says it: a frame size has its name (`64B`, `IMIX`)."""
-
-    frame: FrameByName
-
-
-def load_outage(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> OutageSpec:
-    """Read a specification.
-
-    Raises:
-        ConfigError: The file does not fit; the sentence has file, line and path inside it.
-    """
-    return OutageSpec.model_validate(load_yaml(path, OutageFile, settings).model_dump())
 
 
 class Delays(Frozen):

@@ -1,9 +1,6 @@
 """Specification and record of a study of stateful density: connection rates, tear-downs and table capacity."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -11,10 +8,9 @@ from pydantic import Field, model_validator
 from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MAX_REPETITIONS, MAX_TOGETHER
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.record import PACKED, Record
-from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell, Frame, ServiceType
+from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell, ServiceType
 from resources.libraries.python.model.request.frames import FrameByName
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -33,7 +29,7 @@ class StatefulSpec(Frozen):
     nodes: Annotated[tuple[_Count, ...], Field(min_length=1), at_most_items(16)] = (1,)
     """Numbers of network functions of each instance; each is measured with each number of instances."""
     size: NfSize = NfSize.ONE
-    frame: Frame
+    frame: FrameByName
     search: str = "quick"
     """Profile of the search of the connection establishment rate; its goal is that of NDR."""
     timeout_s: Annotated[int, Field(ge=10), at_most(LONGEST_TIMEOUT_S)] = 300
@@ -79,21 +75,6 @@ class StatefulSpec(Frozen):
             )
             for instances, nodes in pairs
         )
-
-
-class StatefulFile(StatefulSpec):
-    """A study as a file says it: a frame size has its name (`64B`, `IMIX`)."""
-
-    frame: FrameByName
-
-
-def load_stateful(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> StatefulSpec:
-    """Read a specification.
-
-    Raises:
-        ConfigError: The file does not fit; the sentence has file, line and path inside it.
-    """
-    return StatefulSpec.model_validate(load_yaml(path, StatefulFile, settings).model_dump())
 
 
 class Phase(StrEnum):
