@@ -17,7 +17,7 @@ from tests.unit.studies.sizing.sizing_specs import service
 
 _NOTE = re.compile(
     r"(?P<name>\w+) (?P<verdict>does not scale past|gains nothing from) (?P<vcpus>[\d.]+) vCPUs?\b.*: "
-    r"(?P<large>\S+) carries \S+ \S+, (?P<small>\S+) \S+, "
+    r"(?P<large>.+) carries \S+ \S+, (?P<small>.+) \S+, "
     r"where an instance uses at most (?P<used>[\d.]+) of (?P<of>[\d.]+) vCPUs?\."
 )
 
