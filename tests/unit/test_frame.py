@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
+from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
@@ -170,7 +171,7 @@ def test_examples_of_pages_can_be_read(page: Path) -> None:
         if language == "yaml" and page.name not in FOLLOWED:
             data = completed(yaml.safe_load(body))
             model = next((model for key, model in OTHERS.items() if key in data), Topology)
-            model.model_validate(data)
+            model.model_validate(data, context=ASKED)
         elif language == "python":
             imports = [node for node in ast.parse(body).body if isinstance(node, ast.Import | ast.ImportFrom)]
             if page.name not in FOLLOWED:
