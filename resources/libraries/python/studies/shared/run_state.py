@@ -37,6 +37,7 @@ from resources.libraries.python.recording.writer import (
     Reserve,
     check_folder,
     pack,
+    remove_half_written,
     write_record,
     write_tables,
 )
@@ -188,6 +189,7 @@ class StudyRunState:
         check_folder(folder, RESULT_SPACE_BYTES)
         if folder.resolve() not in _BEGUN:
             refuse_active(folder / JOURNAL_FILE)
+            remove_half_written(folder)
         self._folder = folder
 
     def open(self, lookup: Lookup, topology: Topology, environment: Environment) -> None:
