@@ -233,11 +233,9 @@ class StudyRunState:
     ) -> None:
         """Let a test begin; one that has ended before the run was resumed ends here in the same way.
 
-        Args:
-            key: Of the test.
-            failed_again: Whether to run a failed test again, which measures the steps that it lacks. One that is in
-                quarantine stays there.
-            on_carried: Takes the record of a test that has ended before.
+        `failed_again`: whether to run a failed test again, which measures the steps that it lacks. One that is in
+        quarantine stays there.
+        `on_carried`: takes the record of a test that has ended before.
 
         Raises:
             PassExecution, Failure, SkipExecution: It has ended in this way, or its cell is in quarantine.
