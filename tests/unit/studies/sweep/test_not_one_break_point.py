@@ -185,6 +185,18 @@ def test_a_service_that_loses_a_part_from_a_load_on_saturates_by_loss() -> None:
     assert point.rate == pytest.approx(1.3, rel=0.01)
 
 
+@pytest.mark.parametrize("seed", [6, 7])
+def test_the_interval_by_loss_holds_a_capacity_that_differs_from_trial_to_trial(seed: int) -> None:
+    """Nothing is lost where the capacity of a trial happens to be above the load."""
+    capacities = 1.3 * (1 + 0.01 * np.random.default_rng(seed).standard_normal(12))
+    points = points_of(
+        lambda r: r - np.maximum(0, r - capacities) / 2, {"v": (growing_to(0.4, 4.0),)}, 2.1, 12, noise=0.0
+    )
+    point = profile_of("service", points, {"v": 1}).break_point
+    assert point.indicator == "loss"
+    assert 0.9 * 1.3 < point.low <= 1.3 <= point.high < 1.1 * 1.3
+
+
 @pytest.mark.parametrize("capacity", [2.92, 2.95, 3.05, 3.15])
 def test_where_the_last_load_alone_loses_packets_the_interval_reaches_up_to_it(capacity: float) -> None:
     points = points_of(lambda r: np.minimum(r, capacity), {}, last=3.2, loads=11, noise=0.0)

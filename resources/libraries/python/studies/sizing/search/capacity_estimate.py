@@ -12,8 +12,8 @@ where it crosses the share; otherwise it is crossed somewhere between the loads 
 none is. Where few repetitions do not tell whether one answer or two are right, the interval is that of both.
 
 Drift may last from one repetition to the next, of which a dozen repetitions say little. So the interval is that of the
-mean distribution over all autocorrelations by their probabilities, which are as likely together as none at all before
-anything is measured (model-averaged tail area: Turek and Fletcher, Comput. Stat. Data Anal. 56 (2012) 2809).
+mean distribution over all autocorrelations by their probabilities; before anything is measured, none at all is half as
+likely as all others together (model-averaged tail area: Turek and Fletcher, Comput. Stat. Data Anal. 56 (2012) 2809).
 """
 
 from collections.abc import Callable, Sequence
@@ -36,8 +36,8 @@ _FEWEST_LOADS, _FEWEST_VALUES = 2, 4
 """Not carried: with fewer, the indicator is taken as the same at all loads beyond the capacity."""
 _FALLS = 2.0
 """Log-likelihood by which two parts, of which the second is not the continuation of the first, are better or worse."""
-_LASTING = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""Autocorrelations of drift; the first one is as likely as all others."""
+_LASTING = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Autocorrelations of drift; the first one is half as likely as all others."""
 _MIN_SCATTER = 0.2
 """Of the variance of an estimated autocorrelation, relative to that where there is none."""
 _SURELY_LASTING = 1.645
@@ -211,7 +211,7 @@ class _Fit:
             expected = each - (1 + 3 * each) / self.pairs
             scatter = sqrt(max(_MIN_SCATTER, 1 - each**2) / self.pairs)
             likely = exp(-(((self.correlation - expected) / scatter) ** 2) / 2) / scatter
-            weights.append(likely if each else likely * (len(_LASTING) - 1))
+            weights.append(likely if each else likely * (len(_LASTING) - 1) / 2)
             # So many repetitions say as much as one independent one.
             spreads.append(min((1 + each) / (1 - each), self._shown))
         freedom = [max(1.0, (self.freedom + 1) / each - 1) for each in spreads]
