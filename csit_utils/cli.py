@@ -130,8 +130,8 @@ _OF_NO_STUDY = {
     ),
 }  # fmt: skip
 """Commands by their folder below `csit_utils.commands`; studies have theirs."""
-_OTHER_MODULES = {"import": "import_command", "mcp": "mcp_server"}
-"""Modules of commands whose name is that of a keyword or of a package."""
+_OTHER_MODULES = {"import": "import_command", "mcp": "mcp_server", "status": "reserve", "release": "reserve"}
+"""Modules of commands with another name: that of a keyword or of a package, or of the command that they belong to."""
 _MODULES = {
     name: f"csit_utils.commands.{folder}.{_OTHER_MODULES.get(name, name)}"
     for folder, names in _OF_NO_STUDY.items()

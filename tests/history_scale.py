@@ -23,7 +23,7 @@ from csit_utils.dataset.store.staging import Detail, Partition
 from csit_utils.dataset.testrows import head_row, packed_head
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from tests.unit.csit_utils.builders import result
 
 SIZES = range(1, 13)

@@ -11,7 +11,7 @@ from csit_utils.dataset.items import ImportedTest, Item, Problem, Recorded, Refu
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.testrows import columns_of, head_row, packed_head, unrecorded_row
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 OfT = TypeVar("OfT", bound=Record)
@@ -72,7 +72,7 @@ def rows_of_tests(dataset: Dataset) -> list[TestRow]:
 
 
 def _row_of(item: Recorded[DensityRecord]) -> TestRow:
-    row = head_row(packed_head(pack(item.record, item.digest)), item.status, item.message)
+    row = head_row(packed_head(pack(item.record, digest=item.digest)), item.status, item.message)
     columns = {name: value for name, (value,) in columns_of((row,)).items()}
     return TestRow(source=item.source, run=item.source, **columns)
 

@@ -1,14 +1,14 @@
 """Another try for tests of real-time traffic, on everything made anew.
 
-Such a test measures packets or CPU time on a machine that stands still now and then, as virtual machines do. It is
-granted its tries with the reason, `@realtime(LOSS)`; all other tests have one. Each failed try is printed, counted in
-the JUnit file (property `tries`, and `failed at first` with the first reason) and summed up at the end of the run. They
-are limited (`most_of`): after one for every four of the run's real-time tests no test has another, as then the change
-or the machine is at fault and not the day.
+Such a test measures packets or rates on a machine that stands still now and then, as virtual machines do. It is
+granted its tries with the reason, `@realtime(LOSS)`; all other tests have one, and a grant that ten runs did not need
+is taken back. Each failed try is printed, counted in the JUnit file (property `tries`, and `failed at first` with the
+first reason) and summed up at the end of the run. After a few of them (`MAX_FURTHER_TRIES`) no test has another, as
+then the change or the machine is at fault and not the day.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
@@ -17,13 +17,10 @@ from _pytest.terminal import TerminalReporter
 
 LOSS = "loses packets where the machine stands still for some milliseconds"
 RATE = "measures a rate, which a pause of the machine lowers"
-CPU = "measures CPU time while other guests take the CPUs"
 
 TRIES = 3
-FEWEST = 12
-"""Tries beyond the first that a run grants at least, however few real-time tests it has."""
-TESTS_PER_TRY = 4
-"""Real-time tests for each of the tries beyond the first that a run grants."""
+MAX_FURTHER_TRIES = 4
+"""Tries beyond the first that a run grants to all tests together; in one of several processes, each."""
 PAUSE_S = 2.0
 _MAX_REASON = 200
 _AGAIN = "again"
@@ -45,20 +42,12 @@ def tries_of(item: pytest.Item) -> int:
     return 1 if marker is None else int(marker.kwargs["tries"])
 
 
-def most_of(items: Iterable[pytest.Item]) -> int:
-    """Tries beyond the first that a run of these tests grants; in one of several processes, each."""
-    return max(FEWEST, sum(tries_of(item) > 1 for item in items) // TESTS_PER_TRY)
-
-
 class Tries:
     """The plugin."""
 
     def __init__(self) -> None:
-        self._left = 0
+        self._left = MAX_FURTHER_TRIES
         self._failed = False
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._left = most_of(session.items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:

@@ -110,10 +110,8 @@ class Beliefs:
 def look(values: Mapping[int, Sequence[float]], skipped: AbstractSet[int], question: BisectionQuestion) -> Beliefs:
     """Return what observations say, and what to measure next.
 
-    Args:
-        values: Logarithms of the metric by number of the revision; one per deployment.
-        skipped: Revisions that cannot be measured; neither the first nor the last.
-        question: The question.
+    `values`: logarithms of the metric by number of the revision; one per deployment.
+    `skipped`: revisions that cannot be measured; neither the first nor the last.
     """
     last = question.revisions - 1
     counts = {end: len(values.get(end, ())) for end in (0, last)}
@@ -260,9 +258,7 @@ def _log_likelihood(value: float, grid: _Grid) -> _Array:
 class _Model:
     """The grid and what follows from it.
 
-    Args:
-        values: All observations.
-        change: Smallest change of interest.
+    `change`: smallest change of interest.
     """
 
     def __init__(self, values: Sequence[float], change: float) -> None:

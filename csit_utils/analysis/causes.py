@@ -21,10 +21,6 @@ class Outcomes:
     """Did not pass before."""
     quarantined: tuple[TestRow, ...] = ()
     """Not quarantined before; includes tests of the newer run only."""
-    added: tuple[TestRow, ...] = ()
-    """In the newer run only."""
-    missing: tuple[TestRow, ...] = ()
-    """In the older run only."""
 
 
 def outcomes(before: Iterable[TestRow], after: Iterable[TestRow]) -> Outcomes:
@@ -37,8 +33,6 @@ def outcomes(before: Iterable[TestRow], after: Iterable[TestRow]) -> Outcomes:
         quarantined=tuple(
             now for key, now in new.items() if quarantined(now) and not (key in old and quarantined(old[key]))
         ),
-        added=tuple(now for key, now in new.items() if key not in old),
-        missing=tuple(was for key, was in old.items() if key not in new),
     )
 
 
@@ -129,11 +123,7 @@ def kind_of(row: TestRow) -> CauseKind:
 
 
 def causes(rows: Iterable[TestRow]) -> list[Cause]:
-    """Return the causes of all tests that did not pass: worst kind first, within a kind most frequent first.
-
-    Args:
-        rows: Any tests; passed ones are ignored.
-    """
+    """Return the causes of all tests that did not pass: worst kind first, within a kind most frequent first."""
     groups: dict[tuple[CauseKind, str], list[TestRow]] = {}
     for row in rows:
         if row.status != "PASS":

@@ -44,8 +44,7 @@ class Flame:
 def flame(runs: Sequence[Mapping[str, int]]) -> Flame:
     """Return the tree of the stacks of runs.
 
-    Args:
-        runs: Samples by stack, the outermost function first.
+    `runs`: samples by stack, the outermost function first.
     """
     root = Flame("", [0] * len(runs), [0] * len(runs))
     for number, counts in enumerate(runs):
@@ -137,10 +136,7 @@ class StackSide:
 def differences(a: StackSide, b: StackSide, *, per_packet: bool = False) -> tuple[StackDifference, ...]:
     """Return all functions of both sides, significant ones first, then by the size of the difference.
 
-    Args:
-        a: The baseline.
-        b: What is compared with it.
-        per_packet: Compare CPU times per packet instead of shares.
+    `per_packet`: compare CPU times per packet instead of shares.
     """
     tables = [[functions(run.counts) for run in side.runs] for side in (a, b)]
     keys = sorted({key for side in tables for table in side for key in table})
@@ -212,10 +208,7 @@ def probability(
 ) -> float | None:
     """Return the p-value of two proportions, or of two rates.
 
-    Args:
-        a: Samples in a function, and all samples or all packets, of each run of a side.
-        b: Of the other side.
-        per_packet: Whether they are packets.
+    `a`: samples in a function, and all samples or all packets, of each run of a side.
 
     Returns:
         The two-sided p-value; None with fewer samples than `FEWEST` in the function, or beside it.

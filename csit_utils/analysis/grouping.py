@@ -182,10 +182,7 @@ def all_series(rows: Iterable[TestRow]) -> list[Series]:
 def belongs(row: TestRow, series: Series, system: System | None) -> bool:
     """Whether a row belongs to a series. A test without a record belongs if nothing known of it contradicts.
 
-    Args:
-        row: Any row.
-        series: The series.
-        system: The system of a row without a record, if its file has one.
+    `system`: the system of a row without a record, if its file has one.
     """
     own = series_of(row)
     if own is not None:

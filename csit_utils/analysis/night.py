@@ -295,9 +295,7 @@ def known_tests(
 ) -> dict[NightKey, StoredEvidence]:
     """Return what stored results of one testbed say of each test.
 
-    Args:
-        rows: Tests of all nights, with the identity of each.
-        acknowledged: Steps whose cause is known.
+    `rows`: tests of all nights, with the identity of each.
     """
     pairs = list(rows)
     keys = {id(row): key for key, row in pairs}

@@ -5,13 +5,13 @@ cell together (Bonferroni). Single readings have the resolution of the counter o
 nothing of what differs between two deployments: a change of less than `LEAST` is then none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
 from statistics import fmean, stdev
 
-from csit_utils.analysis.comparisons.comparison import CONFIDENCE
-from csit_utils.dataset.rows import TestRow
+from csit_utils.analysis.comparisons.comparison import CONFIDENCE, Change, Outcome
+from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.measurements.node_costs import CostByNode
 
@@ -77,10 +77,17 @@ def node_changes(a: Iterable[TestRow], b: Iterable[TestRow], load: str) -> list[
     return sorted(changes, key=lambda each: -abs(each.difference))
 
 
-def clauses(changes: Iterable[NodeChange]) -> Iterator[str]:
-    """Yield the largest changes, a clause each."""
-    found = [each for each in changes if each.has_changed]
-    yield from (each.text for each in found[:_NAMED])
+def node_changes_of(change: Change) -> list[NodeChange]:
+    """Return the nodes at the load of a rate; none of other measures, which have the same tests."""
+    if change.metric not in THROUGHPUTS or change.outcome is Outcome.UNLIKE:
+        return []
+    a, b = ((each.row for each in side.figures) for side in (change.a, change.b))
+    return node_changes(a, b, change.metric)
+
+
+def largest(changes: Iterable[NodeChange]) -> list[NodeChange]:
+    """Return the largest differences beyond their errors, of changes in this order."""
+    return [each for each in changes if each.has_changed][:_NAMED]
 
 
 def _readings(rows: Iterable[TestRow], load: str) -> Mapping[_Key, list[CostByNode]]:

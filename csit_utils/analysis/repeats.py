@@ -1,21 +1,22 @@
-"""Spread of repeated runs of a cell, two bands, and fairness among its instances.
+"""Spread of repeated runs of a cell, and two bands.
 
 Runs before and after a step of the trend are separate: figures at two levels have no common spread.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, quantiles, stdev
+from types import MappingProxyType
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, resolution
 from csit_utils.analysis.trends.steps import Step
 from csit_utils.analysis.trends.twobands import MIN_D, TwoBands, find_two_bands, unseen_two_bands
-from csit_utils.dataset.rows import InstanceRow
 from resources.libraries.python.search.findings.unseen_bands import UnseenBands
 
 _WHISKER = 1.5
 """Reach of whiskers in interquartile ranges (Tukey)."""
+_NO_STEPS: Mapping[CellMetric, Sequence[Step]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,6 @@ class Box:
     median: float
     third: float
     high: float
-    outliers: tuple[float, ...]
-    """Figures beyond the whiskers, ascending."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,6 @@ class Repeats:
     bands: TwoBands | None
     unseen: UnseenBands | None
     """Chance that so many runs miss two bands; None where they show them."""
-    fairness: tuple[float, ...]
-    """Jain's fairness index of the instances by run, where known, in the order of time; 1 is equal."""
     level: int = 1
     """Number of the level, from 1 for the oldest."""
     levels: int = 1
@@ -76,37 +73,27 @@ def box(values: Sequence[float]) -> Box:
     first, middle, third = quantiles(ordered, n=4, method="inclusive") if len(ordered) > 1 else [ordered[0]] * 3
     reach = _WHISKER * (third - first)
     inside = [value for value in ordered if first - reach <= value <= third + reach]
-    beyond = tuple(value for value in ordered if not first - reach <= value <= third + reach)
-    return Box(len(ordered), inside[0], first, middle, third, inside[-1], beyond)
+    return Box(len(ordered), inside[0], first, middle, third, inside[-1])
 
 
 def repeats(
-    figures: Mapping[CellMetric, Sequence[CellFigure]],
-    instances: Iterable[InstanceRow] = (),
-    steps: Mapping[CellMetric, Sequence[Step]] | None = None,
+    figures: Mapping[CellMetric, Sequence[CellFigure]], steps: Mapping[CellMetric, Sequence[Step]] = _NO_STEPS
 ) -> list[Repeats]:
-    """Return cells with repeated runs, largest variation first; one entry per level.
+    """Return cells with repeated runs, largest variation first; one entry per level, which begin at steps.
 
-    Args:
-        figures: By cell, in the order of time, see `cells.figures`.
-        instances: Shares of service instances, for fairness.
-        steps: Steps of the trends by cell.
+    `figures`: by cell, in the order of time, see `cells.figures`.
     """
-    fair = {(row.anchor, row.number): row.fairness for row in instances if row.fairness is not None}
     found = []
     for cell, every in figures.items():
-        ends = [0, *(step.index for step in (steps or {}).get(cell, ())), len(every)]
+        ends = [0, *(step.index for step in steps.get(cell, ())), len(every)]
         for level, (begin, end) in enumerate(pairwise(ends), 1):
             own = every[begin:end]
-            shares = [value for each in own if (value := fair.get((each.row.anchor, cell.metric))) is not None]
             if len(own) > 1:
-                found.append(_repeats(cell, own, shares, level, len(ends) - 1))
+                found.append(_repeats(cell, own, level, len(ends) - 1))
     return sorted(found, key=lambda each: -each.variation)
 
 
-def _repeats(
-    cell: CellMetric, found: Sequence[CellFigure], fairness: Sequence[float], level: int, levels: int
-) -> Repeats:
+def _repeats(cell: CellMetric, found: Sequence[CellFigure], level: int, levels: int) -> Repeats:
     values, least_pps = [each.value_pps for each in found], resolution(found, cell.metric)
     bands = find_two_bands(values, least_pps)
     return Repeats(
@@ -117,7 +104,6 @@ def _repeats(
         box(values),
         bands,
         None if bands else unseen_two_bands(values, least_pps),
-        tuple(fairness),
         level,
         levels,
     )

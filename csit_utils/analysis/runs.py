@@ -214,9 +214,6 @@ def latest_runs(history: History) -> tuple[Run, ...]:
     So suites that ran one after the other in a night are combined, and each night replaces the previous one: a test
     missing in the newest run is shown as not run, not with a figure of an earlier night.
 
-    Args:
-        history: All runs.
-
     Returns:
         Oldest first.
     """
@@ -239,13 +236,7 @@ def _kind(row: TestRow) -> Hashable:
 
 
 def rows_of(runs: Iterable[Run], history: History, rows: Sequence[TestRow]) -> Sequence[TestRow]:
-    """Return the tests of some runs in their order, and tests of an unknown testbed.
-
-    Args:
-        runs: The selected runs.
-        history: All runs.
-        rows: All tests.
-    """
+    """Return the tests of some runs in their order, and tests of an unknown testbed."""
     chosen = {row.anchor for run in runs for row in run.rows}
     placed = {row.anchor for run in history.runs for row in run.rows}
     return [row for row in rows if row.anchor in chosen or row.anchor not in placed]

@@ -55,7 +55,7 @@ class TwinComparison:
     cells: tuple[CellChange, ...]
 
 
-def paired(cells: Mapping[str, Sequence[tuple[float, float]]], *, margin: float = MARGIN) -> TwinComparison:
+def paired(cells: Mapping[str, Sequence[tuple[float, float]]]) -> TwinComparison:
     """Compare figures of A and B in pps that were measured in alternate rounds."""
     changes = []
     for cell, rounds in cells.items():
@@ -63,10 +63,10 @@ def paired(cells: Mapping[str, Sequence[tuple[float, float]]], *, margin: float 
         shifts = [after - before for before, after in zip(a, b, strict=True)]
         error = sqrt(variance(shifts) / len(shifts)) if len(shifts) > 1 else inf
         changes.append(_change(cell, a, b, error, len(shifts) - 1, len(cells)))
-    return _verdict(changes, margin)
+    return _verdict(changes)
 
 
-def unpaired(cells: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, margin: float = MARGIN) -> TwinComparison:
+def unpaired(cells: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> TwinComparison:
     """Compare figures of A and B in pps that were measured at other times; one of the sides may have a single one.
 
     Both sides are taken to spread alike.
@@ -78,7 +78,7 @@ def unpaired(cells: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, ma
         squares = sum((len(side) - 1) * variance(side) for side in (a, b) if len(side) > 1)
         error = sqrt(squares / freedom * (1 / len(a) + 1 / len(b))) if freedom > 0 else inf
         changes.append(_change(cell, a, b, error, freedom, len(cells)))
-    return _verdict(changes, margin)
+    return _verdict(changes)
 
 
 def _change(  # noqa: PLR0917 - both sides, and what their difference is known by
@@ -90,8 +90,8 @@ def _change(  # noqa: PLR0917 - both sides, and what their difference is known b
     return CellChange(cell, exp(fmean(a)), exp(fmean(b)), exp(shift) - 1, low, high)
 
 
-def _verdict(changes: Sequence[CellChange], margin: float) -> TwinComparison:
-    if all(-margin < each.low and each.high < margin for each in changes):
+def _verdict(changes: Sequence[CellChange]) -> TwinComparison:
+    if all(each.low > -MARGIN and each.high < MARGIN for each in changes):
         verdict = TwinVerdict.SAME
     elif any(each.differs for each in changes):
         verdict = TwinVerdict.DIFFERENT

@@ -1,9 +1,9 @@
-"""Specification of a bisection, a YAML file."""
+"""Specification of a bisection, a YAML file, and the file of steps to bisect that gates and trends write."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter
 
@@ -15,6 +15,11 @@ from resources.libraries.python.model.bounds import (
     MAX_REVISIONS,
 )
 from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from csit_utils.analysis.cells import CellMetric
+    from csit_utils.dataset.rows import TestRow
 
 REVISION = "{revision}"
 """Word of the argument vector that is replaced by the revision to install."""
@@ -124,6 +129,28 @@ class CalledStep(Frozen):
 
 CALLED_STEPS = TypeAdapter(Annotated[tuple[CalledStep, ...], Field(max_length=MAX_REVISIONS)], config=ON_FIRST_USE)
 """Largest change for the worse first."""
+
+
+def write_steps(path: Path, steps: Iterable[tuple["CellMetric", float, "TestRow", "TestRow"]]) -> None:
+    """Write cells that became worse: each with its relative change, and its last figure before and first one after it.
+
+    Raises:
+        CsitError: The file cannot be written.
+    """
+    called = [
+        CalledStep(
+            cell=f"{cell.series.service_type} {cell.dimensions} {cell.series.nf_size} vswitch-{cell.series.vs_dtc}c",
+            frame=cell.series.frame.split(" ")[0],
+            metric=str(cell.metric),
+            change=change,
+            good=before.version or "",
+            bad=after.version or "",
+        )
+        for cell, change, before, after in sorted(steps, key=lambda step: -step[0].metric.worsening(step[1]))
+    ]
+    write_whole(path, CALLED_STEPS.dump_json(tuple(called), indent=1) + b"\n")
+
+
 _MEASURED = ("MRR", "NDR", "PDR")
 
 

@@ -58,11 +58,7 @@ class TableLine:
 def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: TableForm, left: Sequence[str] = ()) -> None:
     """Write a table to stdout, with control characters escaped, as JSON has them: texts are of results of others.
 
-    Args:
-        heads: Column heads.
-        lines: Rows.
-        form: Output format.
-        left: Heads of columns of words, which are left-aligned.
+    `left`: heads of columns of words, which are left-aligned.
     """
     lines = [
         replace(line, texts=tuple(map(visible, line.texts)), below=tuple(map(visible, line.below))) for line in lines
@@ -121,11 +117,7 @@ def fitted(
     its cells follow below their row with their head, or, for the first column, above it. If the table is still too
     wide, every cell has its own line.
 
-    Args:
-        heads: Column heads.
-        lines: Rows.
-        left: Heads of columns of words.
-        width: In characters.
+    `left`: heads of columns of words.
     """
     lines = [replace(line, texts=tuple(" ".join(text.split()) for text in line.texts)) for line in lines]
     contents = [max((len(line.texts[at]) for line in lines), default=0) for at in range(len(heads))]
@@ -218,10 +210,7 @@ def print_sentence(text: str, command: str = "", *, err: bool = False) -> None:
 
     On a terminal, words that do not fit go to indented lines below it.
 
-    Args:
-        text: The words.
-        command: Command or other line to be copied that ends the sentence; it is not broken.
-        err: Write to stderr.
+    `command`: command or other line to be copied that ends the sentence; it is not broken.
     """
     stream = sys.stderr if err else sys.stdout
     width = terminal_width(stream) if stream.isatty() else None

@@ -21,11 +21,7 @@ class BeyondBound(ReadError):
 
 
 class Blocks:
-    """Blocks of a file, up to the first that is refused.
-
-    Args:
-        source: Name of the file, for errors.
-    """
+    """Blocks of a file, up to the first that is refused."""
 
     FORM = "JSON"
     """What the file should be."""
@@ -48,9 +44,8 @@ class Blocks:
     ) -> Generator[_Item, None, bytes]:
         """Yield what `take` makes of the blocks; return the rest, which it did not process.
 
-        Args:
-            stream: The file; an error while reading ends it like the end of the file.
-            take: Given what is not processed yet, yields items and returns the number of processed bytes.
+        `stream`: the file; an error while reading ends it like the end of the file.
+        `take`: given what is not processed yet, yields items and returns the number of processed bytes.
         """
         buffer, done = b"", 0
         try:
@@ -111,9 +106,7 @@ class Blocks:
     def _accepted(self, block: bytes, last: bytes) -> int:  # noqa: ARG002 - for forms that refuse something
         """Return how many bytes of a block are read; fewer than all, with a `refusal`, end the reading.
 
-        Args:
-            block: The block.
-            last: The byte before it; empty at the start of the file.
+        `last`: the byte before it; empty at the start of the file.
         """
         return len(block)
 

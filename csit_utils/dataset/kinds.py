@@ -53,9 +53,8 @@ class Kind(Enum):
 def kind_of(head: bytes, name: str) -> Kind:
     """Return the kind of a file.
 
-    Args:
-        head: Its first `HEAD_BYTES`, unpacked; empty if it is empty or unreadable.
-        name: Its name without the ending of a packed file, which decides then.
+    `head`: its first `HEAD_BYTES`, unpacked; empty if it is empty or unreadable.
+    `name`: its name without the ending of a packed file, which decides then.
     """
     if head.startswith(_PARQUET):
         return Kind.PARQUET

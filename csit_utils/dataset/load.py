@@ -1,9 +1,10 @@
-"""Reading of result files."""
+"""Reading of result files: records of any study, plain or packed, and files of other tools."""
 
 from collections.abc import Iterable, Iterator
 
 from pydantic_core import from_json
 
+from csit_utils.dataset.goal_order import remarked
 from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
     Item,
@@ -12,10 +13,52 @@ from csit_utils.dataset.items import (
     Recorded,
     Status,
     Unrecorded,
+    status_of,
 )
 from csit_utils.dataset.kinds import READABLE
-from csit_utils.dataset.records import read_recorded
 from csit_utils.dataset.scan import ScannedTest
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.marker import plain_message
+from resources.libraries.python.recording.records import NotARecord, read_record
+
+
+def parse_record(text: str | bytes, where: str) -> tuple[Record, str | None]:
+    """Validate the JSON of a record of any study and version.
+
+    `text`: the JSON, plain or with packed keys.
+    `where`: file and test, for errors.
+
+    Returns:
+        The record, and its digest as `read_record` returns it.
+
+    Raises:
+        ReadError: Not a record, or one of an unsupported schema version.
+    """
+    try:
+        record, digest = read_record(text)
+    except NotARecord as error:
+        raise ReadError(f"{where}: {error}") from error
+    return remarked(record), digest
+
+
+def read_recorded(
+    text: str | bytes,
+    where: str,
+    source: str,
+    status: Status | None = None,
+    message: str = "",
+    *,
+    label: str | None = None,
+) -> Recorded:
+    """Return a test with its record, which `parse_record` reads; status and message are its own if Robot's are unknown.
+
+    Raises:
+        ReadError: As `parse_record`.
+    """
+    record, digest = parse_record(text, where)
+    ended = status or status_of(record)
+    return Recorded(record, source, ended, message or plain_message(record.message), label, digest)
+
 
 _CSIT_TEST = {"version", "test_id", "test_name_long"}
 _CSIT_SUITE = {"version", "suite_id", "start_time"}
@@ -24,10 +67,6 @@ _NFVBENCH = {"nfvbench_version", "benchmarks"}
 
 def read_foreign(content: bytes, source: str) -> Iterator[Item] | None:
     """Read the result file of another tool.
-
-    Args:
-        content: The file, unpacked.
-        source: Its path, for rows and errors.
 
     Returns:
         Its tests, or one problem with the file. None if it is not JSON, or of no known tool. CSIT's file about a suite

@@ -94,7 +94,7 @@ def paper(name: str) -> Paper:
     if name not in _SOURCES:
         raise ConfigError(f"no figures of a paper '{name}'; choose from {', '.join(paper_names())}")
     title, source = _SOURCES[name]
-    figures = tuple(_figure(row) for row in _rows("papers.csv") if row["reference"] == name)
+    figures = tuple(_figure(row) for row in published_rows("papers.csv") if row["reference"] == name)
     return Paper(name, title, source, figures, _troia_profiles() if name == "troia" else ())
 
 
@@ -106,7 +106,7 @@ def _figure(row: dict[str, str]) -> PublishedFigure:
 
 def _troia_profiles() -> tuple[Profile, ...]:
     """The virtual router on both testbeds."""
-    rows = list(_rows("troia_functions.csv"))
+    rows = list(published_rows("troia_functions.csv"))
     return tuple(_profile(testbed, [row for row in rows if row["testbed"] == testbed]) for testbed in _RATES_GBPS)
 
 
@@ -136,6 +136,7 @@ def _fit(row: dict[str, str], first: float, last: float) -> Fit:
     )
 
 
-def _rows(file: str) -> Iterator[dict[str, str]]:
+def published_rows(file: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of a file of published figures."""
     with (_PUBLISHED / file).open(encoding="utf-8", newline="") as lines:
         yield from csv.DictReader(line for line in lines if not line.startswith("#"))

@@ -1,12 +1,11 @@
 """Published figures of density, for comparison with own results; rounded in print."""
 
-import csv
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from csit_utils.dataset.foreign.parts import frame_of, goal_columns
 from csit_utils.dataset.goal_words import GoalWords
 from csit_utils.dataset.items import ImportedTest, Status
+from csit_utils.dataset.papers import published_rows
 from csit_utils.dataset.rows import TestRow, frame_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Dimensions, ServiceType
@@ -14,7 +13,6 @@ from resources.libraries.python.model.request.cell import Dimensions, ServiceTyp
 WORLD = "published"
 """World of published tests."""
 FDIO_2019 = "fdio-2019"
-_PUBLISHED = Path(__file__).parent / "published"
 _STEP_PPS = 100_000.0
 """The slides print Mpps with one decimal."""
 _SLIDES = 'slides "NF Service Density", IETF 105, BMWG, July 2019'
@@ -49,9 +47,9 @@ def _fdio_2019() -> Iterator[ImportedTest]:
     """CSIT-1904, 64 B, NDR: service types, NF sizes and cells as on the slides."""
     cores = {
         (row["nf_cores"], row["instances"], row["nfs_per_instance"]): float(row["cores"])
-        for row in _rows("csit1904_density_cores.csv")
+        for row in published_rows("csit1904_density_cores.csv")
     }
-    for row in _rows("csit1904_density_ndr_64b.csv"):
+    for row in published_rows("csit1904_density_ndr_64b.csv"):
         used = cores[row["nf_cores"], row["instances"], row["nfs_per_instance"]]
         yield _fdio_cell(row, used)
 
@@ -97,11 +95,6 @@ def _fdio_cell(row: dict[str, str], cores_used: float) -> ImportedTest:
             **ndr,
         )
     )
-
-
-def _rows(file: str) -> Iterator[dict[str, str]]:
-    with (_PUBLISHED / file).open(encoding="utf-8", newline="") as lines:
-        yield from csv.DictReader(line for line in lines if not line.startswith("#"))
 
 
 _SETS: dict[str, tuple[str, Callable[[], Iterator[ImportedTest]]]] = {

@@ -30,10 +30,6 @@ _EARLY_S, _LATE_S = 1, 30
 def scanned(stream: BinaryIO, source: Source) -> Iterator[Scanned]:
     """Yield every test of an output, then its problems.
 
-    Args:
-        stream: Its bytes.
-        source: Where it is from.
-
     Raises:
         ReadError: The records of all tests were removed, and are not beside it.
     """

@@ -121,9 +121,8 @@ class TestElement:
     def parse(cls, segment: bytes, *, whole: bool = True) -> tuple["TestElement", str | None]:
         """Parse the bytes of one test.
 
-        Args:
-            segment: From `<test` on.
-            whole: Whether it is complete; a truncated test is read up to its end.
+        `segment`: from `<test` on.
+        `whole`: whether it is complete; a truncated test is read up to its end.
 
         Returns:
             The test, and an error of the XML, if any.
@@ -215,9 +214,7 @@ def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
 
     A truncated file yields all complete tests, and the truncated one.
 
-    Args:
-        stream: Its bytes; a `ReadError` while reading ends it like the end of the file.
-        source: Its name, for problems.
+    `stream`: its bytes; a `ReadError` while reading ends it like the end of the file.
     """
     blocks = XmlBlocks(source)
     scanner = _Scanner(source, blocks)

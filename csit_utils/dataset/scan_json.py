@@ -76,9 +76,7 @@ def scan_json(stream: BinaryIO, source: str) -> Iterator[Scanned]:
 
     A truncated file yields all complete tests, those without a record last.
 
-    Args:
-        stream: Its bytes; a `ReadError` while reading ends it like the end of the file.
-        source: Its name, for problems.
+    `stream`: its bytes; a `ReadError` while reading ends it like the end of the file.
     """
     blocks = Blocks(source)
     scanner = _Scanner(source, blocks)

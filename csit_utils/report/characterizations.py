@@ -28,7 +28,6 @@ def keys_of_page(
     found: Sequence[View],
     made: Sequence[RenderedRecord],
     papers: Sequence[PublishedSection] = (),
-    compared: Sequence[Figure] = (),
 ) -> Mapping[str, object]:
     """Return values for the template of a page: records as `name`, whether any is simulated, all plots.
 
@@ -39,7 +38,7 @@ def keys_of_page(
         "simulated": any(view.record.simulated for view in found),
         "measured": any(not view.record.simulated for view in found),
         "papers": papers,
-        "figures": [*compared, *(figure for each in (*made, *papers) for figure in each.figures)],
+        "figures": [figure for each in (*made, *papers) for figure in each.figures],
     }
 
 

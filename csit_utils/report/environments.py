@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from csit_utils.analysis.comparisons.differences import Difference, by_relevance, environment_differences, leaves
 from csit_utils.analysis.runs import Run
 from csit_utils.report.figures import Figure
+from csit_utils.report.units import DASH, memory
 from resources.libraries.python.model.result import Environment
 
 IDENTITY = "environments"
@@ -51,10 +53,8 @@ def environment_views(
 ) -> list[EnvironmentView]:
     """Return all environments, that of the newest run first.
 
-    Args:
-        environments: By digest.
-        runs: Oldest first.
-        tests: Number of tests by digest.
+    `runs`: oldest first.
+    `tests`: number of tests by digest.
     """
     used: dict[str, list[Run]] = {digest: [] for digest in environments}
     for run in reversed(runs):
@@ -97,6 +97,17 @@ def differences(views: Sequence[EnvironmentView], pair: tuple[int, int]) -> list
     """Return the differences between two environments by readable name, most relevant first."""
     found = environment_differences(views[pair[0]].environment, views[pair[1]].environment)
     return [(words(each.path), each) for each in found]
+
+
+def side_by_side(views: Sequence[EnvironmentView]) -> list[tuple[str, tuple[str, ...], bool]]:
+    """Return for each fact its readable name, its value in each environment, and whether the values differ."""
+    every = [leaves(view.environment) for view in views]
+    rows = ((words(path), [_shown(path, one.get(path)) for one in every]) for path in by_relevance(chain(*every)))
+    return [(name, tuple(values), len(set(values)) > 1) for name, values in rows]
+
+
+def _shown(path: str, text: str | None) -> str:
+    return DASH if text is None else memory(int(text)) if path.endswith("memory_bytes") else text
 
 
 def payload(views: Sequence[EnvironmentView]) -> Figure:

@@ -1,13 +1,13 @@
-"""What was measured where and when, environments, and search goals."""
+"""What was measured where and when, and search goals."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.units import DASH, memory, percent, seconds
+from csit_utils.report.units import DASH, percent, seconds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
@@ -20,15 +20,6 @@ class Fact:
 
     name: str
     lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class EnvironmentTable:
-    """All distinct environments side by side."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...], bool], ...]
-    """Name, a value per environment, and whether the values differ."""
 
 
 @dataclass(frozen=True)
@@ -112,54 +103,6 @@ def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
         except ValueError:
             continue
     return (min(times), max(times)) if times else None
-
-
-def environments(known: Mapping[str, Environment], tests: Mapping[str, int]) -> EnvironmentTable | None:
-    """Return environments as columns of a table; None without any.
-
-    Args:
-        known: Environments by digest, in the order of the columns.
-        tests: Number of tests by digest.
-    """
-    if not known:
-        return None
-    columns = [_environment(environment) for environment in known.values()]
-    names = _unique(name for column in columns for name in column)
-    rows = []
-    for name in names:
-        values = tuple(column.get(name, DASH) for column in columns)
-        rows.append((name, values, len(set(values)) > 1))
-    heads = tuple(f"E{number}: {_tests(tests.get(digest, 0))}" for number, digest in enumerate(known, 1))
-    return EnvironmentTable(heads, tuple(rows))
-
-
-def _tests(count: int) -> str:
-    return f"{count} test{'s' if count != 1 else ''}"
-
-
-def _environment(environment: Environment) -> dict[str, str]:
-    plain = {
-        "host": environment.hostname,
-        "CPU": environment.cpu_model,
-        "microcode": environment.microcode,
-        "CPUs online": str(environment.cpus_online),
-        "memory": memory(environment.memory_bytes),
-        "kernel": environment.kernel,
-        "kernel command line": environment.command_line,
-        "distribution": environment.distribution,
-        "virtualization": environment.virtualization,
-        "Python": environment.python,
-        "code": _code(environment),
-    }
-    versions = {f"version of {name}": version for name, version in sorted(environment.versions.items())}
-    own = {name: value or DASH for name, value in {**plain, **environment.settings, **versions}.items()}
-    others = (
-        (f"{node}: {name}", value)
-        for node, other in environment.nodes.items()
-        for name, value in _environment(other).items()
-        if name != "code"
-    )
-    return {**own, **dict(others)}
 
 
 def profiles(contents: Contents) -> tuple[ProfileView, ...]:

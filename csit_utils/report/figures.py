@@ -84,14 +84,11 @@ def scatter(
 ) -> Json:
     """Return a line with dots; with `mode`, a line or dots.
 
-    Args:
-        name: Its name in the legend, which is escaped; all other texts have to be.
-        points: x and y of each point.
-        colour: Number of the palette, or a word for a grey of the scheme, such as "dim".
-        texts: A text for each point, to show while the pointer is on it.
-        hover: Template of the text; without `texts`, Plotly's own unless it is given.
-        facets: Values by which readers filter, see `Figure.facets`.
-        more: Further attributes.
+    `name`: its name in the legend, which is escaped; all other texts have to be.
+    `colour`: number of the palette, or a word for a grey of the scheme, such as "dim".
+    `texts`: a text for each point, to show while the pointer is on it.
+    `hover`: template of the text; without `texts`, Plotly's own unless it is given.
+    `facets`: values by which readers filter, see `Figure.facets`.
     """
     own, shown = list(points), list(texts)
     trace: Json = {
@@ -142,18 +139,14 @@ def matrix_axis(cells: Iterable[str], **more: Any) -> Json:  # noqa: ANN401 - at
     }
 
 
-def one_choice(
-    identity: str, title: str, variants: Json, *, simulated: bool, facets: tuple[str, ...] = ()
-) -> Figure | None:
+def one_choice(identity: str, title: str, variants: Json, *, simulated: bool) -> Figure | None:
     """Return a figure with a choice for each variant; None without any."""
-    return Figure(identity, title, simulated, (tuple(variants),), variants, facets) if variants else None
+    return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
 
 
-def no_choice(
-    identity: str, title: str, data: list[Json], layout: Json, *, simulated: bool, facets: tuple[str, ...] = ()
-) -> Figure:
+def no_choice(identity: str, title: str, data: list[Json], layout: Json, *, simulated: bool) -> Figure:
     """Return a figure with a single variant."""
-    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}}, facets)
+    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
 
 
 def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, simulated: bool) -> Figure | None:
@@ -234,12 +227,7 @@ def _log_ticks(low: float, high: float) -> Json:
 
 
 def step_of(samples: int, figures: int = 1) -> int:
-    """Return k, if every k-th sample is drawn: 1 for all.
-
-    Args:
-        samples: Number of samples of the figure.
-        figures: Number of figures on the page.
-    """
+    """Return k, if every k-th sample is drawn: 1 for all."""
     return max(1, ceil(samples * figures / MAX_VALUES))
 
 

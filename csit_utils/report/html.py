@@ -124,9 +124,7 @@ def _counted(number: float | None, *, lost: bool = False) -> Markup:
 
     A function, since pages of tests have hundreds and a macro takes four times as long.
 
-    Args:
-        number: The number; None where it is unknown.
-        lost: Whether it is a loss, which is marked.
+    `lost`: whether it is a loss, which is marked.
     """
     marked = " lost" if lost and number else ""
     plain = "" if number is None else number
@@ -233,9 +231,8 @@ def compile_templates() -> None:
 def fill(template: str, values: Mapping[str, object]) -> Markup:
     """Return a rendered template; text is escaped.
 
-    Args:
-        template: Path below `templates/`.
-        values: Values by name; a missing name is an error.
+    `template`: path below `templates/`.
+    `values`: values by name; a missing name is an error.
     """
     return Markup(_environment().get_template(template).render(values))  # noqa: S704 - escaped by the template
 

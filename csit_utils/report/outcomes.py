@@ -152,7 +152,7 @@ def tally(rows: Iterable[TestRow], records: Iterable[Recorded]) -> Tally:
         if status == "SKIP" and (reason := _known(kind, message).skipped):
             reasons[reason] += 1
     first = reasons.most_common(_MAX_REASONS)
-    listed = [f"{count(number)} {reason}" for reason, number in first]
+    listed = [reason if number == statuses["SKIP"] else f"{count(number)} {reason}" for reason, number in first]
     if listed and (others := statuses["SKIP"] - sum(number for _, number in first)):
         listed.append(f"{count(others)} for other reasons")
     failed = len(tests) - statuses["PASS"] - statuses["SKIP"]

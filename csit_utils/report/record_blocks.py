@@ -478,10 +478,12 @@ class Table:
     classes: str = ""
     filter: bool = False
     """Whether readers filter its rows."""
+    only: tuple[str, ...] = ()
+    """Columns of which one at least is true in the rows that it has; empty for all rows."""
 
     def draw(self, tables: RecordTables) -> DrawnTable | None:
         """Return the table, without columns that have no value; None without a row."""
-        rows = tables.rows(self.table)
+        rows = [row for row in tables.rows(self.table) if not self.only or any(row.get(name) for name in self.only)]
         known = tuple(
             column
             for column in self.columns

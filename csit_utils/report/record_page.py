@@ -82,13 +82,9 @@ def record_page(
 ) -> Page[ReportContents]:
     """Return the page of all records of a kind, shown where there are any.
 
-    Args:
-        page: Name of the page.
-        title: Its title.
-        kind: Kind of the records.
-        blocks: What it shows of each record, in order.
-        overview: Of all records; a list of links otherwise.
-        published: Returns a record's own figure beside a published one; None without published ones.
+    `blocks`: what it shows of each record, in order.
+    `overview`: of all records; a list of links otherwise.
+    `published`: returns a record's own figure beside a published one; None without published ones.
     """
 
     def build(shown: ReportContents) -> Mapping[str, object] | None:

@@ -1,4 +1,4 @@
-"""Data shared by the pages of a report, computed once."""
+"""Data shared by the pages of a report, computed once, and the runs that they show."""
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
@@ -6,7 +6,7 @@ from functools import cached_property, partial
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.comparisons.baselines import suggested_pairs
-from csit_utils.analysis.runs import ComparisonSide, History, Run, history, latest_runs, rows_of
+from csit_utils.analysis.runs import ComparisonSide, History, Run, TestbedKey, history, latest_runs, rows_of
 from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import NONE, Acknowledged
@@ -15,12 +15,13 @@ from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
 from csit_utils.report.outcomes import Tally, tally
 from csit_utils.report.study import View
-from csit_utils.report.trends.event_view import Changed, changed
+from csit_utils.report.trend_events import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit
 from csit_utils.studies.registry import measured_rows, views
 from resources.libraries.python.planning.linerate import line_rate_pps
+from resources.libraries.python.quantities import counted
 
 
 class Details(StrEnum):
@@ -54,14 +55,12 @@ class ReportContents:
     ) -> None:
         """Choose what is shown.
 
-        Args:
-            contents: All tests.
-            mean: Show means over all runs instead of the latest run.
-            details: Tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also
-                up to `MAX_PAGES`, and those that stand out.
-            compared: Names of the two initial sides of the compare page, from its `comparable`.
-            papers: Published figures to show beside other studies.
-            acknowledged: Steps of trends whose cause is known.
+        `mean`: show means over all runs instead of the latest run.
+        `details`: tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also up
+          to `MAX_PAGES`, and those that stand out.
+        `compared`: names of the two initial sides of the compare page, from its `comparable`.
+        `papers`: published figures to show beside other studies.
+        `acknowledged`: steps of trends whose cause is known.
         """
         self.contents = contents
         self.mean = mean
@@ -214,10 +213,8 @@ class ReportContents:
 def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
     """Return the line rate of the generator's links, if the topology has it, and the highest rate that was offered.
 
-    Args:
-        contents: Contents with the record of one of the tests.
-        rows: Tests of one system.
-        frame: Name of the frame size.
+    `contents`: contents with the record of one of the tests.
+    `rows`: tests of one system.
     """
     own = [row for row in rows if row.frame == frame]
     return SpeedupLimits(_line_pps(contents, own), generator_limit(own))
@@ -240,3 +237,42 @@ def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:
         return None
     # Each link carries one direction; rates of tests are the sum of both.
     return line_rate_pps(sum(rate_bps or 0 for _, rate_bps in nics), result.asked.frame)
+
+
+_LISTED = 5
+"""Runs that are named."""
+
+
+def runs_shown(shown: ReportContents) -> Sequence[str]:
+    """Return a sentence for each testbed with several runs, and one on runs that the report leaves out."""
+    chosen = {run.name for run in shown.runs}
+    found = [shown.contents.left_out] if shown.contents.left_out else []
+    for testbed in shown.history.testbeds:
+        every = shown.history.of(testbed)
+        own = [run for run in every if run.name in chosen]
+        if len(every) > 1:
+            found.append(_sentence(testbed, own, every, mean=shown.mean))
+    return found
+
+
+def newest_first(rows: Sequence[TestRow], history: History) -> list[TestRow]:
+    """Return the tests of the newest run first; those without a run last."""
+    places = {row.anchor: number for number, run in enumerate(history.runs) for row in run.rows}
+    return sorted(rows, key=lambda row: -places.get(row.anchor, -1))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of runs without repetition; of more than five only the first four and the last."""
+    different = list(dict.fromkeys(names))
+    shown = different if len(different) <= _LISTED else [*different[: _LISTED - 1], "…", different[-1]]
+    return ", ".join(shown)
+
+
+def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, mean: bool) -> str:
+    if mean:
+        return f"{testbed.name}: cells are means over {len(every)} runs, {every[0].name} to {every[-1].name}."
+    names = _listed([run.name for run in own])
+    if len(own) == len(every):
+        return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
+    # Names of runs begin with that of their testbed.
+    return f"Shown: {names}; {counted(len(every) - len(own), 'earlier run')} on the trend page."

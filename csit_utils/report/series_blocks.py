@@ -17,8 +17,7 @@ _T = TypeVar("_T", bound=_BlockOfSeries)
 def blocks_of(found: Iterable[_T]) -> list[tuple[str, list[_T]]]:
     """Return heading and items of each block, in order.
 
-    Args:
-        found: An item of each series.
+    `found`: an item of each series.
     """
     blocks: dict[object, list[_T]] = {}
     for each in found:

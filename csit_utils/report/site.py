@@ -22,8 +22,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.pages import pages_for_two
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.runs_shown import newest_first
+from csit_utils.report.report_context import ReportContents, newest_first
 from csit_utils.report.study import Page
 from resources.libraries.python.whole_files import write_whole
 
@@ -183,13 +182,11 @@ def write_site(
 ) -> Path:
     """Write a page per subject and one per test, and a message that sums them up.
 
-    Args:
-        shown: The contents of the report.
-        folder: Output folder, created if missing. Existing pages are replaced.
-        processes: The most processes that render pages: two for the pages of all tests, every one for pages of single
-            tests. They are forked, and read contents in memory or of a dataset.
-        progress: Called with the number of pages, and then with that of pages of tests.
-        url: Address at which the folder will be published, for links in the message; empty: links are relative.
+    `folder`: output folder, created if missing. Existing pages are replaced.
+    `processes`: the most processes that render pages: two for the pages of all tests, every one for pages of single
+      tests. They are forked, and read contents in memory or of a dataset.
+    `progress`: called with the number of pages, and then with that of pages of tests.
+    `url`: address at which the folder will be published, for links in the message; empty: links are relative.
 
     Returns:
         The path of the start page.

@@ -27,7 +27,7 @@ from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.foreign.csit_tables import read_row
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_json
-from csit_utils.night.session import NightChoices, NightJournal
+from csit_utils.night import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
@@ -56,8 +56,8 @@ from resources.libraries.python.recording.journal import (
     TestFinished,
     TestStarted,
 )
-from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 from resources.libraries.python.recording.qualifications import file_of, stored
+from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from csit_utils.night.session import CHOICES_FILE, NightChoices, NightJournal
+from csit_utils.night import CHOICES_FILE, NightChoices, NightJournal
 from resources.libraries.python.dialogue import JsonLines, error_of
 from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.recording.run_journal import digest_of, has_ended, past_of

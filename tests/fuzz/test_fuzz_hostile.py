@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
 
@@ -16,6 +17,7 @@ from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.fuzz.damage import mutated
 from tests.fuzz.oracle import ATTEMPTS, refused, run
+from tests.unit.csit_utils.bombs import BOMBS, one_text_in_all_records, packed_details, part_of
 from tests.unit.testbed.scripted_channel import ScriptedChannel
 
 PRIVATE = "what-only-the-user-may-read"
@@ -24,6 +26,12 @@ _PARTS = {
     ".arrow": (b"ARROW1", b"\xff" * 4, b"\x00" * 8),
 }
 _MUTANTS = 300
+_DAMAGED = [
+    *((suffix, None) for suffix in _PARTS),
+    *((".parquet", bomb) for bomb in BOMBS if bomb is not one_text_in_all_records),
+    (".arrow", packed_details),
+]
+"""Ordinary parts, and those that stand for far more than they are."""
 
 
 class Endless(ScriptedChannel):
@@ -62,10 +70,15 @@ def test_programs_that_speak_without_end(script: str) -> None:
     assert refused("programs without end", lambda: completed(["sh", "-c", f"exec {script}"], 30.0), attempts=ATTEMPTS)
 
 
-@pytest.mark.parametrize("suffix", _PARTS)
-def test_damaged_parts(results: Path, tmp_path: Path, suffix: str, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(("suffix", "bomb"), _DAMAGED)
+def test_damaged_parts(
+    results: Path, tmp_path: Path, suffix: str, bomb: Callable[[Path], None] | None, pytestconfig: pytest.Config
+) -> None:
     """All groups are read: what the footer does not say is found only then."""
-    (part,) = (path for path in (results / "history").rglob(f"*{suffix}"))
+    folder = Path(shutil.copytree(results / "history", tmp_path / "d"))
+    if bomb is not None:
+        bomb(folder)
+    part = part_of(folder, "tests" if suffix == ".parquet" else "details")
     schema, names = (columns.TESTS, columns.NAMES) if suffix == ".parquet" else (details.SCHEMA, details.SCHEMA.names)
     asked = pytestconfig.getoption("--inputs")
     chance = random.Random(random.SystemRandom().getrandbits(64) if asked else crc32(suffix.encode()))
@@ -76,18 +89,21 @@ def test_damaged_parts(results: Path, tmp_path: Path, suffix: str, pytestconfig:
             for group in range(found.count):
                 found.read(group).to_pylist()
 
-    for _ in range(asked * 10 if asked else _MUTANTS):
+    file.write_bytes(whole)
+    assert bool(refused(f"{suffix} parts", read, str(tmp_path), attempts=ATTEMPTS)) == (bomb is not None)
+    for _ in range(asked * 10 if asked else _MUTANTS if bomb is None else _MUTANTS // 10):
         file.write_bytes(mutated(chance, whole, _PARTS[suffix]))
         refused(f"{suffix} parts", read, str(tmp_path), attempts=ATTEMPTS)
 
 
 @given(data=st.data())
 def test_planted_links(results: Path, tmp_path: Path, data: st.DataObject) -> None:
-    """What they lead to is neither shown nor changed."""
-    victim, kept = tmp_path / "victim", tmp_path / "kept"
+    """What they lead to is neither shown nor changed, also where it is good."""
+    victim, kept, gone = (tmp_path / name for name in ("victim", "kept", "gone"))
     shutil.rmtree(tmp_path / "d", ignore_errors=True)
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir()
+    for each in (kept, gone):
+        shutil.rmtree(each, ignore_errors=True)
+        each.mkdir()
     victim.write_text(f"{PRIVATE}\n", encoding="ascii")
     name, commands = data.draw(
         st.sampled_from(
@@ -99,11 +115,13 @@ def test_planted_links(results: Path, tmp_path: Path, data: st.DataObject) -> No
     )
     folder = Path(shutil.copytree(results / name, tmp_path / "d"))
     planted = data.draw(st.sampled_from(sorted(path for path in folder.rglob("*"))))
-    to = kept if planted.is_dir() else victim
-    shutil.rmtree(planted) if planted.is_dir() else planted.unlink()
+    is_read = planted.relative_to(folder).parts[0] in ("tests", "details", "imports")
+    to = data.draw(st.sampled_from([gone / planted.name, kept if planted.is_dir() else victim]))
+    planted.rename(gone / planted.name)
     planted.symlink_to(to)
     command, *options = data.draw(st.sampled_from(commands))
     done = run("planted links", command, str(folder), *options)
+    assert not (is_read and command == "show" and done.out), "they are all of its tests"
     assert PRIVATE not in done.out + done.err
     assert victim.read_text(encoding="ascii") == f"{PRIVATE}\n"
     assert not list(kept.iterdir())

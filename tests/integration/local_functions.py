@@ -14,7 +14,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of, shipped
 from tests.integration.user_space import deployed, planned
 

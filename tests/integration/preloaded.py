@@ -26,7 +26,7 @@ IMPORTED = (
     "robot.run",
     f"{_LIBRARIES}.studies.density.DensityLibrary",
     f"{_LIBRARIES}.studies.shared.NodesLibrary",
-    f"{_LIBRARIES}.testbed.kinds.local",
+    f"{_LIBRARIES}.testbed.agent.service",
     f"{_LIBRARIES}.testbed.kinds.nodes",
     f"{_LIBRARIES}.testbed.kinds.simulated_testbed",
     f"{_LIBRARIES}.testbed.remote.node",

@@ -112,6 +112,27 @@ def test_an_installation_ends_with_its_bisection(bisection: Bisection, number: s
     assert run.returncode == _SAME
 
 
+@pytest.mark.parametrize("both", [False, True], ids=["the supervisor alone", "the bisection too"])
+def test_what_an_installation_of_a_killed_supervisor_left_does_not_run_beside_the_next_one(
+    bisection: Bisection, both: bool
+) -> None:
+    bisection.hold.touch()
+    with bisection.start() as run:
+        status = Path(f"/proc/{bisection.wait_installing()}/status").read_text(encoding="utf-8")
+        left = Path("/proc", bisection.left.read_text().strip())
+        if both:
+            run.kill()
+        bisection.left.unlink()
+        bisection.hold.unlink()
+        os.kill(int(status.split("PPid:")[1].split()[0]), signal.SIGKILL)
+        _, err = run.communicate(timeout=_WITHIN_S)
+    if both:
+        assert left.exists()
+        with bisection.start() as run:
+            _, err = run.communicate(timeout=_WITHIN_S)
+    assert (run.returncode, left.exists()) == (_SAME, False), err
+
+
 def test_what_an_installation_left_running_ends_with_it(bisection: Bisection) -> None:
     bisection.hold.touch()
     with bisection.start() as run:

@@ -14,7 +14,6 @@ import pytest
 
 from resources.libraries.python.paths import PROJECT
 from tests.integration.user_space import machine_stays_as_it_was
-from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
 COMMITS = 12
@@ -71,7 +70,6 @@ def made_history(folder: Path, slow: int, broken: int) -> list[str]:
     return commits
 
 
-@realtime(RATE)
 @pytest.mark.parametrize("seed", range(BISECTIONS))
 def test_the_slow_commit_of_a_forwarder_is_found(tmp_path: Path, seed: int) -> None:
     slow = random.Random(seed).randrange(2, COMMITS - 1)

@@ -13,8 +13,7 @@ from csit_utils.bisection.page import render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionRun
 from csit_utils.bisection.spec import OrderedList
-from csit_utils.night.page import render_night
-from csit_utils.night.session import NightChoices, TestOfNight
+from csit_utils.night import NightChoices, TestOfNight, render_night
 from resources.libraries.python.errors import CommandFailed
 from tests.integration.browser import IN_CHROMIUM, Browser
 

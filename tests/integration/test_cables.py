@@ -19,7 +19,6 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.planning.plan import make_plan
 from tests.integration.cable_machines import Lab, Remote
-from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
 FRAMES = 20
@@ -114,7 +113,6 @@ def missing(side: Remote, before: dict[str, Any], interface: str) -> str:
     return "" if now[interface] == FRAMES else str(now)
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("cell", [("CSC", 2, 1), ("CSP", 1, 2)])
 def test_a_service_is_measured_over_cables(
     untouched: Lab, sides: tuple[Remote, Remote], tmp_path: Path, cell: tuple[str, int, int]
@@ -186,7 +184,6 @@ def test_ports_are_given_back_as_they_were(untouched: Lab, sides: tuple[Remote, 
         untouched.run("TG", *argv)
 
 
-@realtime(LOSS)
 def test_ports_of_a_killed_run_are_given_back_by_the_next(tmp_path: Path) -> None:
     path = topology(tmp_path)
     plan = cabled_plan(path, "CSC", 1, 2)
@@ -262,7 +259,6 @@ def test_a_port_that_is_in_use_is_refused(
         untouched.run("DUT1", *mend)
 
 
-@realtime(LOSS)
 def test_instances_share_a_cable_by_mac_and_nothing_is_flooded(sides: tuple[Remote, Remote], tmp_path: Path) -> None:
     plan = cabled_plan(topology(tmp_path, "mac", "trex"), "CSC", 2, 1)
     assert max(len(segment.members) for segment in plan.segments) == 3

@@ -19,7 +19,6 @@ from resources.libraries.python.studies.chains.model.record import ChainRun, Cha
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
-from tests.realtime import CPU, LOSS, realtime
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -121,7 +120,6 @@ def of(study: ChainStudy, *order: str) -> ChainRun:
     return max((run for run in study.runs if run.chain.order == order), key=lambda run: run.offered_bps)
 
 
-@realtime(CPU)
 def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
     first = study.suspects[0]
     assert first.chain.order == ("nat", "router")
@@ -135,7 +133,6 @@ def test_the_throttled_nf_is_found_first(study: ChainStudy) -> None:
     assert values(free, "nat", "throttled_percent") == (0.0,)
 
 
-@realtime(CPU)
 @pytest.mark.parametrize("_study", range(3))
 def test_an_nf_that_is_slowed_in_all_chains_with_it_is_named(_study: int, tmp_path: Path) -> None:
     slowed = study_in(studied(tmp_path, SLOWED))
@@ -158,7 +155,6 @@ def test_the_study_counts_what_its_own_steps_take_of_a_cpu(study: ChainStudy) ->
     assert costs["sample features"].cpu_s < 0.2 * watched_s, "the sampler takes little of a CPU"
 
 
-@realtime(CPU)
 def test_work_of_the_kernel_is_charged_to_the_nf_that_it_serves(study: ChainStudy) -> None:
     run = of(study, "router", "nat")
     for owner in ("router", "nat", VSWITCH):
@@ -168,7 +164,6 @@ def test_work_of_the_kernel_is_charged_to_the_nf_that_it_serves(study: ChainStud
     assert values(run, HOST, "all_switches")[0]
 
 
-@realtime(CPU)
 def test_packets_wait_behind_the_vswitch_where_an_nf_is_throttled(study: ChainStudy) -> None:
     (waiting,) = values(of(study, "nat", "router"), VSWITCH, "queued_packets")
     (none,) = values(of(study, "router", "nat"), VSWITCH, "queued_packets")
@@ -177,7 +172,6 @@ def test_packets_wait_behind_the_vswitch_where_an_nf_is_throttled(study: ChainSt
     assert none < 64 < waiting <= 2 * RING, "both ways have a ring into the throttled NF"
 
 
-@realtime(CPU)
 @pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
 def test_what_a_virtual_machine_does_is_charged_to_it_and_may_be_limited(tmp_path: Path) -> None:
     (run,) = study_in(studied(tmp_path, VM)).runs
@@ -191,7 +185,6 @@ def test_what_a_virtual_machine_does_is_charged_to_it_and_may_be_limited(tmp_pat
     assert [graph.owner for graph in run.graphs] == ["machine"]
 
 
-@realtime(CPU)
 @pytest.mark.skipif(bool(NO_GUESTS), reason=NO_GUESTS)
 def test_a_chain_of_nftables_and_nginx_in_virtual_machines_is_measured_and_its_parts_alone(tmp_path: Path) -> None:
     study = study_in(studied(tmp_path, GUESTS))
@@ -208,7 +201,6 @@ def test_a_chain_of_nftables_and_nginx_in_virtual_machines_is_measured_and_its_p
             assert memory and memory > 100 << 20, "of the guest"
 
 
-@realtime(LOSS)
 def test_a_passive_nf_gets_copies_of_both_directions_and_its_process_is_seen(study: ChainStudy) -> None:
     run = of(study, "monitor", "nat")
     assert values(run, "monitor", "rx_pps")[0] == pytest.approx(2 * 4e6 / 8 / 64, rel=0.1)
@@ -216,7 +208,6 @@ def test_a_passive_nf_gets_copies_of_both_directions_and_its_process_is_seen(stu
     assert values(run, "monitor", "memory_bytes")[0]
 
 
-@realtime(LOSS)
 def test_latency_is_measured_without_and_with_load(study: ChainStudy) -> None:
     for run in study.runs:
         assert run.idle_latency_s and 1e-6 < run.idle_latency_s < 0.1
@@ -237,7 +228,6 @@ def _real_time_without_limit() -> Iterator[None]:
     RT_LIMIT.write_text(before, encoding="ascii")
 
 
-@realtime(CPU)
 @pytest.mark.usefixtures("_real_time_without_limit")
 def test_a_thread_that_is_held_back_gets_no_more_than_its_share() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:

@@ -21,13 +21,11 @@ from tests.integration.robot_runs import (
     wait_for_network_state,
     wait_for_traffic,
 )
-from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,width=0.2,sum=0.6,latency=0.4")
 
 
-@realtime(RATE)
 def test_it_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
     before = network_state()
     done = csit("local", *SMALL, "--output", str(tmp_path))
@@ -59,7 +57,6 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
     assert "failed" in stdout
 
 
-@realtime(RATE)
 def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(tmp_path: Path) -> None:
     """The choice that the command hands to Robot, with the rows that Robot then makes of it."""
     options = ["--dryrun", "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", f"CELLS:{CELLS}"]

@@ -27,11 +27,10 @@ from resources.libraries.python.model.request.function import Limits, UserProgra
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of
 from tests.integration.robot_runs import PROJECT, csit, going_on, held_in_a_trial, results, run_robot
 from tests.integration.user_space import cell, deployed, planned, processes, send_and_count
-from tests.realtime import LOSS, realtime
 
 LOCAL_PODMAN = PROJECT / "topologies" / "local-podman.yaml"
 PODMAN = Container(engine="podman")
@@ -132,7 +131,6 @@ def assert_inside(pid: int, first: int) -> None:
     assert inside == Path(f"/proc/{first}/cgroup").read_text(encoding="ascii")
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize(
     ("service_type", "rows", "kinds"),
     [
@@ -187,7 +185,6 @@ def layers(store: Path) -> list[Path]:
     return [each for folder in layers_of(store) if folder.is_dir() for each in folder.iterdir()]
 
 
-@realtime(LOSS)
 def test_a_program_of_the_user_runs_inside_and_within_its_limits() -> None:
     program = UserProgram(
         start=(sys.executable, "-c", "import time\nwhile True: time.sleep(60)  # in a container"),
@@ -227,7 +224,6 @@ def test_docker_does_the_same_without_an_image() -> None:
         assert {"csit-nf-1-1", "csit-nf-2-1"} <= {*shown.stdout.split()}
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("suite", ["csc-mrr", "csp-mrr"])
 def test_the_suites_run_and_say_what_nfs_ran_in(tmp_path: Path, suite: str) -> None:
     done = run_robot(tmp_path, *QUICK, "-v", "CELLS:1x1", "--suite", suite)

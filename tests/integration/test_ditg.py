@@ -24,11 +24,10 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Departures, Protocol
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run
-from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -61,7 +60,6 @@ def running(*kinds: NfKind, sources: int = 1) -> Iterator[Deployment]:
     assert not (DIRECTORY / "run" / "ditg").exists()
 
 
-@realtime(LOSS)
 def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() -> None:
     with running() as deployment:
         for protocol in (Protocol.UDP, Protocol.TCP, Protocol.ICMP):
@@ -81,7 +79,6 @@ def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() ->
         assert "D-ITG 2" in deployment.facts()["generator"]["generator"]
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(bool(list(nft_missing())), reason="; ".join(map(str, nft_missing())))
 def test_answers_come_back_through_a_nat() -> None:
     """The receiver sees other addresses than the sender has, and the routers behind know where these are."""
@@ -106,7 +103,6 @@ _SPARSE_PPS = 400.0
 """Both ways of two services: 10 ms between packets of a flow, so that late wake-ups of the sender matter little."""
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("protocol", [Protocol.UDP, Protocol.ICMP])
 def test_times_between_departures_have_the_distribution_that_is_asked_for(
     protocol: Protocol, monkeypatch: pytest.MonkeyPatch
@@ -146,7 +142,6 @@ def quartile_spread(log: Packets) -> float:
     return float((high - low) / middle)
 
 
-@realtime(RATE)
 def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
     (point,) = qualified_by_a_run(with_ditg(), tmp_path).points
     assert (point.frame.name, point.flows) == ("66B", 2)

@@ -30,7 +30,6 @@ from tests.integration.energy_counters import counter
 from tests.integration.redfish_bmc import EACH_CPU_W, PASSWORD, PASSWORD_VARIABLE, STILL_W, Bmc, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.loaded import load, rows_of_tests
-from tests.realtime import RATE, realtime
 
 pytestmark = pytest.mark.root
 
@@ -41,7 +40,6 @@ INTERVAL_S = 0.1
 NO_OVS = "; ".join(map(str, missing_on(shipped("local-ovs").dut)))
 
 
-@realtime(RATE)
 def test_the_power_of_the_counter_is_found_at_every_load() -> None:
     topology = shipped("local")
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
@@ -97,7 +95,6 @@ def run_ovs(folder: Path, sleep: str, bmc: Bmc) -> DensityRecord:
 
 
 @pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
-@realtime(RATE)
 def test_threads_that_sleep_take_less_power_without_traffic_than_threads_that_poll(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,6 @@ from tests.integration.robot_runs import (
     wait_for_network_state,
 )
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
 
@@ -122,7 +121,6 @@ WORLDS: Mapping[str, World] = {
 MIN_FRAME = 128
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str) -> None:
     """The smallest cell with a frame size for each case: larger ones share CPUs, and lose packets without faults."""
@@ -188,7 +186,6 @@ REASONS = {generator_is_killed: "was killed by SIGKILL", nf_loses_its_port: "csn
 """By what was done: words of the reason."""
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_step_of_a_study_that_breaks_is_measured_once_more(tmp_path: Path, study: str) -> None:
     """A step breaks and is deployed anew; the next one breaks too, and is deployed anew."""

@@ -31,7 +31,6 @@ from tests.integration.robot_runs import (
     run_robot,
     wait_for_network_state,
 )
-from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
 
@@ -64,7 +63,6 @@ def by_cell(output: Path) -> dict[str, DensityRecord]:
     return {f"{row.cell.locator}": row for row in results(output)}
 
 
-@realtime(LOSS)
 def test_a_cell_that_breaks_once_is_measured_once_more_and_the_next_is_clean(tmp_path: Path) -> None:
     cells = ",".join(f"{name[0]}x{name[2]}" for name in (*FAULTS, "3R2C"))
     with going_on(tmp_path, *LOCAL, "-v", f"CELLS:{cells}", "--suite", "csc-mrr") as run:
@@ -114,7 +112,6 @@ WORLDS: dict[str, tuple[str, tuple[str, ...], dict[str, tuple[Callable[[], None]
 """What must be installed, options, and by test what is done in its trial, and words that the reason must have."""
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_part_that_is_killed_or_stopped_is_named_and_replaced(tmp_path: Path, world: str) -> None:
     program, options, cases = WORLDS[world]
@@ -135,7 +132,6 @@ def test_a_part_that_is_killed_or_stopped_is_named_and_replaced(tmp_path: Path, 
         assert row.mrr and row.mrr.mean_pps > 0
 
 
-@realtime(LOSS)
 def test_a_cell_that_breaks_twice_goes_into_quarantine_and_the_next_is_clean(tmp_path: Path) -> None:
     options = ("-v", "CELLS:1x1,2x1", "-v", "FRAMES:64B,128B", "--suite", "csc-mrr")
     with going_on(tmp_path, *LOCAL, *options) as run:
@@ -177,7 +173,6 @@ def show(output: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@realtime(LOSS)
 def test_a_run_that_ends_in_a_trial_resumes_to_the_same_tests_however_often(tmp_path: Path) -> None:
     """A full disk ends it, a kill, a request to end: in the second of two tests, and once more in the same."""
     again = ("-v", f"RESUME:{tmp_path}", "--suite", "csc-mrr")

@@ -17,7 +17,6 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import asi
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame, with_flows
-from tests.realtime import LOSS, realtime
 from tests.veth_pair import LEFT, NAMESPACE, RIGHT, plan, run, veth_pair
 
 pytestmark = [
@@ -93,7 +92,6 @@ def tuples(file: Path) -> Counter[bytes]:
     return found
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("sending", SENDINGS)
 @pytest.mark.parametrize(("flows", "each", "size"), [(1, 500, "64B"), (1000, 3, "IMIX"), (70_000, 2, "64B")])
 def test_tcpdump_counts_the_flows_that_were_asked_for(
@@ -107,7 +105,6 @@ def test_tcpdump_counts_the_flows_that_were_asked_for(
     assert set(found.values()) == {each}
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("sending", SENDINGS)
 def test_a_million_packets_are_of_a_million_flows(tmp_path: Path, sending: Sending) -> None:
     with generator(sending) as built_in, tcpdump(tmp_path / "arrived.pcap") as wait:
@@ -120,7 +117,6 @@ def test_a_million_packets_are_of_a_million_flows(tmp_path: Path, sending: Sendi
     assert sent == 1_000_000 or (result.generator_limited and sent > 500_000)
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("sending", SENDINGS)
 def test_numbered_packets_are_of_as_many_flows(tmp_path: Path, sending: Sending) -> None:
     trial = packets(1000, 2, load_pps=20_000).model_copy(update={"count_losses": True})
@@ -138,7 +134,6 @@ def test_numbered_packets_are_of_as_many_flows(tmp_path: Path, sending: Sending)
     assert 1000 - (2000 - received[0]) <= len(found) <= 1000
 
 
-@realtime(LOSS)
 def test_each_trial_begins_with_the_first_flow(tmp_path: Path) -> None:
     found = []
     for sending in SENDINGS:
@@ -152,7 +147,6 @@ def test_each_trial_begins_with_the_first_flow(tmp_path: Path) -> None:
     assert all(each == found[0] for each in found)
 
 
-@realtime(LOSS)
 def test_connection_tracking_has_as_many_entries() -> None:
     flows = 5000
     with generator("auto") as built_in:

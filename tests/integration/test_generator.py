@@ -24,7 +24,6 @@ from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.traffic import Protocol
-from tests.realtime import LOSS, RATE, realtime
 from tests.veth_pair import (
     B64,
     IMIX,
@@ -73,7 +72,6 @@ def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # n
     assert ring.pids() == ()
 
 
-@realtime(RATE)
 @pytest.mark.parametrize("load_pps", [100.0, 1234.5, 20_000.0, 100_000.0])
 def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64)
@@ -87,7 +85,6 @@ def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, l
     assert result.latency == ()
 
 
-@realtime(RATE)
 def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
     packets = 254 * 10
     result, capture = captured(generator, Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64), RIGHT)
@@ -103,7 +100,6 @@ def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
         assert frame[23] == 61
 
 
-@realtime(RATE)
 def test_tcp_segments_on_the_wire_have_right_checksums(generator: BuiltInGenerator) -> None:
     packets = 254 * 10
     trial = Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64, protocol=Protocol.TCP)
@@ -117,13 +113,11 @@ def test_tcp_segments_on_the_wire_have_right_checksums(generator: BuiltInGenerat
         assert sum(struct.unpack(f"!{len(segment) // 2}H", segment)) % 0xFFFF == 0
 
 
-@realtime(LOSS)
 def test_a_mix_of_sizes_keeps_its_ratio(generator: BuiltInGenerator) -> None:
     _, capture = captured(generator, Trial(load_pps=24_000, duration_s=0.2, frame=IMIX), RIGHT)
     assert Counter(len(frame) + 4 for frame in capture.frames) == {size: n * 200 for size, n in IMIX_WEIGHTS.items()}
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 4000, 9018])
 def test_frames_up_to_jumbo(generator: BuiltInGenerator, frame_bytes: int) -> None:
     frame = Frame(name="x", parts=(FramePart(frame_bytes=frame_bytes),))
@@ -148,7 +142,6 @@ def test_a_frame_the_port_cannot_take_is_an_error(cable: None, sending: Sending)
         run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "9000")
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("load_pps", [0.0, 10_000.0])
 def test_latency_of_every_probe(generator: BuiltInGenerator, load_pps: float) -> None:
     trial = Trial(load_pps=load_pps, duration_s=0.5, frame=B64, probe_pps=200)
@@ -201,7 +194,6 @@ def lossy() -> Iterator[str]:
         yield ports
 
 
-@realtime(LOSS)
 def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
     ring = BuiltInGenerator(plan(), lossy, sending)
     ring.start()
@@ -221,7 +213,6 @@ def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
         ring.stop()
 
 
-@realtime(RATE)
 def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
     with dropping(2) as ports:
         ring = BuiltInGenerator(plan(), ports, sending)
@@ -230,24 +221,22 @@ def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
             trial = Trial(load_pps=20_000, duration_s=2.0, frame=B64, abort_loss_ratio=0.0)
             result = undisturbed(ring, trial)
             assert result.aborted, result.note
-            assert 0.15 < result.offered_duration_s < 0.4
-            assert result.total_duration_s < 1.0
-            assert result.sent == pytest.approx(20_000 * result.offered_duration_s, rel=0.01)
+            assert result.offered_duration_s < 1.0
+            assert result.sent < 20_000
             forward, reverse = result.flows
             assert forward.received == pytest.approx(forward.sent / 2, abs=1)
             assert reverse.received == reverse.sent
             # a quarter is lost: never more than a third, and more than a twentieth once a fifth has been sent
             trial = trial.model_copy(update={"duration_s": 1.0})
             whole = undisturbed(ring, trial.model_copy(update={"abort_loss_ratio": 0.33}))
-            assert not whole.aborted and whole.sent == pytest.approx(20_000, rel=0.001)
+            assert not whole.aborted and whole.offered_duration_s == pytest.approx(1.0, abs=0.1)
             part = ring.run(trial.model_copy(update={"abort_loss_ratio": 0.05}))
-            assert part.aborted and 0.35 < part.offered_duration_s < 0.65
+            assert part.aborted and part.offered_duration_s < 0.9
             assert part.sent - part.received > 0.05 * 20_000
         finally:
             ring.stop()
 
 
-@realtime(RATE)
 def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sending) -> None:
     name = f"{NAMESPACE}-slow"
     # the receiving threads share the sender's CPU, so that they cannot keep up with it
@@ -271,7 +260,6 @@ def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sendin
     assert result.received == passed
 
 
-@realtime(RATE)
 def test_a_worker_per_direction_where_there_are_two_cpus(cable: None, sending: Sending) -> None:  # noqa: ARG001
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs")
@@ -284,7 +272,7 @@ def test_a_worker_per_direction_where_there_are_two_cpus(cable: None, sending: S
         ring.stop()
     assert [flow.direction for flow in result.flows] == [Direction.FORWARD, Direction.REVERSE]
     assert [flow.received for flow in result.flows] == [flow.sent for flow in result.flows]
-    assert result.sent == pytest.approx(10_000, rel=0.005)
+    assert result.sent == pytest.approx(10_000, rel=0.05)
     assert [flow.received for flow in result.latency] == [flow.sent for flow in result.latency]
 
 

@@ -20,8 +20,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from resources.libraries.python.testbed.roles.watching import HopTimer
 from tests.integration.lab import Lab
@@ -29,7 +28,6 @@ from tests.integration.lab_runs import needs_lab, state, topology_of, wait_for_s
 from tests.integration.local_functions import TOPOLOGY
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import deployed
-from tests.realtime import CPU, realtime
 
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 DELAY_S, MIN_S = 0.5e-3, 20e-6
@@ -86,7 +84,6 @@ def packet_sockets(deployment: Deployment) -> int:
     return sum(namespaces.run_inside(namespaces.name_of(owner), listed) for owner in owners)
 
 
-@realtime(CPU)
 @needs_lab
 def test_in_a_lab_the_dut_times_its_own_part_of_the_path(tmp_path: Path) -> None:
     """The first test: ports of the cell that all others share have the same names, on the same kernel."""
@@ -113,7 +110,6 @@ def test_in_a_lab_the_dut_times_its_own_part_of_the_path(tmp_path: Path) -> None
         wait_for_state(lab, before)
 
 
-@realtime(CPU)
 @pytest.mark.parametrize("run", [1, 2, 3])
 @pytest.mark.parametrize("owner", ["nf-1-1", "nf-1-2", "vswitch"])
 def test_a_delay_is_that_of_the_owner_of_the_port(chain: tuple[Deployment, str], owner: str, run: int) -> None:
@@ -130,7 +126,6 @@ def test_a_delay_is_that_of_the_owner_of_the_port(chain: tuple[Deployment, str],
         assert 0 < rows[LINK].packets <= PROBES_PPS * DURATION_S
 
 
-@realtime(CPU)
 @pytest.mark.parametrize("owner", ["nf-1-1", "nf-1-2", "vswitch"])
 def test_the_part_with_20_us_more_than_before_is_the_delayed_one(chain: tuple[Deployment, str], owner: str) -> None:
     path = next(path for path in chain[0].plan.paths if path.direction is Direction.FORWARD)

@@ -18,7 +18,6 @@ from resources.libraries.python.drivers.services import instances
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.service.load import Specifications
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.services import (
@@ -31,7 +30,7 @@ from tests.integration.services import (
     size,
     specifications,
 )
-from tests.realtime import CPU, realtime
+from tests.unit.studies.sizing.sizing_runs import run_sizing
 
 pytestmark = [
     pytest.mark.parallel,
@@ -96,7 +95,6 @@ def test_components_come_up_in_their_order_and_reach_each_other(tmp_path: Path) 
         assert all((row.network_bytes or 0) > 100 for row in use.values()), use
 
 
-@realtime(CPU)
 def test_an_instance_gets_the_cpu_time_of_its_flavor_and_no_more(tmp_path: Path) -> None:
     with running(specifications(tmp_path, install=BURN)) as service:
         before, begin = service.use(), time.monotonic()

@@ -11,7 +11,6 @@ from resources.libraries.python.drivers.functions.vm.accelerator import missing 
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
 from tests.integration.robot_runs import PROJECT, SUITE, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
-from tests.realtime import RATE, realtime
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -68,7 +67,6 @@ def of(study: Interference, target: str, *against: str, guaranteed: bool = False
     )
 
 
-@realtime(RATE)
 def test_all_combinations_were_measured_with_and_without_a_guarantee(study: Interference) -> None:
     assert len(study.measurements) == 10, "alone once: the baseline has no limit"
     assert len(study.matrix) == len(study.guaranteed) == 4
@@ -81,7 +79,6 @@ def test_all_combinations_were_measured_with_and_without_a_guarantee(study: Inte
         assert each.cpu and 0.001 < each.cpu < 2.2, "the threads of the kernel that work for its ports"
 
 
-@realtime(RATE)
 def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can(study: Interference) -> None:
     share_pps = of(study, "gateway", "router", guaranteed=True).limit_pps
     assert share_pps is not None and share_pps >= 0.999 * study.measurements[0].load_pps / 1.2 / 2
@@ -100,7 +97,6 @@ def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can
     )
 
 
-@realtime(RATE)
 def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Interference) -> None:
     counted = all(each.cache_misses is not None for each in study.measurements)
     said = [note for note in study.notes if note.startswith("cache misses were not counted: ")]

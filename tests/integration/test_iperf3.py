@@ -15,10 +15,9 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared, qualified_by_a_run
-from tests.realtime import RATE, realtime
 
 LACKING = "; ".join(("iperf3 is not installed",) * (path_of("iperf3") is None) + (*map(str, nft_missing()),))
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
@@ -44,7 +43,6 @@ def running(*kinds: NfKind) -> Iterator[Deployment]:
         assert deployment.problems() == ()
 
 
-@realtime(RATE)
 def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
     with running(NfKind("linux_nat"), NfKind("linux_router")) as deployment:
         asked = Trial(load_pps=2000.0, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, sessions=2)
@@ -68,7 +66,6 @@ def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
         assert largest.sent == pytest.approx(2000, rel=0.1), largest
 
 
-@realtime(RATE)
 def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
     with machine_stays_as_it_was("iperf3"):
         found = qualified_by_a_run(with_iperf3(), tmp_path)

@@ -9,13 +9,11 @@ from resources.libraries.python.model.testbed.nodes import Container
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import results, run_robot
-from tests.realtime import LOSS, realtime
 
 LACKING = "; ".join(map(str, missing(Container(engine="podman"))))
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 
 
-@realtime(LOSS)
 def test_nfs_of_a_node_run_in_containers_there(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         before = state(lab)

@@ -34,7 +34,6 @@ from tests.integration.lab_runs import (
 )
 from tests.integration.pauses import CALLING, REMOVING, Moment
 from tests.integration.robot_runs import going_on, results, run_robot
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 RUNTIMES = str(FOLDER)
@@ -74,7 +73,6 @@ def impatient(lab: Lab, folder: Path) -> Path:
     return lab.topology(folder, nodes={**nodes, "TG": {**nodes["TG"], "cpus": TG_CPUS}})
 
 
-@realtime(LOSS)
 def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> None:
     output, path = tmp_path / "out", impatient(lab, tmp_path)
     # Trials are so long that the fault comes in one of them.
@@ -109,7 +107,6 @@ MOMENTS: dict[str, tuple[int, LabFault, str, LabFault]] = {
 and what is done while the cell of the next attempt is removed."""
 
 
-@realtime(LOSS)
 def test_a_node_that_is_lost_while_a_cell_is_deployed_or_removed_is_waited_for(lab: Lab, tmp_path: Path) -> None:
     path = impatient(lab, tmp_path)
     faults: list[tuple[Moment, LabFault]] = []
@@ -155,7 +152,6 @@ def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path)
     wait_for_state(lab, before)
 
 
-@realtime(LOSS)
 def test_of_two_controllers_the_second_is_refused_and_the_first_goes_on(lab: Lab, tmp_path: Path) -> None:
     path = topology_of(lab, tmp_path)
     with opened(path) as first:

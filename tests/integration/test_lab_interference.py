@@ -12,7 +12,6 @@ from tests.integration.lab_runs import TG_CPUS, needs_lab, options
 from tests.integration.pauses import STEPS, Moment
 from tests.integration.robot_runs import SUITE
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
@@ -30,7 +29,6 @@ FAULTS = (*STEP_FAULTS, (Moment(STEPS, call=7, after=True), nf_loses_its_port))
 """In four of the six measurements."""
 
 
-@realtime(LOSS)
 def test_a_node_reports_what_its_nfs_have_processed_and_used_also_when_steps_break(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SPEC)
     (tmp_path / "small.robot").write_text(SUITE.format(spec=tmp_path / "small.yaml"))

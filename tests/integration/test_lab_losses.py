@@ -17,7 +17,6 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, topology_of, wait_for_state
-from tests.realtime import LOSS, realtime
 
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
@@ -32,7 +31,6 @@ PATTERNS = {
 """Rules of packets to drop, and the words for what is lost."""
 
 
-@realtime(LOSS)
 def test_planted_losses_are_found_with_their_pattern_over_ssh(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         before, dut = state(lab), lab.nodes["DUT1"]

@@ -23,7 +23,6 @@ from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, wait_for_state
 from tests.integration.otg_server import OtgServer, certificate, serving
 from tests.integration.robot_runs import csit, results, run_robot
-from tests.realtime import LOSS, realtime
 from tests.unit.drivers.generators.otg.otg_configurations import FORWARD
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
@@ -76,7 +75,6 @@ def measured(lab: Lab, server: OtgServer, folder: Path, *options: str, **changes
     return row
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("discriminator", ["link", "mac"])
 def test_the_server_counts_instances_by_any_discriminator(
     lab: Lab, server: OtgServer, tmp_path: Path, discriminator: str
@@ -90,7 +88,6 @@ def test_the_server_counts_instances_by_any_discriminator(
     assert all(0.9 * flow.sent <= flow.received <= flow.sent and flow.sent > 150 for flow in flows), flows
 
 
-@realtime(LOSS)
 def test_a_search_has_throughput_and_latency_of_the_server(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
     words = ("-v", "CELLS:1x1", "-v", "SEARCH:quick,width=0.5,sum=0.3,time=60,latency=0.2", "--suite", "csc-ndrpdr")
     row = measured(lab, server, tmp_path, *words)
@@ -196,7 +193,6 @@ def test_a_server_that_sends_flows_of_another_program_is_left_alone(
     client.configure({})
 
 
-@realtime(LOSS)
 def test_ports_of_the_dut_may_be_down_before_a_run(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
     dut = lab.nodes["DUT1"]
     for port in ("cab1", "cab2"):

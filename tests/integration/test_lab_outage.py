@@ -76,7 +76,6 @@ def clock_behind(node: Machine, folder: Path) -> dict[str, object]:
     return {"access": {"python": path}}
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
 def test_an_open_vswitch_is_started_again_moved_and_given_its_rules_anew_on_its_node(tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "outage/routers.yaml", OF_OVS)
@@ -106,7 +105,6 @@ def test_an_open_vswitch_is_started_again_moved_and_given_its_rules_anew_on_its_
     }
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_break(tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "outage/routers.yaml", SPEC)
@@ -159,7 +157,6 @@ events:
 """
 
 
-@realtime(LOSS)
 def test_every_other_event_of_the_kernels_parts_happens_on_their_node(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         before = state(lab)

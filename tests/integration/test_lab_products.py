@@ -13,7 +13,6 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import results, run_robot
-from tests.realtime import LOSS, realtime
 
 TREX, VPP = (os.environ.get(name) for name in ("CSIT_TREX", "CSIT_VPP_PREFIX"))
 pytestmark = [pytest.mark.root, needs_lab, pytest.mark.skipif(not TREX, reason="CSIT_TREX does not say where TRex is")]
@@ -29,7 +28,6 @@ def lab() -> Iterator[Lab]:
 
 
 @needs_vpp
-@realtime(LOSS)
 @pytest.mark.parametrize("discriminator", ["link", "mac", "vlan"])
 def test_instances_have_their_own_packets_by_any_discriminator(lab: Lab, tmp_path: Path, discriminator: str) -> None:
     row = measured(lab, tmp_path, discriminator, "2x1")
@@ -50,7 +48,6 @@ def test_instances_have_their_own_packets_by_any_discriminator(lab: Lab, tmp_pat
 
 
 @needs_vpp
-@realtime(LOSS)
 def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
     with Lab(duts=2, used=True) as three:
         row = measured(three, tmp_path, "link", "1x1")

@@ -19,7 +19,7 @@ from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.sizing.size_trials import SizeTrials, run_sizing
+from resources.libraries.python.studies.sizing.size_trials import SizeTrials
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.roles.service import SizedService
@@ -30,7 +30,7 @@ from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, environment
 from tests.integration.services import groups, missing_for_instances, size, specifications
 from tests.integration.sizing_suite import SPECS, records, sizing_of, suite
-from tests.realtime import RATE, realtime
+from tests.unit.studies.sizing.sizing_runs import run_sizing
 
 NO_PROGRAMS = "; ".join(map(str, missing()))
 pytestmark = [
@@ -99,7 +99,6 @@ def wait_for_processes(count: int) -> None:
     wait_until(f"{count} processes", lambda: "" if len(processes(MARK)) == count else str(processes(MARK)), 30, 0.01)
 
 
-@realtime(RATE)
 @pytest.mark.skipif(bool(NO_PROGRAMS), reason=NO_PROGRAMS)
 def test_the_sip_service_is_sized_with_calls_over_the_cable_also_by_a_run_that_was_killed(
     lab: Lab, tmp_path: Path

@@ -8,7 +8,6 @@ from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import run_robot, study_suite
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 SPEC = """
@@ -23,7 +22,6 @@ capacity: false
 """
 
 
-@realtime(LOSS)
 def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "stateful/nat.yaml", SPEC)
     with Lab(used=True) as lab:

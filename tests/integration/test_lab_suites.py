@@ -26,7 +26,6 @@ from tests.integration.pauses import SENDING, Moment
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.loaded import load
-from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -102,7 +101,6 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
     return {(row.cell.service_type.value, row.asked.test_type.value): row for row in results(folder / "out")}
 
 
-@realtime(LOSS)
 def test_ipv6_and_packets_of_a_capture_are_measured_on_nodes(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "six.pcap"
     file.write_bytes(pcap(MIX6))
@@ -119,7 +117,6 @@ def test_ipv6_and_packets_of_a_capture_are_measured_on_nodes(lab: Lab, tmp_path:
 
 
 @pytest.mark.skipif(bool(NO_PERF), reason=NO_PERF)
-@realtime(LOSS)
 def test_call_stacks_are_sampled_on_the_dut(rows: dict[tuple[str, str], DensityRecord]) -> None:
     row = rows["CSC", "NDRPDR"]
     assert row.stacks is not None, row.warnings
@@ -128,7 +125,6 @@ def test_call_stacks_are_sampled_on_the_dut(rows: dict[tuple[str, str], DensityR
     assert {"nf-1-1", "vswitch"} <= {stack.partition(";")[0] for stack in node.stacks}
 
 
-@realtime(LOSS)
 def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], DensityRecord]) -> None:
     assert set(rows) == ASKED
     assert all(row.passed and not row.simulated and not row.broken for row in rows.values())
@@ -146,7 +142,6 @@ def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], D
     assert probes and all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
 def test_virtual_machines_are_made_on_the_node(rows: dict[tuple[str, str], DensityRecord]) -> None:
     row = rows["VSC", "MRR"]
@@ -171,7 +166,6 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
     assert {each.machine for each in row.noise} == {None, "TG"} and all(each.real_time for each in row.noise)
 
 
-@realtime(LOSS)
 def test_the_longest_burst_is_searched_over_the_cables(rows: dict[tuple[str, str], DensityRecord]) -> None:
     row = rows["CSC", "NDRPDR"]
     if row.back_to_back is None:  # the path is as fast as the generator
@@ -181,7 +175,6 @@ def test_the_longest_burst_is_searched_over_the_cables(rows: dict[tuple[str, str
     assert row.back_to_back.offered_pps > row.ndr.lower_pps
 
 
-@realtime(RATE)
 def test_the_power_of_each_node_is_read_there_or_from_its_bmc(rows: dict[tuple[str, str], DensityRecord]) -> None:
     found = rows["CSC", "NDRPDR"].energy
     assert found and not found.unmetered and found.duts == ("DUT1",)
@@ -192,14 +185,12 @@ def test_the_power_of_each_node_is_read_there_or_from_its_bmc(rows: dict[tuple[s
     assert row and joules and joules[0] == pytest.approx(WATTS["DUT1"] / row.received_pps, rel=0.1)
 
 
-@realtime(RATE)
 def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str], DensityRecord]) -> None:
     trials = rows["CSC", "NDRPDR"].trials
     assert trials
     assert all(0 < trial.total_duration_s - trial.offered_duration_s < 10 for trial in trials)
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)
 def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, tmp_path: Path) -> None:
     before, kinds = state(lab), ["linux_router", "linux_firewall"]
@@ -221,7 +212,6 @@ def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, 
     assert {thread.owner for thread in row.located.usage.threads} == {"vswitch", "nf-1-1", "nf-1-2"}
 
 
-@realtime(RATE)
 def test_a_service_is_swept_over_ssh_as_on_a_laptop_also_when_a_node_is_lost(lab: Lab, tmp_path: Path) -> None:
     topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
     chosen = (f"TOPOLOGY:{topology}", "SWEEP_RATES:2000-4000/2000", "SWEEP_DURATION:1")
@@ -250,7 +240,6 @@ duration_s: 1
 """
 
 
-@realtime(LOSS)
 def test_chains_are_watched_on_the_node_second_by_second_also_when_steps_break(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "chains.yaml").write_text(CHAINS)
     dut = {"containers": ["linux_router", "tcpdump"]}

@@ -21,7 +21,6 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from tests.builders import plan_of
 from tests.integration.local_fabric import FRAMES, deployed, difference, send
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 VICTIM = """
@@ -35,7 +34,6 @@ with MachineLock() as machine, deployed(plan_of("local", "CSC", 1, 2), machine):
 """
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize(("service_type", "rows", "columns"), [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 1, 3)])
 def test_packets_pass_in_their_instance_only(machine: MachineLock, service_type: str, rows: int, columns: int) -> None:
     plan = plan_of("local", service_type, rows, columns)
@@ -72,7 +70,6 @@ def test_programs_see_the_ports_of_their_namespace_in_sysfs_where_they_need_it(m
         assert mounts() == before
 
 
-@realtime(LOSS)
 def test_data_threads_work_where_they_were_planned(machine: MachineLock) -> None:
     plan = plan_of("local", "CSC", 1, 2)
     with deployed(plan, machine) as (fabric, switch, routers):

@@ -17,13 +17,12 @@ from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of
 from tests.integration.local_fabric import frame as udp_frame
 from tests.integration.local_functions import named, nft, ruleset
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import FRAMES, cell, deployed, machine_stays_as_it_was, planned, send_and_count
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.parallel,
@@ -78,7 +77,6 @@ def arriving(flow: Flow, protocol: int, ports: tuple[int, int] = (9, 9)) -> tupl
     return namespaces.run_inside("csit-generator", work)
 
 
-@realtime(LOSS)
 def test_every_packet_of_a_firewall_goes_through_a_hundred_rules_and_the_last_one_lets_it_pass() -> None:
     with running(FIREWALL) as deployment:
         send_and_count(deployment)
@@ -91,7 +89,6 @@ def test_every_packet_of_a_firewall_goes_through_a_hundred_rules_and_the_last_on
         assert deployment.facts()["functions"]["linux_firewall"].startswith("nftables v")
 
 
-@realtime(LOSS)
 def test_a_nat_translates_forward_whichever_direction_comes_first_and_answers_come_back() -> None:
     """What a generator sends has no ports: both directions look like one connection to a connection tracker."""
     with running(NAT, ROUTER) as deployment:
@@ -109,7 +106,6 @@ def test_a_nat_translates_forward_whichever_direction_comes_first_and_answers_co
         assert named("nf-1-1") == {"tracked": 9, "translated": 3}
 
 
-@realtime(LOSS)
 def test_all_senders_of_a_generator_get_through_a_nat_that_two_instances_share() -> None:
     """Its load has no ports, so each sender needs an address of its own."""
     trial = Trial(load_pps=8000.0, duration_s=0.3, frame=frame("64B"), purpose="connectivity")
@@ -121,14 +117,12 @@ def test_all_senders_of_a_generator_get_through_a_nat_that_two_instances_share()
         assert sum(named(owner)["accepted"] for owner in ("nf-1-2", "nf-2-2")) == done.sent
 
 
-@realtime(LOSS)
 def test_a_router_and_a_firewall_in_a_row() -> None:
     with running(ROUTER, FIREWALL) as deployment:
         send_and_count(deployment)
         assert named("nf-1-2") == {"accepted": 2 * FRAMES}
 
 
-@realtime(LOSS)
 def test_two_branches_between_two_routers_keep_instances_apart() -> None:
     """One namespace splits, one merges; every hop of each branch sees the frames of its own instance only."""
     with running(ROUTER, FIREWALL, ROUTER, chains=2, shared=(1, 3)) as deployment:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.night.session import CHOICES_FILE, NOT_BEGUN, NightChoices, NightJournal, TestOfNight
+from csit_utils.night import CHOICES_FILE, NOT_BEGUN, NightChoices, NightJournal, TestOfNight
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_json
 from tests.integration.robot_runs import PROJECT, csit, environment, results

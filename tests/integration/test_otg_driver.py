@@ -16,7 +16,6 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.otg_server import OtgServer, certificate, serving, topology
 from tests.integration.user_space import cell, deployed, victim
-from tests.realtime import RATE, realtime
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
 pytestmark = [
@@ -35,7 +34,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgServer]:
         assert "Traceback" not in running.output
 
 
-@realtime(RATE)
 def test_trials_through_a_router_are_counted_by_flow_with_latency(server: OtgServer) -> None:
     with deployed(topology(server.url), cell("CSC", 1, 1)) as deployment:
         generator = deployment.parts.generator
@@ -54,7 +52,6 @@ def test_trials_through_a_router_are_counted_by_flow_with_latency(server: OtgSer
         assert deployment.problems() == ()
 
 
-@realtime(RATE)
 def test_a_server_killed_in_a_trial_is_named_and_the_next_trial_uses_another_one(tmp_path: Path) -> None:
     with serving(tmp_path / "server.log", "--namespace", "csit-generator") as own:
         port = own.url.rpartition(":")[2]

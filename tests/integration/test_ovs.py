@@ -31,7 +31,6 @@ from tests.integration.user_space import (
     topology_with,
     victim,
 )
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.parallel,
@@ -54,7 +53,6 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize(
     ("ports", "service_type", "rows", "columns"),
     [
@@ -77,7 +75,6 @@ def test_packets_pass_in_their_instance_only_on_planned_cores(
         assert {"system": "AF_PACKET", "dpdk": "DPDK", "auto": "AF_"}[ports] in facts["datapath"]
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("flows", [1, 1000])
 def test_packets_of_a_trial_are_those_that_its_own_statistics_count(flows: int) -> None:
     """By PMD thread, and by datapath flow: the packet that makes a flow is in the misses."""
@@ -150,7 +147,6 @@ def test_a_port_that_it_cannot_use_is_named() -> None:
         parts.switch.start()
 
 
-@realtime(LOSS)
 def test_the_suites_run_on_it(tmp_path: Path) -> None:
     run_robot(
         tmp_path,

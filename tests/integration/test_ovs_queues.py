@@ -22,8 +22,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.cell import VSwitchFlush
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment, VSwitchFlush
 from resources.libraries.python.testbed.roles.watching import FeatureSampler
 from tests.integration.local_fabric import send
 from tests.integration.user_space import (
@@ -35,7 +34,6 @@ from tests.integration.user_space import (
     send_and_count,
     topology_with,
 )
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -120,7 +118,6 @@ def all_of(values: tuple[float | None, ...]) -> float:
     return sum(value for value in values if value is not None)
 
 
-@realtime(LOSS)
 def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
     with deployed(topology_with(ports="auto"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)
@@ -153,7 +150,6 @@ def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
         assert ended(sampler_of(deployment))["queued_packets"][-1] == 0, "the next packets take along what stayed"
 
 
-@realtime(LOSS)
 def test_packet_sockets_report_drops_and_the_memory_of_their_backlog() -> None:
     with deployed(topology_with(ports="system"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)

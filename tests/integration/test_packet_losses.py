@@ -18,7 +18,6 @@ from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from tests.integration.numbered_captures import Seen, dumped, seen_at
-from tests.realtime import LOSS, realtime
 from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, plan, receive_by_napi, run, undisturbed, veth_pair
 
 pytestmark = [
@@ -166,7 +165,6 @@ def counting(duration_s: float, load_pps: float = LOAD_PPS, frame: object = B64)
     return Trial(load_pps=load_pps, duration_s=duration_s, frame=frame, count_losses=True, purpose="losses")
 
 
-@realtime(LOSS)
 def test_bursts_and_random_losses_are_distinguished_and_counted_as_by_tcpdump(
     generator: BuiltInGenerator, tmp_path: Path
 ) -> None:
@@ -182,7 +180,6 @@ def test_bursts_and_random_losses_are_distinguished_and_counted_as_by_tcpdump(
     assert bursts.burst_s == pytest.approx(0.0016, rel=0.1)
 
 
-@realtime(LOSS)
 def test_copies_and_a_longer_path_are_counted_as_tcpdump_does(generator: BuiltInGenerator, tmp_path: Path) -> None:
     with Forwarder(copy_at_random(0.01), two_paths(0.02, later=5)):
         # As many packets as in a second elsewhere, so slowly that a busy machine receives them all.
@@ -197,7 +194,6 @@ def test_copies_and_a_longer_path_are_counted_as_tcpdump_does(generator: BuiltIn
 
 
 @ONLY_XDP
-@realtime(LOSS)
 def test_a_mix_of_frame_sizes_is_counted(generator: BuiltInGenerator) -> None:
     with Forwarder(lose_bursts(1, 100), untouched):
         result = undisturbed(generator, counting(0.5, frame=IMIX))
@@ -206,7 +202,6 @@ def test_a_mix_of_frame_sizes_is_counted(generator: BuiltInGenerator) -> None:
 
 
 @ONLY_XDP
-@realtime(LOSS)
 def test_packets_of_another_flow_are_not_taken_for_those_of_this_one(generator: BuiltInGenerator) -> None:
     with Forwarder(untouched, untouched, flood=300):
         result = generator.run(counting(0.5, 8_000.0))
@@ -216,7 +211,6 @@ def test_packets_of_another_flow_are_not_taken_for_those_of_this_one(generator: 
 
 
 @ONLY_XDP
-@realtime(LOSS)
 def test_ordinary_trials_run_between_those_that_count(generator: BuiltInGenerator) -> None:
     with Forwarder(untouched, untouched):
         for _ in range(2):

@@ -22,7 +22,6 @@ from resources.libraries.python.testbed.roles.part import VSwitch
 from tests.builders import plan_of, shipped
 from tests.integration.local_fabric import linux_routers, send
 from tests.integration.robot_runs import network_state, wait_for_network_state
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.usefixtures("awake")]
 FRAMES = 20
@@ -54,7 +53,6 @@ def received(fabric: Fabric, plan: Plan) -> dict[str, InterfaceCounters]:
     return fabric.counters([GENERATOR, *(tap.name for tap in plan.taps)])
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("testbed", ["local", pytest.param("local-ovs", marks=WITH_OVS)])
 def test_copies_of_both_ways_reach_every_tap_once(machine: MachineLock, testbed: str) -> None:
     before = network_state()
@@ -74,7 +72,6 @@ def test_copies_of_both_ways_reach_every_tap_once(machine: MachineLock, testbed:
     wait_for_network_state(before)
 
 
-@realtime(LOSS)
 def test_a_path_without_nfs_has_copies_too(machine: MachineLock) -> None:
     plan = plan_of("local", "CSC", nf_nodes=0, taps=tcpdump_at(1))
     with deployed(plan, machine, "local") as (fabric, _):

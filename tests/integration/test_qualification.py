@@ -23,7 +23,6 @@ from tests.benchmarks import generator as bench
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, csit, network_state, results, run_robot, wait_for_network_state
-from tests.realtime import RATE, realtime
 from tests.veth_pair import veth_pair
 
 pytestmark = pytest.mark.root
@@ -44,7 +43,6 @@ def qualify(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @needs_trafgen
-@realtime(RATE)
 def test_arrivals_are_those_that_trafgen_counts_and_spaces() -> None:
     def ring() -> ArrivalRing:
         enter_namespace(bench.NAMESPACE)
@@ -90,7 +88,6 @@ def test_a_loop_back_is_qualified_by_rates_gaps_and_latency_and_the_result_is_ke
 
 
 @needs_cpus
-@realtime(RATE)
 def test_the_ring_is_qualified_as_itself(tmp_path: Path) -> None:
     said = (PROJECT / "topologies" / "local.yaml").read_text().replace("driver: auto", "driver: ring")
     (tmp_path / "ring.yaml").write_text(said)
@@ -112,7 +109,6 @@ def plant_low_rates(file: Path) -> None:
 
 
 @needs_cpus
-@realtime(RATE)
 def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> None:
     (kept := tmp_path / "kept").mkdir()
     options = (
@@ -147,7 +143,6 @@ def arrived(lab: Lab) -> dict[str, int]:
 
 
 @needs_lab
-@realtime(RATE)
 def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         before = state(lab)
@@ -165,7 +160,6 @@ def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) ->
 
 
 @needs_lab
-@realtime(RATE)
 def test_a_cable_between_ports_of_the_generator_qualifies_it_on_its_nics(tmp_path: Path) -> None:
     with Lab(cables=2, loops=1, used=True) as lab:
         before, passed = state(lab), arrived(lab)

@@ -24,7 +24,6 @@ from resources.libraries.python.testbed.kinds import machine
 from tests.integration.local_fabric import send
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
-from tests.realtime import CPU, LOSS, realtime
 
 LACKING = "; ".join(
     str(each)
@@ -53,7 +52,6 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
-@realtime(LOSS)
 def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_monitors_see_all_of_them() -> None:
     with running(GATEWAY, *MONITORS) as deployment:
         send_and_count(deployment)
@@ -68,7 +66,6 @@ def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_moni
         assert "stand-in for an intrusion detection system" in facts[NfKind("ngrep")]
 
 
-@realtime(LOSS)
 def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() -> None:
     """Stopped, it takes nothing out of its ring: once that is full, all the rest is dropped, and still forwarded."""
     with running(NfKind("pktstat")) as deployment:
@@ -84,7 +81,6 @@ def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() ->
         os.kill(next(iter(processes("pktstat"))), signal.SIGKILL)
 
 
-@realtime(LOSS)
 def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
     tap = Tap(position=1, kind=NfKind("ngrep"), limits=Limits(cpu=0.5, memory_mib=64))
     with running(NfKind("linux_router"), taps=(tap,)) as deployment:
@@ -94,7 +90,6 @@ def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
         assert found == {"nf-1-1": ProcessedPackets(result.sent), "tap-1-1": ProcessedPackets(result.sent, 0)}
 
 
-@realtime(LOSS)
 def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_nat() -> None:
     with running(NGINX[0], NAT, NGINX[1]) as deployment:
         result = deployment.parts.generator.run(trial(probe_pps=100.0))
@@ -116,7 +111,6 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
         deployment.parts.generator.run(trial(20_000.0))  # most of what came is datagrams again
 
 
-@realtime(CPU)
 def test_a_quota_throttles_data_threads_and_program_and_counts_it() -> None:
     with running(NfKind("tcpdump"), limits=(Limits(cpu=0.02, memory_mib=64),)) as deployment:
         confined = processes_of(discover().folders("csit-nf-1-1"))
@@ -131,7 +125,6 @@ def test_a_quota_throttles_data_threads_and_program_and_counts_it() -> None:
     assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
 
 
-@realtime(CPU)
 @pytest.mark.parametrize("limits", [Limits(memory_mib=64), Limits(network_pps=50_000)])
 def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limits) -> None:
     """With CONFIG_RT_GROUP_SCHED, a control group of CPU time takes no program that runs in real time."""
@@ -145,7 +138,6 @@ def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limit
     assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
 
 
-@realtime(LOSS)
 def test_a_users_program_gets_its_interfaces_counts_and_is_stopped_as_specified(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

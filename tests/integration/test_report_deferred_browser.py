@@ -8,8 +8,8 @@ import pytest
 
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.planning.plan import digest
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
@@ -116,7 +116,7 @@ def test_an_entry_that_is_opened_has_plots_tables_and_the_plan(
     assert browser.value(f"{entry}.querySelectorAll('.saves button').length") > 2
     assert browser.value(f"{entry}.querySelector('.capsule a[download]').href").startswith("blob:")
     saved = browser.value("window.plan.text()")
-    assert hashlib.sha256(saved.encode()).hexdigest() == digest(plan)
+    assert hashlib.sha256(saved.encode()).hexdigest() == digest_of_model(plan)
     assert browser.complaints() == []
 
 

@@ -54,8 +54,9 @@ def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: P
     assert browser.complaints() == []
 
 
-def test_tables_of_outages_and_connections_need_no_scrolling_in_a_narrow_window(browser: Browser, site: Path) -> None:
-    browser.look(800, 900)
+@pytest.mark.parametrize("width", [800, 390])
+def test_tables_of_outages_and_connections_need_no_scrolling(browser: Browser, site: Path, width: int) -> None:
+    browser.look(width, 900)
     overflow = "each => each.scrollWidth > each.clientWidth ? [each.querySelector('table').dataset.name] : []"
     for name in ("outage", "stateful"):
         browser.open(site / f"{name}.html")

@@ -9,7 +9,6 @@ import pytest
 from tests.integration.robot_runs import network_state, run_robot, wait_for_network_state
 from tests.integration.services import groups, missing_for_instances
 from tests.integration.sizing_suite import SPECS, SUITE, records, sizing_of, suite
-from tests.realtime import RATE, realtime
 
 LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml")
 
@@ -20,7 +19,6 @@ pytestmark = [
 ]
 
 
-@realtime(RATE)
 @pytest.mark.parametrize(("name", "workers"), [("Suricata IDS Malicious 25", "1"), ("Suricata IPS Malicious 75", "2")])
 def test_the_rule_hits_what_is_malicious_and_an_inline_one_drops_it(tmp_path: Path, name: str, workers: str) -> None:
     before = network_state(), groups()

@@ -27,7 +27,6 @@ from tests.integration.robot_runs import (
     run_robot,
     wait_for_network_state,
 )
-from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
@@ -45,7 +44,6 @@ LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 """A run that goes on until it is ended, in short trials: between them others get the processor."""
 
 
-@realtime(RATE)
 def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
     before = network_state()
     run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "-v", "BACK_TO_BACK:3", *NOISE, "--suite", "csc-ndrpdr")
@@ -63,7 +61,6 @@ def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -
     assert all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
 
 
-@realtime(LOSS)
 def test_after_kill_9_in_a_trial_the_next_run_cleans_up_and_goes_on(tmp_path: Path) -> None:
     before = network_state()
     options = (*LOCAL, "-v", "CELLS:2x2")
@@ -119,7 +116,6 @@ def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_pat
     wait_for_network_state(before)
 
 
-@realtime(LOSS)
 def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
     topology = shipped("local")

@@ -10,7 +10,6 @@ from resources.libraries.python.drivers.services.orchestrator import missing
 from tests.integration.robot_runs import network_state, run_robot, wait_for_network_state
 from tests.integration.services import groups, missing_for_instances
 from tests.integration.sizing_suite import SPECS, SUITE, records, sizing_of, suite
-from tests.realtime import RATE, realtime
 
 SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml")
@@ -46,7 +45,6 @@ def test_what_is_real_is_skipped_where_nothing_is(tmp_path: Path) -> None:
     assert "needs real hosts" in done.stdout
 
 
-@realtime(RATE)
 @pytest.mark.root
 @pytest.mark.skipif(
     bool(missing_for_instances() or list(missing())), reason="; ".join(map(str, missing())) or missing_for_instances()
@@ -86,7 +84,6 @@ def test_the_sip_service_is_sized_with_real_calls(tmp_path: Path) -> None:
     assert record.facts["service"]["instances"].startswith("network namespaces with control groups")
 
 
-@realtime(RATE)
 @pytest.mark.root
 @pytest.mark.skipif(
     bool(missing_for_instances() or list(missing())), reason="; ".join(map(str, missing())) or missing_for_instances()

@@ -10,7 +10,6 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
-from tests.realtime import CPU, RATE, realtime
 
 pytestmark = pytest.mark.root
 
@@ -22,7 +21,6 @@ def records(output: Path) -> dict[str, SweepRecord]:
     return {item.record.test_name: item.record for item in load([output / "output.xml"]).characterizations}
 
 
-@realtime(RATE)
 def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     before = network_state()
     # A tenth of what one core forwards, and far more than it can: both ends hold on a loaded machine as well.
@@ -69,7 +67,6 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     assert min(sample.cpu["nf-1-1"][0] for sample in on) > max(sample.cpu["nf-1-1"][0] for sample in off)
 
 
-@realtime(CPU)
 @pytest.mark.skipif(bool(vm_missing()), reason="; ".join(map(str, vm_missing())))
 @pytest.mark.skipif(path_of("nft") is None, reason="nftables is not installed")
 def test_a_sweep_of_a_virtual_machine_has_the_cpu_time_of_its_threads_where_all_share_cpus_too(tmp_path: Path) -> None:

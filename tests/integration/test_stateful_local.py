@@ -24,7 +24,6 @@ from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import cell, deployed
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["conntrack is missing"])])
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACK), reason=LACK)]
@@ -97,7 +96,6 @@ def trial(entries: int, instances: int, frame_name: str = "64B") -> Trial:
     )
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize(
     ("kind", "frame_name", "family"), [("linux_nat", "64B", "ipv4"), ("linux_stateful_firewall", "128B-ip6", "ipv6")]
 )
@@ -142,7 +140,6 @@ def test_the_limit_that_a_killed_run_changed_is_restored() -> None:
     assert CONNTRACK_MAX.read_text() == before
 
 
-@realtime(LOSS)
 def test_a_full_table_evicts_and_only_its_entries_show_it() -> None:
     with most_entries(3000), deployed(TOPOLOGY, cell("CSC", 1, 1, (NfKind("linux_nat"),))) as running:
         functions = running.parts.functions
@@ -172,7 +169,6 @@ def studied(folder: Path, spec: str) -> StatefulDensity:
     return found
 
 
-@realtime(LOSS)
 def test_firewalls_and_chains_of_them_track_connections_of_ipv6(tmp_path: Path) -> None:
     found = studied(tmp_path / "firewalls", FIREWALLS)
     assert [cell.name for cell in found.cells] == ["1x1", "1x2"]
@@ -185,7 +181,6 @@ def test_firewalls_and_chains_of_them_track_connections_of_ipv6(tmp_path: Path) 
         assert each.capacity is None
 
 
-@realtime(LOSS)
 def test_rates_tear_downs_and_capacity_of_one_and_two_nats(tmp_path: Path) -> None:
     found = studied(tmp_path / "nats", SPEC)
     assert [cell.name for cell in found.cells] == ["1x1", "2x1"]

@@ -21,11 +21,10 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.integration.local_fabric import frame as frame_of
 from tests.integration.local_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -41,7 +40,6 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
-@realtime(LOSS)
 def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_each_second() -> None:
     with running(SURICATA) as deployment:
         sent = 0
@@ -54,7 +52,6 @@ def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_
         assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules", facts)
 
 
-@realtime(LOSS)
 def test_a_payload_with_a_pattern_of_a_rule_raises_its_alert_and_is_forwarded_all_the_same() -> None:
     pattern = patterns(7)[-1].encode()
 
@@ -85,7 +82,6 @@ def _alerts(place: str) -> list[str]:
     return Path(place, ALERTS).read_text(encoding="utf-8").splitlines()
 
 
-@realtime(LOSS)
 def test_it_sees_copies_within_limits() -> None:
     tap = Tap(position=1, kind=SURICATA, limits=Limits(cpu=0.5, memory_mib=256))
     with running(NfKind("linux_router"), taps=(tap,)) as deployment:

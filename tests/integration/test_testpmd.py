@@ -23,7 +23,6 @@ from tests.integration.user_space import (
     send_and_count,
     topology_with,
 )
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.parallel,
@@ -50,7 +49,6 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize(
     ("vswitch", "service_type", "rows", "kinds"),
     [
@@ -102,7 +100,6 @@ def test_a_killed_run_leaves_none() -> None:
     kill_run(VICTIM, "testpmd", "file-prefix=nf-")
 
 
-@realtime(LOSS)
 @WITH_OVS
 def test_the_suites_run_with_both_kinds_in_one_service(tmp_path: Path) -> None:
     run_robot(

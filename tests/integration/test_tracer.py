@@ -28,7 +28,6 @@ from tests.builders import plan_of
 from tests.integration.kvm_program import BUSY_S
 from tests.integration.local_fabric import FRAMES, deployed, difference, send
 from tests.integration.robot_runs import PROJECT
-from tests.realtime import CPU, LOSS, realtime
 
 pytestmark = pytest.mark.root
 VICTIM = """
@@ -68,7 +67,6 @@ def tracing_exists() -> None:
         pytest.skip(str(error))
 
 
-@realtime(LOSS)
 def test_every_packet_of_an_nf_is_in_its_graph(machine: MachineLock) -> None:
     plan = plan_of("local", "CSC", 1, 1)
     with deployed(plan, machine) as (fabric, _, _):
@@ -153,7 +151,7 @@ def test_a_guest_under_kvm_has_a_graph_of_kvm_events(own: MachineLock) -> None:
     if not os.access("/dev/kvm", os.W_OK) or not shutil.which("qemu-system-x86_64"):
         pytest.skip("/dev/kvm cannot be opened, or QEMU is not installed")
     with guest() as (_, vcpu):
-        tracer = KernelTracer(lambda: {"vm": [vcpu]}, own, guests=["vm"], window_s=0.05, period_s=0.1)
+        tracer = KernelTracer(lambda: {"vm": [vcpu]}, own, window_s=0.05, period_s=0.1)
         tracer.start()
         try:
             wait_for_window()
@@ -209,11 +207,10 @@ def spent(graph: StateGraph, *before: str) -> float:
     return sum(edge.seconds for edge in graph.edges if edge.before.startswith(before))
 
 
-@realtime(CPU)
 def test_every_exit_of_a_virtual_machine_is_in_its_graph_with_the_time_after_it(own: MachineLock) -> None:
     cycles = 300
     with small_machine(cycles) as process:
-        tracer = KernelTracer(lambda: {"vm": [process.pid]}, own, guests=["vm"], window_s=1.0, period_s=1.0)
+        tracer = KernelTracer(lambda: {"vm": [process.pid]}, own, window_s=1.0, period_s=1.0)
         tracer.start()
         try:
             wait_for_window()
@@ -252,7 +249,6 @@ def test_a_virtual_machine_that_is_killed_in_the_middle_keeps_its_graph_until_th
         tracer = KernelTracer(
             lambda: {"killed": [ends_early.pid], "other": [other.pid]},
             own,
-            guests=["killed", "other"],
             window_s=1.0,
             period_s=1.0,
         )

@@ -26,11 +26,10 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
 from tests.integration.user_space import deployed, kill_run, machine_stays_as_it_was, planned, processes, send_and_count
-from tests.realtime import CPU, LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("awake"), pytest.mark.root]
 NO_OPENVPN = "; ".join(map(str, missing_openvpn()))
@@ -99,7 +98,6 @@ def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
     return dict(deployment.parts.functions.processed())
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 9000])
 def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, kind: NfKind) -> None:
@@ -122,7 +120,6 @@ def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, 
             assert done(deployment) == {"nf-1-1": ProcessedPackets(number, 0)}
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted(kind: NfKind) -> None:
     with running(ROUTER, kind, kind) as deployment:
@@ -163,7 +160,6 @@ def test_keys_of_wireguard_are_in_no_file_and_no_command_line() -> None:
 
 
 @needs_openvpn
-@realtime(CPU)
 def test_what_is_too_much_is_dropped_and_accounted_for() -> None:
     with running(OPENVPN) as deployment:
         (left,) = (pid for pid, line in processes("openvpn").items() if "openvpn-left" in line)

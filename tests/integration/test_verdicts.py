@@ -44,7 +44,6 @@ from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
 from tests.integration.numbered_captures import dumped, seen_at
 from tests.integration.user_space import processes
-from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
 NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
@@ -231,7 +230,6 @@ def evidence(experiment: DensityTest) -> str:
     return "\n".join(experiment.draft.verdict.evidence)
 
 
-@realtime(RATE)
 def test_a_limit_in_the_vswitch_is_found_there(world: Testbed) -> None:
     with running(world, "CSC", 1, 2) as experiment:
         limit_bridged("csv1x1i2")
@@ -250,7 +248,6 @@ def test_a_limit_in_the_vswitch_is_found_there(world: Testbed) -> None:
         assert "vswitch's data thread on CPU" in evidence(experiment)
 
 
-@realtime(RATE)
 def test_a_limit_in_an_nf_is_found_in_that_nf_of_that_instance(world: Testbed) -> None:
     with running(world, "CSP", 2, 2) as experiment:
         limit_routed("nf-2-1")
@@ -284,7 +281,6 @@ def apart(victim: str) -> Callable[[Plan], Plan]:
     return change
 
 
-@realtime(RATE)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.parametrize(("victim", "kind"), [("vswitch", VerdictKind.VSWITCH_BOUND), ("nf-1-1", VerdictKind.NF_BOUND)])
 def test_a_part_without_cpu_time_loses_packets_in_its_queues_and_its_cpu_says_so(
@@ -321,7 +317,6 @@ def losses_are_those_of_tcpdump(experiment: DensityTest, folder: Path) -> None:
     assert "at random" in said
 
 
-@realtime(RATE)
 def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Testbed, tmp_path: Path) -> None:
     with running(world) as experiment:
         experiment.most_pps = 4_000.0
@@ -361,7 +356,6 @@ def loss_cause(experiment: Capped) -> str:
     return found[0]
 
 
-@realtime(RATE)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_losses_are_the_hosts_or_those_of_the_nf_that_drops_packets(world: Testbed) -> None:
     quiet = quiet_floor()
@@ -395,7 +389,6 @@ def tail_cause(experiment: Capped) -> str:
     return said
 
 
-@realtime(RATE)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
 def test_a_tail_is_the_hosts_or_that_of_the_nf_that_stands_still(world: Testbed) -> None:
@@ -419,7 +412,6 @@ def test_a_tail_is_the_hosts_or_that_of_the_nf_that_stands_still(world: Testbed)
         assert 1000 * float(found[1]) == pytest.approx(2 * QUEUE_FRAMES / float(found[2]) * 1000, rel=0.02)
 
 
-@realtime(RATE)
 def test_a_data_thread_moved_during_the_measurement_is_noticed(world: Testbed) -> None:
     moved: list[int] = []
 

@@ -37,7 +37,6 @@ from tests.builders import plan_of
 from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.machine_watch import processes
 from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot, wait_for_network_state
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.parallel,
@@ -128,7 +127,6 @@ def send_both_ways(plan: Plan, fabric: Fabric) -> None:
         wait_until(f"frames of {flow}", partial(difference, fabric, start, wanted), 30.0)
 
 
-@realtime(LOSS)
 def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) -> None:
     before = network_state()
     plan = plan_of("local", "VSC", 1, 2)
@@ -149,7 +147,6 @@ def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) ->
     assert not FOLDER.exists()
 
 
-@realtime(LOSS)
 def test_packets_pass_through_a_guest_with_emulated_network_cards_as_soon_as_it_is_ready(machine: MachineLock) -> None:
     plan = plan_of("local", "VSC", 1, 1)
     settings = Vm(nic="e1000", accelerator="tcg", boot_within_s=180.0)
@@ -187,7 +184,6 @@ def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> 
 
 
 @pytest.mark.parametrize("nic", ["virtio", "e1000"])
-@realtime(LOSS)
 def test_a_frame_of_9000_bytes_passes(machine: MachineLock, nic: Literal["virtio", "e1000"]) -> None:
     plan = plan_of("local", "VSC", 1, 1)
     flow = plan.flows[0]
@@ -281,7 +277,6 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
 
 
 @pytest.mark.parametrize("nic", ["virtio", "e1000"])
-@realtime(LOSS)
 def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path, nic: str) -> None:
     before = network_state()
     run_robot(

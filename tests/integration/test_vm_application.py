@@ -38,7 +38,6 @@ from resources.libraries.python.studies.sweep.analysis.seconds import work
 from tests.builders import shipped
 from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.user_space import deployed as running_on
-from tests.realtime import LOSS, realtime
 
 LACKING = [str(each) for each in missing()]
 LACKING += [f"no {name} here" for name in ("nft", "tcpdump", "pktstat", "perl") if path_of(name) is None]
@@ -93,7 +92,6 @@ def send_from(flow: Flow, sender: str, count: int) -> None:
             port.send(bytes(packet))
 
 
-@realtime(LOSS)
 def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine: MachineLock) -> None:
     plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_firewall")), discover())
     with deployed(plan, machine) as (fabric, guests, inside):
@@ -131,7 +129,6 @@ def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine
         assert said.endswith("100 rules for every packet of either direction, in the guest")
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("kind", [NfKind("qemu_tcpdump"), NfKind("qemu_pktstat")])
 def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKind) -> None:
     plan = make_plan(TOPOLOGY, vsc(kind), discover())
@@ -146,7 +143,6 @@ def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKi
         assert guests.problems() == ()
 
 
-@realtime(LOSS)
 def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:
     plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_nat"), NfKind("qemu"), NfKind("qemu_tcpdump")), discover())
     with deployed(plan, machine) as (fabric, guests, inside):
@@ -157,7 +153,6 @@ def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:
         assert guests.problems() == ()
 
 
-@realtime(LOSS)
 def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: MachineLock) -> None:
     plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_firewall"), size=NfSize.of(3)), discover())
     with deployed(plan, machine) as (fabric, guests, inside):
@@ -173,7 +168,6 @@ def rate(load_pps: float, seconds: float = 1.0) -> Trial:
     return Trial(load_pps=load_pps, duration_s=seconds, frame=frame_of("128B"), probe_pps=20.0, purpose="sweep")
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(path_of("suricata") is None, reason="suricata is not installed")
 def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_counters_each_second() -> None:
     """Inline beside the kernel that routes, and passive at copies of the same packets."""
@@ -191,7 +185,6 @@ def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_count
         assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules .* alerts, in the guest$", said)
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(any(nginx_missing()) or path_of("ip") is None, reason="nginx or iproute2 is not installed")
 def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
     kinds = (NfKind("qemu_nginx_balancer"), NfKind("qemu_nginx_proxy"))

@@ -20,7 +20,7 @@ from resources.libraries.python.model.measurements.disturbance import Disturbanc
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.integration.tunnel_packets import TTL, arrives, listener, packet, send
 from tests.integration.user_space import (
     NO_VPP_IPSEC,

@@ -26,10 +26,9 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import shipped
-from tests.realtime import LOSS, RATE, realtime
 from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, run, undisturbed, veth_pair
 
 pytestmark = [
@@ -60,7 +59,6 @@ def test_it_is_chosen_where_it_works(generator: BuiltInGenerator) -> None:
     assert generator.facts() == {"sending": XDP}
 
 
-@realtime(RATE)
 def test_the_ring_is_used_otherwise_with_the_reason() -> None:
     with veth_pair(NAMESPACE, (LEFT, RIGHT)):
         built_in = BuiltInGenerator(plan(), NAMESPACE)
@@ -119,7 +117,6 @@ def test_a_peer_that_receives_by_napi_only_after_the_port_came_up_is_noticed() -
             built_in.stop()
 
 
-@realtime(RATE)
 def test_frames_larger_than_a_page_are_sent_by_the_ring_with_a_note(generator: BuiltInGenerator) -> None:
     large = undisturbed(generator, Trial(load_pps=2000, duration_s=0.2, frame=frame("9000B"), probe_pps=50))
     assert (large.sent, large.received) == (400, 400)
@@ -129,7 +126,6 @@ def test_frames_larger_than_a_page_are_sent_by_the_ring_with_a_note(generator: B
     assert small.received == 400 and "ring" not in (small.note or "")
 
 
-@realtime(LOSS)
 def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: BuiltInGenerator) -> None:
     trial = Trial(load_pps=24_000, duration_s=0.2, frame=IMIX, probe_pps=600)
     result, capture = captured(generator, trial, RIGHT)
@@ -144,7 +140,6 @@ def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: B
     assert numbers == list(range(120))
 
 
-@realtime(RATE)
 def test_the_programs_stamps_are_on_the_receivers_clock(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=10_000, duration_s=0.5, frame=B64, probe_pps=200))
     for flow in result.latency:
@@ -154,7 +149,6 @@ def test_the_programs_stamps_are_on_the_receivers_clock(generator: BuiltInGenera
         assert flow.p50_ns < 1_000_000
 
 
-@realtime(RATE)
 def test_packets_of_the_flows_alternate_on_time(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=10_001, duration_s=0.5, frame=B64))
     assert [flow.sent for flow in result.flows] == [2500, 2500]
@@ -174,7 +168,6 @@ def test_the_kernel_is_asked_what_a_port_takes() -> None:
     assert socket.if_nametoindex("lo") == 1  # the test itself stayed where it was
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("name", ["64B", "1518B", "9000B", "IMIX"])
 def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
     topology = shipped("local")

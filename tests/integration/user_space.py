@@ -37,7 +37,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed

@@ -151,7 +151,7 @@ def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path:
         (("gate", BEFORE, AFTER, "--tolerance", "much"), "--tolerance 'much'"),
         (("gate", "before=none", "x.xml"), "before=none: expected before=N"),
         (("gate", "before=3", "night=2026-01-16", "--data", "/nowhere"), "/nowhere does not exist"),
-        (("trend", "x.xml", "--false-alarms", "2"), "expected a probability between 0 and 1"),
+        (("trend", __file__, "--false-alarms", "2"), "expected a probability between 0 and 1"),
     ],
 )
 def test_bad_input_is_reported_in_one_sentence(arguments: tuple[str, ...], reason: str) -> None:

@@ -16,8 +16,8 @@ from resources.libraries.python.model.service.spec import DeploymentSpec, Scalin
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import next_size
 from resources.libraries.python.studies.sizing.search.capacity_estimate import lasting_drift
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
+from tests.unit.studies.sizing.sizing_runs import run_sizing
 
 DROP, WASTE, CONTROL, LASTING = "calls dropped", "refused calls cost", "load control", "drift lasts"
 CPU, LOCK, THREAD, OUTSIDE = "CPUs", "a lock", "a single thread", "a part outside"

@@ -14,7 +14,7 @@ CONFTEST = """
 from tests import realtime
 
 def pytest_configure(config):
-    realtime.PAUSE_S, realtime.FEWEST = 0.0, 4
+    realtime.PAUSE_S, realtime.MAX_FURTHER_TRIES = 0.0, 4
     config.addinivalue_line("markers", "realtime: granted")
     config.pluginmanager.register(realtime)
     config.pluginmanager.register(realtime.Tries())

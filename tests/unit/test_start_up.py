@@ -27,7 +27,7 @@ STARTS = {
     "resources.libraries.python.studies.stateful.run": ["numpy", "scipy", "pyroute2.netlink"],
     "resources.libraries.python.studies.sweep.run": ["scipy", "pyroute2.netlink"],
     "resources.libraries.python.testbed.agent.service": ["numpy", "scipy", "robot", "pyroute2.ndb"],
-    "resources.libraries.python.testbed.kinds.local": ["scipy", "robot", "pyroute2.ndb"],
+    "resources.libraries.python.testbed.kinds.nodes": ["scipy", "robot", "pyroute2.netlink"],
     # Once per deployment, while data threads poll.
     "resources.libraries.python.drivers.generators.builtin.worker": ["pydantic", "scipy"],
 }

@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils.report.facts import environments
+from csit_utils.report.environments import environment_views, side_by_side
 from resources.libraries.python import version
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.quantities import DASH
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.version import program_version
 from tests.unit.csit_utils.builders import ENVIRONMENT
@@ -27,11 +28,10 @@ def test_records_carry_it() -> None:
 
 
 def test_it_is_shown_with_the_revision() -> None:
-    shown = environments({"a": ENVIRONMENT, "b": ENVIRONMENT.model_copy(update={"program_version": "1.2.3"})}, {})
-    assert shown is not None
-    (code,) = (values for name, values, _ in shown.rows if name == "code")
-    assert code[0].startswith("git c3313a2d0f5b")
-    assert code[1].startswith("1.2.3, git c3313a2d0f5b")
+    known = {"a": ENVIRONMENT, "b": ENVIRONMENT.model_copy(update={"program_version": "1.2.3"})}
+    shown = {name: values for name, values, _ in side_by_side(environment_views(known, [], {}))}
+    assert shown["program version"] == (DASH, "1.2.3")
+    assert shown["git revision"][0].startswith("c3313a2d0f5b")
 
 
 def test_a_node_without_the_whole_project_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

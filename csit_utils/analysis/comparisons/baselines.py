@@ -15,12 +15,7 @@ _Pair = tuple[ComparisonSide, ComparisonSide]
 
 
 def suggested_pairs(history: History, trends: Sequence[Trend]) -> Iterator[_Pair]:
-    """Yield pairs of each testbed, then pairs of testbeds; some of them may have no cell in common.
-
-    Args:
-        history: All runs.
-        trends: Trends of their cells.
-    """
+    """Yield pairs of each testbed, then pairs of testbeds; some of them may have no cell in common."""
     newest = latest_runs(history)
     for testbed in history.testbeds:
         for run in reversed([run for run in newest if run.testbed == testbed]):

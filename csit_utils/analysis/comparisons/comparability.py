@@ -44,18 +44,9 @@ class _Side:
     """The load, for a figure that no goal of a search decides."""
 
 
-def likeness(
-    one: TestRow | Series, other: TestRow | Series, metric: Measure, called: tuple[str, str] = ("A", "B")
-) -> ResultDifferences:
-    """Return the differences in meaning of a figure between two results.
-
-    Args:
-        one: A test or a series.
-        other: Another one.
-        metric: The figure.
-        called: Names of the two in the sentences.
-    """
-    a, b = _side(one, metric, called[0]), _side(other, metric, called[1])
+def likeness(one: TestRow | Series, other: TestRow | Series, metric: Measure) -> ResultDifferences:
+    """Return the differences in meaning of a figure between two results, A and B."""
+    a, b = _side(one, metric, "A"), _side(other, metric, "B")
     return ResultDifferences(tuple(_differences(a, b, metric)), tuple(_remarks(a, b)))
 
 
@@ -104,25 +95,24 @@ def _differences(a: _Side, b: _Side, metric: Measure) -> Iterator[str]:
         if a.sent != b.sent:
             yield f"{a.called} is loaded by {a.sent} and {b.called} by {b.sent}"
     elif a.goal and b.goal:
-        yield from _goals_differ(a.goal, b.goal, (a.called, b.called))
+        yield from _goals_differ(a.goal, b.goal)
     else:
         yield from (f"{side.called} does not say what {metric.goal} means in it" for side in (a, b) if not side.goal)
 
 
-def _goals_differ(a: GoalWords, b: GoalWords, called: tuple[str, str]) -> Iterator[str]:
-    one, other = called
+def _goals_differ(a: GoalWords, b: GoalWords) -> Iterator[str]:
     if a.loss_ratio != b.loss_ratio:
-        yield f"{a.name} means loss <= {_percent(a.loss_ratio)} in {one} and <= {_percent(b.loss_ratio)} in {other}"
+        yield f"{a.name} means loss <= {_percent(a.loss_ratio)} in A and <= {_percent(b.loss_ratio)} in B"
     if None not in (a.exceed_ratio, b.exceed_ratio) and a.exceed_ratio != b.exceed_ratio:
         yield (
-            f"a load still counts as {a.name} when {_percent(a.exceed_ratio)} of its trial time loses more in {one}, "
-            f"and {_percent(b.exceed_ratio)} in {other}"
+            f"a load still counts as {a.name} when {_percent(a.exceed_ratio)} of its trial time loses more in A, "
+            f"and {_percent(b.exceed_ratio)} in B"
         )
     if None not in (a.trial_s, b.trial_s) and a.trial_s != b.trial_s:
-        yield f"{a.name} is decided by trials of {a.trial_s:g} s in {one} and of {b.trial_s:g} s in {other}"
+        yield f"{a.name} is decided by trials of {a.trial_s:g} s in A and of {b.trial_s:g} s in B"
     if a.load_pps != b.load_pps:
         loads = ["the highest load" if goal.load_pps is None else f"{goal.load_pps:,.0f} pps" for goal in (a, b)]
-        yield f"{a.name} is measured at {loads[0]} in {one} and at {loads[1]} in {other}"
+        yield f"{a.name} is measured at {loads[0]} in A and at {loads[1]} in B"
 
 
 def _remarks(a: _Side, b: _Side) -> Iterator[str]:

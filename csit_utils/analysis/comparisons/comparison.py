@@ -170,9 +170,7 @@ def judge(ratios: Sequence[SpreadRatio], confidence: float) -> list[JudgedChange
     of freedom less than cells. A change of all cells is detected; if about half of them changed, the spread is as large
     as the change, and nothing is reported.
 
-    Args:
-        ratios: Changes of all cells.
-        confidence: Of the interval, in (0, 1).
+    `confidence`: of the interval, in (0, 1).
 
     Returns:
         One judgement per cell; None with fewer than `FEWEST_CELLS`, or with a rate of 0.
@@ -292,11 +290,8 @@ def compare(
     Cells match by service type, rows and columns, sizes, frame and metric; if both sides have several testbeds or
     profiles, also by these.
 
-    Args:
-        a: The baseline.
-        b: Tests to compare with it.
-        insist: Also compare figures with different meanings, and note the differences.
-        acknowledged: Steps whose cause is known: of A, figures before the last of them that precedes B do not count.
+    `insist`: also compare figures with different meanings, and note the differences.
+    `acknowledged`: steps whose cause is known: of A, figures before the last of them that precedes B do not count.
     """
     of_a, of_b = figures(a), figures(b)
     pairs = list(_pairs(of_a, of_b))

@@ -46,7 +46,9 @@ class Difference:
 
 def environment_differences(a: Environment, b: Environment) -> tuple[Difference, ...]:
     """Return differences of two environments and their nodes; of command lines only the words that differ."""
-    return _ordered(_flat(a.model_dump(mode="json")), _flat(b.model_dump(mode="json")))
+    one, other = leaves(a), leaves(b)
+    paths = by_relevance(path for path in (*one, *other) if one.get(path) != other.get(path))
+    return tuple(_shortened(Difference(path, one.get(path), other.get(path))) for path in paths)
 
 
 def leaves(environment: Environment) -> dict[str, str]:
@@ -57,11 +59,6 @@ def leaves(environment: Environment) -> dict[str, str]:
 def by_relevance(paths: Iterable[str]) -> list[str]:
     """Return each path once, most relevant first."""
     return sorted(set(paths), key=lambda path: (_rank(path), path))
-
-
-def _ordered(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Difference, ...]:
-    found = [Difference(path, a.get(path), b.get(path)) for path in {**a, **b} if a.get(path) != b.get(path)]
-    return tuple(sorted((_shortened(each) for each in found), key=lambda each: (_rank(each.path), each.path)))
 
 
 def _rank(path: str) -> float:

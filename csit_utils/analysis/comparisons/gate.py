@@ -15,10 +15,7 @@ from csit_utils.dataset.rows import UNBOUNDED, TestRow
 def runs_before(candidate: Sequence[TestRow], known: Sequence[TestRow], count: int) -> list[TestRow]:
     """Return tests of the last runs on the candidate's testbeds before the candidate.
 
-    Args:
-        candidate: Tests to judge; they may be among `known`.
-        known: All tests.
-        count: Largest number of runs per testbed.
+    `candidate`: tests to judge; they may be among `known`.
 
     Returns:
         Oldest run first; empty without earlier runs, or if start times are unknown.
@@ -66,11 +63,9 @@ def decide(
 ) -> Decision:
     """Judge all cells.
 
-    Args:
-        comparison: Of the baseline (A) with the candidate (B).
-        candidate: Tests of the candidate, for the reason of a missing figure.
-        tolerance: Tolerated relative change for the worse, at least 0.
-        acknowledged: Steps whose cause is known, for the reason of a missing baseline.
+    `candidate`: tests of the candidate, for the reason of a missing figure.
+    `tolerance`: tolerated relative change for the worse, at least 0.
+    `acknowledged`: steps whose cause is known, for the reason of a missing baseline.
     """
     judged = comparison.of(*DIFFERENT, Outcome.NO_CHANGE)
     begun = min(map(when, candidate), default=None)

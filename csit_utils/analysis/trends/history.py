@@ -56,11 +56,8 @@ class Findings:
 def look(values: Sequence[float], times: Sequence[datetime], resolution: float, alpha: float) -> Findings:
     """Return the findings in one series.
 
-    Args:
-        values: In the order of time, at least one, without gaps.
-        times: Of the values.
-        resolution: Difference of values without a change of the system, in their unit.
-        alpha: Probability of a false step.
+    `values`: in the order of time, at least one, without gaps.
+    `resolution`: difference of values without a change of the system, in their unit.
     """
     scale = max(noise(values, resolution), _MIN_SCALE * abs(median(values))) or 1.0
     if len(values) < FEWEST:

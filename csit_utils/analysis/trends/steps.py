@@ -72,9 +72,8 @@ def noise(values: Sequence[float], resolution: float = 0.0) -> float:
 
     Its standard deviation is 1.41 times the scale.
 
-    Args:
-        values: In the order of time.
-        resolution: Difference without a change of the system, such as half of the width between a search's bounds.
+    `values`: in the order of time.
+    `resolution`: difference without a change of the system, such as half of the width between a search's bounds.
     """
     if len(values) < 2:
         return resolution
@@ -92,10 +91,7 @@ def widening(count: int) -> float:
 def find_steps(values: Sequence[float], scale: float, alpha: float) -> tuple[Step, ...]:
     """Return the steps of a series, in the order of time.
 
-    Args:
-        values: In the order of time, without gaps.
-        scale: Of the noise, above 0.
-        alpha: Probability of any false step.
+    `values`: in the order of time, without gaps.
     """
     splits = list(_splits(values))
     if not splits:
@@ -119,10 +115,8 @@ def tail(departure: float, scale: float) -> float:
 def split_chance(before: Sequence[float], after: Sequence[float], scale: float) -> float:
     """Return the two-sided probability that noise alone makes a split at a given place.
 
-    Args:
-        before: Values before it, at least `MIN_RUNS`.
-        after: Values after it, at least `MIN_RUNS`.
-        scale: Of the noise, above 0.
+    `before`: values before it, at least `MIN_RUNS`.
+    `after`: values after it, at least `MIN_RUNS`.
     """
     shorter, longer = sorted((sorted(before), sorted(after)), key=len)
     return float(_probabilities([_between(shorter, longer)], scale)[0])

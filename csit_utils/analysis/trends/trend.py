@@ -6,27 +6,86 @@ A run without a figure (failed, skipped, not run) is counted as a gap, not as ze
 is confirmed by at least three nights, and by more if it is small against the noise. A change in the last one or two
 nights is *suspected* wrongly with a probability of `SUSPICION` per cell. `history`, `steps` and `twobands` have the
 methods.
+
+Later figures may move the place of a step, and people date an acknowledged one by its cause: a date means the nearest
+step within `MAX_SHIFT` figures, in the same direction.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
 from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.trends.acknowledgement import matched, relation
 from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Drift, levels, look
-from csit_utils.analysis.trends.steps import Step
+from csit_utils.analysis.trends.steps import MIN_RUNS, Step
 from csit_utils.analysis.trends.twobands import TwoBands
 from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
 from csit_utils.dataset.rows import TestRow
 
-__all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "Trend", "TrendState", "newly_called", "trends"]
+__all__ = [
+    "ALPHA", "FEWEST", "MAX_SHIFT", "SUSPICION", "Drift", "Trend", "TrendState", "newly_called", "step_near", "trends",
+]  # fmt: skip
 
 ALPHA = 0.01
 """Probability of any false step over all cells."""
+MAX_SHIFT = MIN_RUNS
+"""Figures between a date and the first one of a step at most."""
+_SAME_LEVEL = 0.25
+"""Difference of equal levels at most, relative to the height of the acknowledged step."""
+
+
+def matched(
+    steps: Sequence[Step], times: Sequence[datetime], known: Sequence[AcknowledgedStep]
+) -> tuple[AcknowledgedStep | None, ...]:
+    """Return the acknowledgement of each step, the nearest first; one belongs to one step at most.
+
+    `times`: Of all figures of the cell, in order.
+    """
+    places = [bisect_left(times, each.since) for each in known]
+    pairs = sorted(
+        (shift, number, place)
+        for number, step in enumerate(steps)
+        for place, each in enumerate(known)
+        if (shift := abs(step.index - places[place])) <= MAX_SHIFT
+        and (step.after > step.before) == (each.after > each.before)
+    )
+    found: dict[int, int] = {}
+    for _, number, place in pairs:
+        if number not in found and place not in found.values():
+            found[number] = place
+    return tuple(known[found[number]] if number in found else None for number in range(len(steps)))
+
+
+def step_near(steps: Sequence[Step], times: Sequence[datetime], day: date) -> Step | None:
+    """Return the step nearest to a day (UTC); None if none is within `MAX_SHIFT` figures of it.
+
+    The first figure after the day is as near as those of the day.
+    """
+    days = [at.astimezone(UTC).date() for at in times]
+    first, after = bisect_left(days, day), bisect_right(days, day)
+    shifts = [(max(first - step.index, step.index - after, 0), abs(step.index - first), step) for step in steps]
+    shift, _, step = min(shifts, key=lambda each: each[:2], default=(MAX_SHIFT + 1, 0, None))
+    return step if shift <= MAX_SHIFT else None
+
+
+def relation(step: Step, earlier: Sequence[AcknowledgedStep]) -> str:
+    """Return in words that a step is an earlier acknowledged one that came back, or undoes one; empty if neither."""
+
+    def same(level: float, other: float, known: AcknowledgedStep) -> bool:
+        return abs(level - other) <= _SAME_LEVEL * abs(known.after - known.before)
+
+    for known in reversed(earlier):
+        if same(step.before, known.before, known) and same(step.after, known.after, known):
+            return f"the step of {known.day} ({known.cause}) came back"
+    for known in reversed(earlier):
+        opposite = (step.after > step.before) != (known.after > known.before)
+        if opposite and same(step.after, known.before, known):
+            return f"back to the level before the step of {known.day} ({known.cause})"
+    return ""
 
 
 class TrendState(StrEnum):
@@ -112,10 +171,7 @@ class Trend:
 def trends(rows: Sequence[TestRow], alpha: float = ALPHA, acknowledged: Acknowledged = NONE) -> list[Trend]:
     """Return the trend of every cell, in the order of cells.
 
-    Args:
-        rows: All tests.
-        alpha: Probability of any false step over all cells.
-        acknowledged: Steps of these cells whose cause is known.
+    `alpha`: probability of any false step over all cells.
     """
     found, runs = figures(rows), runs_of(rows)
     judged = sum(len(own) >= FEWEST for own in found.values())
@@ -131,12 +187,9 @@ def newly_called(
 ) -> list[Trend]:
     """Return regressions that are confirmed by a candidate: without its figures, they are not called.
 
-    Args:
-        found: Trends of all tests.
-        candidate: Tests of the newest run of its testbeds.
-        rows: All tests, the candidate's among them.
-        alpha: Probability of any false step over all cells.
-        acknowledged: Steps of these cells whose cause is known.
+    `candidate`: tests of the newest run of its testbeds.
+    `rows`: all tests, the candidate's among them.
+    `alpha`: probability of any false step over all cells.
     """
     before = {each.cell: each for each in trends(runs_before(candidate, rows, len(rows)), alpha, acknowledged)}
     measured = figures(candidate)
@@ -162,12 +215,9 @@ def trend_of(
 ) -> Trend:
     """Return the trend of one cell.
 
-    Args:
-        cell: The cell.
-        found: Its figures in the order of time.
-        runs: Start times of the runs of its system.
-        alpha: Probability of a false step in this cell.
-        acknowledged: Steps whose cause is known.
+    `found`: its figures in the order of time.
+    `runs`: start times of the runs of its system.
+    `alpha`: probability of a false step in this cell.
     """
     values, times = [each.value_pps for each in found], [each.at for each in found]
     seen = look(values, times, resolution(found, cell.metric), alpha)

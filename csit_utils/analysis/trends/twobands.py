@@ -54,9 +54,8 @@ def _in_too_few_runs(one: int, other: int) -> float:
 def find_two_bands(values: Sequence[float], resolution: float = 0.0) -> TwoBands | None:
     """Return the two bands of a series; None if there are none.
 
-    Args:
-        values: In the order of time.
-        resolution: Difference without a change of the system; the least spread of a band.
+    `values`: in the order of time.
+    `resolution`: difference without a change of the system; the least spread of a band.
     """
     boundary = _boundary(sorted(values), resolution, fewest(len(values)))
     if boundary is None:

@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from csit_utils.commands.results.inputs import MAX_TESTS
-from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader
+from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader, refuse_missing
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.ledger import AcknowledgedStep, ledger_path, read_ledger, write_ledger
 from resources.libraries.python.errors import ConfigError
@@ -61,8 +61,7 @@ def acknowledge(
     ./csit acknowledge history                           # list them
     ./csit acknowledge history 'CSC 2x1' NDR --withdraw
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    if not history.exists():
-        raise ConfigError(f"{quoted(str(history))} does not exist")
+    refuse_missing([history], option="")
     day = None if since is None else _day(since)
     known = read_ledger(history).steps
     if (cell, metric, day, cause, link, withdraw) == (None, None, None, None, None, False):
@@ -119,7 +118,7 @@ def _chosen(found: Sequence["Trend"], cell: str, metric: str) -> list["Trend"]:
 
 
 def _near(found: Sequence["Trend"], day: date) -> list[tuple["Trend", "Step"]]:
-    from csit_utils.analysis.trends.acknowledgement import MAX_SHIFT, step_near  # noqa: PLC0415 - as above
+    from csit_utils.analysis.trends.trend import MAX_SHIFT, step_near  # noqa: PLC0415 - as above
 
     near = [
         (each, step)

@@ -12,7 +12,7 @@ from csit_utils.analysis.comparisons.differences import environment_differences
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.rows import LISTS, THROUGHPUTS
+from csit_utils.dataset.rows import LISTS
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Dimensions
@@ -64,7 +64,7 @@ def compare(
         raise ConfigError(f"{sides[0]}: nothing to compare with; give at least two selections")
     from csit_utils.analysis.comparisons.comparison import Outcome  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.comparisons.comparison import compare as compared  # noqa: PLC0415 - as above
-    from csit_utils.analysis.node_costs import clauses  # noqa: PLC0415 - as above
+    from csit_utils.analysis.node_costs import largest, node_changes_of  # noqa: PLC0415 - as above
 
     unknown = [word for word in outcome or () if word not in tuple(Outcome)]
     if unknown:
@@ -80,12 +80,12 @@ def compare(
             if sort is Sort.CHANGE:
                 chosen.sort(key=lambda each: -each.worsening)
             for each in chosen:
-                costs = _costs_of(each)
+                costs = node_changes_of(each)
                 if nodes:
                     lines += [_node_line(each, cost, text, several=len(others) > 1) for cost in costs]
                 else:
                     facts = _facts_of(each, reader.environments)
-                    named = replace(each, remarks=(*each.remarks, *clauses(costs), *facts))
+                    named = replace(each, remarks=(*each.remarks, *(cost.text for cost in largest(costs)), *facts))
                     lines.append(_line(named, text, several=len(others) > 1))
             counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
@@ -102,17 +102,6 @@ def compare(
 
 _HEADS = ("cell", "A", "stdev", "runs", "B", "stdev", "runs", "change", "95 % interval", "outcome", "notes")
 _NODE_HEADS = ("cell", "part", "node", "A", "B", "difference", "error", "packets per call A", "B")
-
-
-def _costs_of(change: "Change") -> "list[NodeChange]":
-    """Costs by node at the load of a rate; none of other measures, which have the same tests."""
-    from csit_utils.analysis.comparisons.comparison import Outcome  # noqa: PLC0415 - as above
-    from csit_utils.analysis.node_costs import node_changes  # noqa: PLC0415 - as above
-
-    if change.metric not in THROUGHPUTS or change.outcome is Outcome.UNLIKE:
-        return []
-    a, b = ((each.row for each in side.figures) for side in (change.a, change.b))
-    return node_changes(a, b, change.metric)
 
 
 _MAX_FACTS = 3

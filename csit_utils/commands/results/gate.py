@@ -8,9 +8,9 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 import typer
 
+from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
-from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.quantities import counted

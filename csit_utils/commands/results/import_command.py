@@ -60,6 +60,7 @@ def import_(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.dataset.foreign.bucket import Bucket, is_address  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.foreign.place import NameTemplate  # noqa: PLC0415 - pydantic costs time of every --help
+    from csit_utils.dataset.store.batch import imported_twice  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
@@ -82,20 +83,22 @@ def import_(
         # A file for each test: commands that read the newest run read the whole matrix.
         return replace(found, row=replace(found.row, run=run)) if is_placed else found
 
+    before = layout.digests()
     tests, files, problems = 0, Counter[str](), list[str]()
     with layout.writing(lambda: typer.echo(f"{output}: waiting for another import to finish", err=True)):
         for outcome in shown_imports(layout, inputs, label, processes, placed=placed):
             files.update({name: int(getattr(outcome, name)) for name in ("files", "added", "earlier", "repeated")})
             tests += 0 if outcome.known else outcome.tests
             problems += outcome.problems
+        twice = imported_twice(layout, before)
     print_problems([message(text) for text in problems])
     if form is TableForm.JSON:
         figures = {"dataset": str(output), "files": files["files"], "known": files["earlier"]}
-        figures |= {"repeated": files["repeated"], "tests": tests, "problems": problems}
+        figures |= {"repeated": files["repeated"], "tests": tests - twice, "same_tests": twice, "problems": problems}
         figures |= {"placed": len(names[True]), "not_placed": len(names[False])}
         typer.echo(json.dumps(figures))
     else:
-        print_sentence(f"{output}: {'; '.join(_done(tests, files))}")
+        print_sentence(f"{output}: {'; '.join(_done(tests - twice, twice, files))}")
         if template is not None:
             print_sentence(_placed(template.text, len(names[True]), names[False]))
     if problems:
@@ -107,9 +110,11 @@ def _copied(bucket: "Bucket", folder: Path) -> Path:
         return bucket.copy(folder, lambda done, size: progress(done / 1e6, max(1, round(size / 1e6))))
 
 
-def _done(tests: int, files: Mapping[str, int]) -> Iterator[str]:
+def _done(tests: int, twice: int, files: Mapping[str, int]) -> Iterator[str]:
     added, earlier, repeated = (counted(files[name], "file") for name in ("added", "earlier", "repeated"))
     yield f"{counted(tests, 'test')} of {added} added" if files["added"] else "nothing added"
+    if twice:
+        yield f"{counted(twice, 'test')} the same as in another file"
     if files["repeated"]:
         yield f"{repeated} with the same results as others of this import"
     if files["earlier"]:

@@ -85,12 +85,9 @@ class OpenedInputs:
     ) -> "Stored":
         """Return what is in them, read on demand. Say on stderr which runs of datasets are left out.
 
-        Args:
-            of_density: Whether density tests are needed; records of other studies are not enough.
-            columns: Those of rows that are read; None for all of them.
-            choose: Chooses the runs of datasets that are read.
-            published: Names of sets of published figures that are added.
-            may_be_empty: Whether contents without a test are no error.
+        `of_density`: whether density tests are needed; records of other studies are not enough.
+        `columns`: those of rows that are read; None for all of them.
+        `may_be_empty`: whether contents without a test are no error.
 
         Raises:
             ConfigError: There is no readable test.
@@ -114,10 +111,8 @@ class OpenedInputs:
 def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[], object] | None = None) -> OpenedInputs:
     """Open datasets, and import other files into a temporary one.
 
-    Args:
-        inputs: Files, folders and datasets.
-        quickly: Whether not all details of records of large files are validated.
-        meanwhile: Called while other processes read; not called where none do.
+    `quickly`: whether not all details of records of large files are validated.
+    `meanwhile`: called while other processes read; not called where none do.
 
     Raises:
         ConfigError: A dataset has another version, or there is no room for a temporary one.
@@ -223,12 +218,7 @@ def from_contents(
     If a record of large files is damaged, it is called again after every record was validated, which names the damaged
     ones and leaves them out.
 
-    Args:
-        inputs: Files, folders and datasets.
-        work: Called with their contents.
-        choose: Chooses the runs of datasets that are read.
-        published: Names of sets of published figures that are added.
-        meanwhile: Imports what `work` needs. Called while other processes read; not called where none do.
+    `meanwhile`: imports what `work` needs. Called while other processes read; not called where none do.
 
     Raises:
         ConfigError: As for `opened` and `OpenedInputs.contents`.
@@ -258,10 +248,7 @@ def report_problems(found: _WithProblems) -> None:
 def without(inputs: Sequence[Path], found: _WithProblems, lack: str) -> ConfigError:
     """Return the error of inputs that lack what a command needs; first print their problems, which may be the reason.
 
-    Args:
-        inputs: Files, folders and datasets.
-        found: Their contents.
-        lack: Such as `contains no chain study`.
+    `lack`: such as `contains no chain study`.
     """
     print_problems([problem.text for problem in found.problems])
     return ConfigError(f"{', '.join(map(str, inputs))}: {lack}")

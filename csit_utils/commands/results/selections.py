@@ -1,15 +1,20 @@
 """Selections of tests on a command line: files, or `KEY=VALUE` of tests in the folders of `--data`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, NamedTuple, Self, TypeVar
 
 import typer
 
+from csit_utils.analysis.cells import when
 from csit_utils.analysis.comparisons.gate import runs_before
-from csit_utils.analysis.runs import history
-from csit_utils.analysis.selection import KEYS, parse_chosen
+from csit_utils.analysis.runs import history, night_of
 from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import ReadError, Recorded
@@ -17,12 +22,137 @@ from csit_utils.dataset.ledger import Acknowledged, acknowledged_in
 from csit_utils.dataset.reference import names, reference_items
 from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.dataset.store.chosen_runs import Choice, last_before, newest
+from csit_utils.dataset.store.layout import Import, StoredPart
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.density.model.record import DensityRecord
+
+RANGE = ".."
+_KEYS: Mapping[str, Callable[[TestRow], object]] = {
+    "run": lambda row: row.run,
+    "label": lambda row: row.label,
+    "testbed": lambda row: row.testbed,
+    "night": lambda row: night_of(when(row)) if row.started_at else None,
+    "version": lambda row: row.version,
+    "revision": lambda row: row.revision,
+    "profile": lambda row: row.profile,
+    "service": lambda row: row.service_type,
+    "frame": lambda row: row.frame,
+    "origin": lambda row: row.origin,
+}
+KEYS = tuple(_KEYS)
+"""Keys of selections."""
+
+
+@dataclass(frozen=True)
+class SelectedTests:
+    """A selection of tests."""
+
+    text: str
+    """The selection as given."""
+    conditions: tuple[tuple[str, tuple[str, ...]], ...]
+    """Keys with their accepted values."""
+
+    def meets(self, row: TestRow) -> bool:
+        """Whether a test is selected; an unknown property never matches."""
+        return all(
+            any(_matches(found, value) for value in values)
+            for key, values in self.conditions
+            for found in (_KEYS[key](row),)
+        )
+
+    def may_be_in(self, _import: Import, part: StoredPart) -> bool:
+        """Whether a part of a dataset may have a selected test, by what its import says of it."""
+        return all(
+            known is None or any(_matches(found, value) for found in known for value in values)
+            for key, values in self.conditions
+            for known in (_values_in(part, key),)
+        )
+
+    def of(self, rows: Sequence[TestRow]) -> list[TestRow]:
+        """Return the selected tests.
+
+        Raises:
+            ConfigError: No test is selected; the message lists existing values.
+        """
+        found = [row for row in rows if self.meets(row)]
+        if not found:
+            alone = (each for each in self.conditions if not any(SelectedTests("", (each,)).meets(row) for row in rows))
+            key, _ = next(alone, self.conditions[0])
+            raise ConfigError(f"{self.text}: matches no test; {_known(rows, key)}")
+        return found
+
+
+def _values_in(part: StoredPart, key: str) -> Collection[object] | None:
+    """Values of a property in a part; None if it may have others."""
+    if key == "testbed":
+        return (part.testbed,)
+    if key != "night":
+        known: Collection[str] | None = getattr(part.values, "service_type" if key == "service" else key)
+        return known
+    with suppress(ValueError, OverflowError):
+        # Its tests began on this day in their own time zone, some before noon.
+        return [date.fromisoformat(part.night) + timedelta(days) for days in range(-2, 2)] if part.night else ()
+    return None
+
+
+def parse_chosen(text: str) -> SelectedTests:
+    """Return a selection from comma-separated `key=value` pairs.
+
+    Values are shell patterns, alternatives separated by `|`; `night=2026-11-01..2026-11-30` is a range.
+
+    Raises:
+        ConfigError: A key is unknown or has no value.
+    """
+    conditions = []
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if key not in _KEYS:
+            close = get_close_matches(key, KEYS, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(KEYS)}"
+            raise ConfigError(f"{text}: no file '{text}', and no key '{key}'; {hint}")
+        if not equals or not value:
+            raise ConfigError(f"{text}: say {key}=VALUE")
+        values = tuple(value.split("|"))
+        if key == "night":
+            for each in values:
+                _check_nights(text, each)
+        conditions.append((key, values))
+    return SelectedTests(text, tuple(conditions))
+
+
+def _check_nights(text: str, value: str) -> None:
+    for end in value.split(RANGE):
+        try:
+            date.fromisoformat(end)
+        except ValueError as error:
+            raise ConfigError(
+                f"{text}: '{end}' is no date; expected night=2026-11-20 or 2026-11-01..2026-11-30"
+            ) from error
+
+
+def _matches(found: object, value: str) -> bool:
+    if found is None:
+        return False
+    if isinstance(found, date):
+        first, _, last = value.partition(RANGE)
+        return date.fromisoformat(first) <= found <= date.fromisoformat(last or first)
+    return fnmatchcase(str(found), value)
+
+
+_SHOWN = 8
+
+
+def _known(rows: Sequence[TestRow], key: str) -> str:
+    values = sorted({str(found) for row in rows if (found := _KEYS[key](row)) is not None})
+    if not values:
+        return f"the {key} of all tests is unknown"
+    few = values if len(values) <= _SHOWN else [*values[: _SHOWN // 2], "...", *values[-_SHOWN // 2 :]]
+    return f"{key} is one of {', '.join(few)}"
+
 
 RESULTS = Path("results")
 _OF_EVERY_TEST = (
@@ -45,20 +175,21 @@ SIDE_HELP = (
 _Asked = TypeVar("_Asked")
 
 
-def refuse_missing(data: Sequence[Path] | None, *command: object) -> None:
-    """Refuse a path of `--data` that does not exist: a name that is misspelt would be no results.
+def refuse_missing(paths: Sequence[Path] | None, *command: object, option: str = "--data: ") -> None:
+    """Refuse a path that does not exist: a name that is misspelt would be no results.
 
     Args:
-        data: As typed; None where nothing is.
+        paths: As typed; None where nothing is.
         command: What makes the path, where it may be made: its words before the path.
+        option: What the error begins with; empty for paths that are arguments.
 
     Raises:
         ConfigError: One does not exist.
     """
-    for path in data or ():
+    for path in paths or ():
         if not path.exists():
             advice = command_text(*command, path) if command else ""
-            text = f"--data: {quoted(str(path))} does not exist"
+            text = f"{option}{quoted(str(path))} does not exist"
             raise ConfigError(f"{text}; where there are no results yet, make it by " if command else text, advice)
 
 
@@ -122,10 +253,7 @@ class DatasetReader:
     def before(self, text: str, after: Sequence[TestRow], count: int) -> list[TestRow]:
         """Return the tests of the last runs of `--data` on the testbeds of others before these, oldest run first.
 
-        Args:
-            text: The words that ask for them, for the error.
-            after: The others.
-            count: Largest number of runs per testbed.
+        `text`: the words that ask for them, for the error.
 
         Raises:
             ConfigError: A file or folder of `--data` does not exist.

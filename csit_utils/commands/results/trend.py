@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS
-from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader
-from csit_utils.commands.results.step_file import write_steps
+from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader, refuse_missing
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
@@ -60,6 +60,7 @@ def trend(
     ./csit bisect nightly.yaml --step steps.json      # the largest of these steps
     ./csit trend history --new-with results/output.xml --steps steps.json
     """  # noqa: D301 - \b keeps the lines of the examples apart
+    refuse_missing(inputs, option="")
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
     from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
@@ -94,7 +95,7 @@ def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
 
 def _line(found: "Trend", environments: Mapping[str, "Environment"]) -> TableLine:
     from csit_utils.commands.results.trend import history  # noqa: PLC0415 - as above
-    from csit_utils.report.trends.event_view import causes  # noqa: PLC0415 - as above
+    from csit_utils.report.trend_events import causes  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.unexplained or (found.steps[-1] if found.steps else None)

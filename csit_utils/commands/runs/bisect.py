@@ -37,7 +37,7 @@ from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.supervisor import supervised
+from resources.libraries.python.supervisor import end_marked, marked, supervised
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from resources.libraries.python.whole_files import write_whole
@@ -109,7 +109,7 @@ def bisect(
             revisions,
             question,
             journal,
-            _Installation(spec, base),
+            _Installation(spec, base, str(journal.path.absolute())),
             measure,
             report=_progress_lines(revisions, measure.metric),
         )
@@ -164,10 +164,14 @@ def _noted_signals() -> Iterator[list[int]]:
 
 
 class _Installation:
-    """Runs the installation of a revision by its argument vector, and ends all of its processes after its limit."""
+    """Runs the installation of a revision by its argument vector, and ends all of its processes after its limit.
 
-    def __init__(self, spec: BisectionSpec, folder: Path) -> None:
-        self._spec, self._folder = spec, folder
+    `mark`: Of its processes; those of an earlier run are ended first.
+    """
+
+    def __init__(self, spec: BisectionSpec, folder: Path, mark: str) -> None:
+        self._spec, self._folder, self._mark = spec, folder, mark
+        end_marked(mark)
 
     def __call__(self, revision: Revision) -> None:
         argv = [word.replace(REVISION, revision.name) for word in self._spec.install]
@@ -182,6 +186,7 @@ class _Installation:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    env=marked(self._mark),
                 )
             assert process.stdin is not None  # noqa: S101 - asked for above
             try:
@@ -194,6 +199,7 @@ class _Installation:
             finally:
                 process.stdin.close()
                 process.wait()
+                end_marked(self._mark)  # of a supervisor that was killed
             if process.returncode:
                 output.seek(max(0, output.seek(0, os.SEEK_END) - _LAST_OUTPUT))
                 raise CommandFailed(argv, process.returncode, output.read().decode(errors="replace").strip())
@@ -202,8 +208,7 @@ class _Installation:
 class _Measurement:
     """Deploys the cell, measures it as a test does, and removes it.
 
-    Args:
-        deployments: Those of earlier runs.
+    `deployments`: those of earlier runs.
     """
 
     def __init__(

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from getopt import GetoptError, getopt
 from pathlib import Path
 
+import typer
+
 from csit_utils.dataset.inputs import output_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -71,21 +73,23 @@ def spread(arguments: Sequence[str]) -> list[str]:
 def remembered(name: str, arguments: Sequence[str]) -> str:
     """Return a Robot variable by which the journal records how the run was started.
 
-    Args:
-        name: Of the command, `local` or `robot`.
-        arguments: Robot's command line, of which the journal gets no secrets.
+    `arguments`: Robot's command line, of which the journal gets no secrets.
     """
     known = redacted_words(arguments)
     return "COMMAND:" + json.dumps({"name": name, "arguments": known, "folder": os.getcwd()})  # noqa: PTH109
 
 
+def typed(context: typer.Context) -> list[str]:
+    """Return the names of the parameters that a command line has."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+
+
 def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
     """Return Robot's command line, without the output folder, that resumes a run; rename the existing output.
 
-    Args:
-        folder: Of the run.
-        arguments: Robot's command line; if empty, that of the run is used, and the working directory changes to that of
-            the run.
+    `arguments`: Robot's command line; if empty, that of the run is used, and the working directory changes to that of
+      the run.
 
     Raises:
         ConfigError: No run in the folder, or its command line is not recorded, or had secrets.

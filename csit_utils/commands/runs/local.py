@@ -10,6 +10,7 @@ import typer
 
 from csit_utils.commands.results.report import report
 from csit_utils.commands.results.show import show
+from csit_utils.commands.runs.command_line import typed
 from csit_utils.commands.runs.robot import run_suites
 from csit_utils.dataset.inputs import output_of
 from csit_utils.studies.density.commands.plan import CACHE_WAYS, NF_KINDS, NF_SIZES, TYPES, VSWITCH
@@ -29,7 +30,6 @@ from resources.libraries.python.studies.density.search_priors import PriorBook, 
 from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed, memory_of
 
 _COMMAND = "local"
-_TYPED = "COMMANDLINE"
 CELLS = "1x1,1x2,2x1"
 MORE_THAN_ONE_VM = "VSC NOT 1R1C"
 """Excluded unless the user chooses cells: virtual machines boot slowly and, emulated, their figures mean little."""
@@ -124,8 +124,7 @@ def local(
     argv = ["--console", "quiet"]
     argv += [option for name, value in variables.items() for option in ("--variable", f"{name}:{value}")]
     argv += [option for suite in suites for option in ("--suite", suite)]
-    sources = [context.get_parameter_source(name) for name in ("types", "cells")]
-    if not any(source and source.name == _TYPED for source in sources):
+    if {"types", "cells"}.isdisjoint(typed(context)):
         argv += ["--exclude", MORE_THAN_ONE_VM]
     argv.append(str(PROJECT / "tests" / "density"))
     _measure(folder, argv)
@@ -156,9 +155,7 @@ def _check_resumption(context: typer.Context, folder: Path) -> None:
     Raises:
         ConfigError: No such run, or other options are given.
     """
-    sources = {name: context.get_parameter_source(name) for name in context.params if name != "resume"}
-    given = [f"--{name.replace('_', '-')}" for name, source in sources.items() if source and source.name == _TYPED]
-    if given:
+    if given := [f"--{name.replace('_', '-')}" for name in typed(context) if name != "resume"]:
         raise ConfigError(f"--resume uses the options of the interrupted run; remove {', '.join(given)}")
     header = header_of(folder)
     if header.command != _COMMAND:

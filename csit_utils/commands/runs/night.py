@@ -14,21 +14,29 @@ from csit_utils.bisection.spec import share_of
 from csit_utils.commands.results.inputs import opened, print_problems
 from csit_utils.commands.results.report import report
 from csit_utils.commands.results.selections import RESULTS, refuse_missing
+from csit_utils.commands.runs.command_line import typed
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.ledger import acknowledged_in
-from csit_utils.night.candidates import OPENING_S, as_known, matrix_tests, stored_rows, study_tests
-from csit_utils.night.page import reason_of, render_night, summary, why_left_out
-from csit_utils.night.session import (
+from csit_utils.night import (
     CHOICES_FILE,
     MAX_HOURS,
     NOT_BEGUN,
+    OPENING_S,
     PLANNED,
     NightChoices,
     NightClock,
     NightJournal,
+    as_known,
+    matrix_tests,
+    reason_of,
+    render_night,
     run_night,
+    stored_rows,
+    study_tests,
+    summary,
+    why_left_out,
 )
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.commands.plan import (
@@ -119,8 +127,7 @@ def night(
       ./csit night topologies/sim.yaml --hours 0.01 --search quick
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if resume is not None:
-        sources = [context.get_parameter_source(name) for name in context.params if name != "resume"]
-        if any(source is not None and source.name == "COMMANDLINE" for source in sources):
+        if typed(context) != ["resume"]:
             raise ConfigError("--resume uses the choices of the interrupted night; remove all other options")
         _measure(resume, load_json(resume / CHOICES_FILE, NightChoices))
         return

@@ -51,9 +51,7 @@ def outcome(
 def unfinished(found: Contents, *, ended: bool) -> str | None:
     """Return why a run is incomplete; None if it is complete.
 
-    Args:
-        found: The contents of its output.
-        ended: Whether its journal has an end.
+    `ended`: whether its journal has an end.
     """
     if not ended:
         return "interrupted, the journal has no end"

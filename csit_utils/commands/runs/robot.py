@@ -146,13 +146,10 @@ def run_suites(
 ) -> int:
     """Run suites in this process, so that Ctrl-C and SIGTERM reach Robot, which then cleans up.
 
-    Args:
-        arguments: Robot's command line; empty for that of the run to resume.
-        command: Which resumes the run.
-        resume: Folder of the run to resume.
-        modifiers: Of suites, after their rows are made.
-        listeners: Of Robot.
-        expected_s: Durations of tests by full name, as far as they are planned.
+    `command`: which resumes the run.
+    `resume`: folder of the run to resume.
+    `modifiers`: of suites, after their rows are made.
+    `expected_s`: durations of tests by full name, as far as they are planned.
 
     Returns:
         Robot's exit status.

@@ -142,20 +142,10 @@ def _print(found: Qualification, form: TableForm) -> None:
 
 
 def _texts(point: QualifiedPoint) -> tuple[str, ...]:
-    def time_of(value_ns: float | None) -> str:
-        return "-" if value_ns is None else latency(value_ns)
-
-    return (
-        point.frame.name,
-        str(point.flows),
-        "-" if point.loss_free_pps is None else rate(point.loss_free_pps),
-        "-" if point.highest_pps is None else rate(point.highest_pps),
-        rate(point.offered_pps),
-        rate(point.received_pps),
-        "-" if point.counted_pps is None else rate(point.counted_pps),
-        "-" if point.rate_error is None else percent(point.rate_error),
-        *(time_of(value) for value in (point.gap_p50_ns, point.gap_p99_ns, point.gap_p999_ns, point.floor_ns)),
-    )
+    rates = (point.loss_free_pps, point.highest_pps, point.offered_pps, point.received_pps, point.counted_pps)
+    times_ns = (point.gap_p50_ns, point.gap_p99_ns, point.gap_p999_ns, point.floor_ns)
+    texts = (*map(rate, rates), percent(point.rate_error), *map(latency, times_ns))
+    return point.frame.name, str(point.flows), *texts
 
 
 def _raw(found: Qualification, point: QualifiedPoint) -> dict[str, object]:

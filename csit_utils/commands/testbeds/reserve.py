@@ -1,16 +1,20 @@
-"""`reserve`: reserve a testbed; with the arguments that commands on testbeds share."""
+"""`reserve`, `status` and `release`: the reservation of a testbed; with arguments that commands on testbeds share."""
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.maintenance import reservation
+from resources.libraries.python.testbed.maintenance.machines import Machines
+from resources.libraries.python.testbed.maintenance.reservation import ReservationState, reservation_states
 from resources.libraries.python.testbed.node.reservation import VARIABLE
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -65,3 +69,83 @@ def seconds(text: str, option: str, *, least_s: float = 0.0) -> float:
     if not least_s <= total <= LONGEST_S:
         raise ConfigError(f"{option}: {text} is {total:.0f} s; it must be {least_s:.0f} s to 30 days")
     return total
+
+
+def release(
+    topology: TOPOLOGY,
+    token: Annotated[
+        str | None,
+        typer.Option(help="Token printed by ./csit reserve; default: environment variable CSIT_RESERVATION."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Release even a reservation of another user.")] = False,
+) -> None:
+    """Release a testbed, and restore the settings of its nodes.
+
+    Restores what ./csit prepare changed. Exit status 1: the reservation has expired or belongs to another user.
+
+    \b
+    Examples:
+    ./csit release topologies/available/NAME.yaml
+    ./csit release topologies/available/NAME.yaml --force   # also of another user
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    testbed = load_topology(topology)
+    if force:
+        if token:
+            raise ConfigError("--force ignores the holder; leave out --token")
+        for machine, holder in reservation.break_open(testbed, print_sentence).items():
+            print_sentence(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
+        if testbed.world is World.SIM:
+            print_sentence(f"{testbed.metadata.name} is simulated: it needs no reservation")
+        return
+    strange = reservation.release(testbed, token, print_sentence)
+    for sentence in strange:
+        typer.echo(sentence, err=True)
+    if strange:
+        raise typer.Exit(1)
+    print_sentence(f"{testbed.metadata.name} is free")
+
+
+def status(
+    topology: TOPOLOGY,
+    form: TABLE_OR_JSON = TableForm.TABLE,
+) -> None:
+    """Show who holds a testbed, why, since when and until when.
+
+    Exit status 1: a node is unreachable.
+
+    \b
+    Examples:
+    ./csit status topologies/available/NAME.yaml
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    with Machines(load_topology(topology)) as machines:
+        rows = reservation_states(machines)
+    if form is TableForm.JSON:
+        typer.echo(json.dumps({row.machine: _object(row) for row in rows}))
+    else:
+        for row in rows:
+            print_sentence(f"{row.machine}: {_words(row)}")
+        if not rows:
+            typer.echo("simulated: needs no reservation")
+    if any(row.problem for row in rows):
+        raise typer.Exit(1)
+
+
+def _words(row: ReservationState) -> str:
+    if row.problem:
+        return row.problem
+    if row.holder is None:
+        return "free"
+    if row.holder.left_s <= 0:
+        return f"free; {row.holder}"
+    return f"{'ours: ' * row.ours}{row.holder}, {row.holder.left_s / 60:.0f} min left"
+
+
+def _object(row: ReservationState) -> dict[str, object]:
+    holder = row.holder
+    free = not row.problem and (holder is None or holder.left_s <= 0)
+    return {
+        "free": free,
+        "ours": row.ours,
+        "problem": row.problem or None,
+        "holder": holder.model_dump(mode="json") if holder else None,
+    }

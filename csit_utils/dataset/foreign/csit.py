@@ -16,8 +16,8 @@ from pydantic import Field
 
 from csit_utils.dataset.foreign.parts import (
     Amount,
+    ForeignLatency,
     ForeignPart,
-    Usec,
     anchor_of,
     derived,
     frame_of,
@@ -136,22 +136,13 @@ class MrrResult(ForeignPart):
     rate: Trials
 
 
-class Latency(ForeignPart):
-    """At one load in one direction, in microseconds."""
-
-    min: Usec = None
-    avg: Usec = None
-    max: Usec = None
-    hdrh: str | None = None
-
-
 class Latencies(ForeignPart):
     """In one direction, by percent of PDR."""
 
-    pdr_0: Latency | None = None
-    pdr_10: Latency | None = None
-    pdr_50: Latency | None = None
-    pdr_90: Latency | None = None
+    pdr_0: ForeignLatency | None = None
+    pdr_10: ForeignLatency | None = None
+    pdr_50: ForeignLatency | None = None
+    pdr_90: ForeignLatency | None = None
 
 
 class CsitFigures(ForeignPart):
@@ -306,18 +297,15 @@ def _latency(result: CsitFigures, name: str, anchor: str, one_way: bool) -> Iter
     idle = _IDLE_PPS * (1 if one_way else 2)
     for direction, found in (("forward", result.latency_forward), ("reverse", result.latency_reverse)):
         for percent in (0, 10, 50, 90):
-            one: Latency | None = getattr(found, f"pdr_{percent}", None)
+            one: ForeignLatency | None = getattr(found, f"pdr_{percent}", None)
             if one is not None:
                 yield latency_row(
+                    one,
                     anchor=anchor,
                     test_name=name,
                     load=f"PDR{percent}",
                     load_pps=max(idle, pdr * percent / 100),
                     direction=direction,
-                    min_us=one.min,
-                    mean_us=one.avg,
-                    max_us=one.max,
-                    histogram_us=one.hdrh,
                 )
 
 

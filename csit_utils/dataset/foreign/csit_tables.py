@@ -40,10 +40,6 @@ _TESTBED = re.compile(r"-(\d+n\d?-\w+)$")
 def read_table(content: bytes, source: str) -> Iterator[ImportedTest | Problem]:
     """Yield the tests of a Parquet file, and a problem for each of the first rows that are none.
 
-    Args:
-        content: The file.
-        source: Its path.
-
     Raises:
         ReadError: The file is damaged, or no such table.
     """
@@ -93,9 +89,8 @@ def is_table(columns: Collection[str]) -> bool:
 def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     """Yield the test of a row, read as its file would be.
 
-    Args:
-        row: Values by column, times as texts.
-        source: The table, and where in it the row is.
+    `row`: values by column, times as texts.
+    `source`: the table, and where in it the row is.
 
     Raises:
         ReadError: Unknown version of the model, or not its structure.

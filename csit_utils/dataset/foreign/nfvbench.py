@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field
 from csit_utils.dataset.foreign.parts import (
     Amount,
     Count,
+    ForeignLatency,
     ForeignPart,
     Usec,
     anchor_of,
@@ -77,15 +78,11 @@ class Openstack(ForeignPart):
     encaps: str | None = None
 
 
-class Overall(ForeignPart):
+class Overall(ForeignLatency):
     """Both directions together, at one load."""
 
     drop_percentage: Drops = None
     drop_rate_percent: Drops = None
-    avg_delay_usec: Usec = None
-    min_delay_usec: Usec = None
-    max_delay_usec: Usec = None
-    hdrh: str | None = None
 
 
 class Stats(ForeignPart):
@@ -142,19 +139,10 @@ class FixedRateTrial(ForeignPart):
     total: NfvbenchRates = Field(alias="direction-total")
 
 
-class ChainLatency(ForeignPart):
-    """Of one chain in one direction."""
-
-    lat_avg_usec: Usec = None
-    lat_min_usec: Usec = None
-    lat_max_usec: Usec = None
-    hdrh: str | None = None
-
-
 class NfvbenchPath(ForeignPart):
     """One direction, by chain."""
 
-    chains: dict[str, ChainLatency] = Field(default_factory=dict)
+    chains: dict[str, ForeignLatency] = Field(default_factory=dict)
 
 
 class Paths(ForeignPart):
@@ -426,38 +414,31 @@ def _latency(anchor: str, name: str, of_size: OfSize) -> Iterator[LatencyRow]:
     """Latency at the found loads over all chains and directions; at a fixed load by chain and direction."""
     for label, found in (("NDR", of_size.ndr), ("PDR", of_size.pdr)):
         if found is not None and found.rate_pps:
-            overall = found.stats.overall
             yield latency_row(
+                found.stats.overall,
                 anchor=anchor,
                 test_name=name,
                 load=label,
                 load_pps=found.rate_pps,
                 direction=EITHER,
-                min_us=overall.min_delay_usec,
-                mean_us=overall.avg_delay_usec,
-                max_us=overall.max_delay_usec,
-                histogram_us=overall.hdrh,
             )
     load_pps = of_size.run_config.total.tx.rate_pps if of_size.run_config is not None else None
     if load_pps is None or of_size.packet_path_stats is None:
         return
-    paths: Sequence[tuple[str, Mapping[str, ChainLatency]]] = (
+    paths: Sequence[tuple[str, Mapping[str, ForeignLatency]]] = (
         ("forward", of_size.packet_path_stats.forward.chains),
         ("reverse", of_size.packet_path_stats.reverse.chains),
     )
     for direction, chains in paths:
         for index, of_chain in chains.items():
-            if not _is_number(index) or of_chain.lat_avg_usec is None:
+            if not _is_number(index) or of_chain.mean_us is None:
                 continue
             yield latency_row(
+                of_chain,
                 anchor=anchor,
                 test_name=name,
                 load="fixed",
                 load_pps=load_pps,
                 direction=direction,
                 instance=int(index) + 1,
-                min_us=of_chain.lat_min_usec,
-                mean_us=of_chain.lat_avg_usec,
-                max_us=of_chain.lat_max_usec,
-                histogram_us=of_chain.hdrh,
             )

@@ -13,7 +13,7 @@ from math import isnan
 from typing import Annotated, Any, TypeVar
 
 from hdrh.histogram import HdrHistogram
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from csit_utils.analysis.latency import Histogram, histogram_of, merge, percentiles, rescaled
@@ -56,17 +56,23 @@ class ForeignPart(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class ForeignLatency(ForeignPart):
+    """Latency at a load in microseconds, by the names of FD.io CSIT, and of NFVbench in total and by chain."""
+
+    min_us: Usec = Field(None, validation_alias=AliasChoices("min", "min_delay_usec", "lat_min_usec"))
+    mean_us: Usec = Field(None, validation_alias=AliasChoices("avg", "avg_delay_usec", "lat_avg_usec"))
+    max_us: Usec = Field(None, validation_alias=AliasChoices("max", "max_delay_usec", "lat_max_usec"))
+    hdrh: str | None = None
+
+
 PartT = TypeVar("PartT", bound=ForeignPart)
 
 
 def read_part(kind: type[PartT], data: object, remarks: list[str], where: str = "") -> PartT:
     """Validate a part of a file; invalid values of fields that permit None become None, and other nulls are left out.
 
-    Args:
-        kind: Its model.
-        data: Parsed JSON.
-        remarks: Gets a sentence about invalid values.
-        where: Place of the part in the file, with which an error begins.
+    `remarks`: gets a sentence about invalid values.
+    `where`: place of the part in the file, with which an error begins.
 
     Raises:
         ReadError: Its structure is another one, or a value that every test has is invalid.
@@ -180,6 +186,7 @@ def derived(name: str, rate_pps: float | None, frame: Frame | None, cores: float
 
 
 def latency_row(
+    found: ForeignLatency,
     *,
     anchor: str,
     test_name: str,
@@ -187,14 +194,10 @@ def latency_row(
     load_pps: float,
     direction: str,
     instance: int = EVERY_INSTANCE,
-    min_us: float | None = None,
-    mean_us: float | None = None,
-    max_us: float | None = None,
-    histogram_us: str | None = None,
 ) -> LatencyRow:
-    """Latency given in microseconds. Percentiles come from the histogram, and are unknown without one."""
-    found = merge([histogram_us]) if histogram_us else None
-    scaled = _nanoseconds(found) if found is not None else None
+    """Return latency at a load. Percentiles come from the histogram, and are unknown without one."""
+    histogram = merge([found.hdrh]) if found.hdrh else None
+    scaled = _nanoseconds(histogram) if histogram is not None else None
     at = percentiles(histogram_of(scaled)) if scaled is not None else None
     return LatencyRow(
         anchor=anchor,
@@ -205,13 +208,13 @@ def latency_row(
         direction=direction,
         sent=None,
         received=at.count if at else None,
-        min_ns=_ns(min_us) if min_us is not None else at.min_ns if at else None,
-        mean_ns=mean_us * _NS_PER_US if mean_us is not None else None,
+        min_ns=_ns(found.min_us) if found.min_us is not None else at.min_ns if at else None,
+        mean_ns=found.mean_us * _NS_PER_US if found.mean_us is not None else None,
         p50_ns=at.p50_ns if at else None,
         p90_ns=at.p90_ns if at else None,
         p99_ns=at.p99_ns if at else None,
         p999_ns=at.p999_ns if at else None,
-        max_ns=_ns(max_us) if max_us is not None else at.max_ns if at else None,
+        max_ns=_ns(found.max_us) if found.max_us is not None else at.max_ns if at else None,
         histogram=scaled.encode().decode() if scaled is not None else None,
     )
 

@@ -35,12 +35,12 @@ from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.store import columns, details
 from csit_utils.dataset.store.bounded_files import opened
-from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
+from csit_utils.dataset.store.layout import CHARACTERIZATIONS, DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
 from resources.libraries.python.recording.marker import plain_message
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
@@ -166,11 +166,8 @@ Placing = Callable[[ImportedTest], ImportedTest]
 def json_rows(content: bytes, source: str, digest: str, placed: Placing) -> Iterator[Entry]:
     """Yield the rows of a record file, or of a file of another tool.
 
-    Args:
-        content: The file.
-        source: Its name.
-        digest: SHA-256 of the content.
-        placed: Called with each test of another tool.
+    `digest`: SHA-256 of the content.
+    `placed`: called with each test of another tool.
     """
     try:
         for item in read_json(content, source):
@@ -183,7 +180,7 @@ def item_row(item: Item, digest: str) -> Entry:
     """Return the row of an item of a file with a digest."""
     match item:
         case Recorded(record=DensityRecord() as record):
-            text = pack(record, item.digest)
+            text = pack(record, digest=item.digest)
             row = head_row(packed_head(text), item.status, item.message)
             return row, msgspec.structs.replace(_detail(row, text), digest=digest)
         case ImportedTest():
@@ -210,6 +207,32 @@ def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
         except ReadError as error:
             raise ReadError(f"{path}: damaged; import its file again: {error}") from error
     return found
+
+
+def imported_twice(layout: Layout, before: Collection[str]) -> int:
+    """Return the number of tests of new imports that the dataset has from another file, too.
+
+    A test is in one night of one testbed: only files of these are read, and those with records of other studies.
+
+    `before`: digests of the imports that were there.
+    """
+    imports = sorted(layout.imports(damaged=[]), key=lambda each: each.digest not in before)
+    files: dict[object, list[tuple[bool, Callable[[], Path]]]] = defaultdict(list)
+    for each in imports:
+        is_new = each.digest not in before
+        for part in each.parts:
+            files[part.testbed, part.night].append((is_new, partial(layout.path, DETAILS, part)))
+        if each.characterizations:
+            files[CHARACTERIZATIONS].append((is_new, partial(layout.characterizations, each)))
+    twice = 0
+    for group in files.values():
+        known: set[str] = set()
+        for is_new, path in group if group[-1][0] and len(group) > 1 else ():
+            with suppress(ReadError):  # one that is damaged is named when it is read
+                found = details.digests(path())
+                twice += len(found & known) if is_new else 0
+                known |= found
+    return twice
 
 
 def is_whole(layout: Layout, made: Import) -> bool:
@@ -276,16 +299,11 @@ def import_all(
 
     Record files come last, and only records without an output.xml are imported, which has more data on a test.
 
-    Args:
-        layout: The dataset.
-        paths: The files, folders and archives.
-        label: Label of the runs.
-        processes: The most processes that read output.xml files.
-        meanwhile: Called by this process while others read; not called where it reads alone.
-        validated: Whether details of records are validated too, which takes ten times as long. Else those that are
-            damaged are found when they are read.
-        placed: Called with each test of another tool that has a file of its own.
-        reading: Called with the share of the present output.xml that this process has read.
+    `meanwhile`: called by this process while others read; not called where it reads alone.
+    `validated`: whether details of records are validated too, which takes ten times as long. Else those that are
+      damaged are found when they are read.
+    `placed`: called with each test of another tool that has a file of its own.
+    `reading`: called with the share of the present output.xml that this process has read.
 
     Yields:
         The number of files, then the outcome of each.

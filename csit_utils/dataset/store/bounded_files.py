@@ -176,12 +176,10 @@ def opened(
 ) -> Iterator[BoundedFile]:
     """Open a file of a dataset.
 
-    Args:
-        path: Where `Layout` says that it is.
-        schema: Columns that the file may have.
-        columns: Those that are read.
-        optional: Those of them that a file may lack: columns are added.
-        rows: How many its import says; of Parquet.
+    `path`: where `Layout` says that it is.
+    `schema`: columns that the file may have.
+    `optional`: those of them that a file may lack: columns are added.
+    `rows`: how many its import says; of Parquet.
 
     Raises:
         ReadError: It is damaged, or stands for more than it may; also where that is found while the caller reads.
@@ -206,9 +204,7 @@ def opened(
 def opened_table(content: bytes, wanted: Callable[[str], bool]) -> Iterator[BoundedFile]:
     """Open a Parquet file of another tool.
 
-    Args:
-        content: The file.
-        wanted: Whether a column is read.
+    `wanted`: whether a column is read.
 
     Raises:
         ReadError: As `opened`.

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Problem, ReadError, Recorded, Status
+from csit_utils.dataset.load import read_recorded
 from csit_utils.dataset.measures import MeasuredValue
-from csit_utils.dataset.records import read_recorded
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.dataset.store.bounded_files import opened
 from resources.libraries.python.model.request.cell import Dimensions

@@ -39,10 +39,8 @@ def newest(
 ) -> ChosenRuns:
     """Choose the newest runs of each testbed.
 
-    Args:
-        imports: All imports of a dataset.
-        max_tests: Number of tests at which older runs are left out; the newest run of each testbed is always read.
-        wanted: Whether a part may have a test that is asked for.
+    `max_tests`: number of tests at which older runs are left out; the newest run of each testbed is always read.
+    `wanted`: whether a part may have a test that is asked for.
     """
     runs = _runs((each, part) for each in imports for part in each.parts if wanted(each, part))
     count: Counter[str | None] = Counter()
@@ -80,11 +78,8 @@ def last_before(
 ) -> ChosenRuns:
     """Choose the last runs before others on their testbeds.
 
-    Args:
-        imports: All imports of a dataset.
-        starts: Start of these others by testbed.
-        others: Their names.
-        count: Largest number of runs per testbed.
+    `starts`: start of these others by testbed.
+    `others`: names of these others.
     """
     chosen: dict[str, None] = {}
     runs: dict[str, list[tuple[Import, StoredPart]]] = {}

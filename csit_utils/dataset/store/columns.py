@@ -63,9 +63,8 @@ _CACHED_ROWS = 64
 class WaitingRows:
     """Rows of tests that are written together.
 
-    Args:
-        run: Id of the run of tests with a head.
-        constants: Columns with the same value in all rows, which override those of the rows.
+    `run`: id of the run of tests with a head.
+    `constants`: columns with the same value in all rows, which override those of the rows.
     """
 
     def __init__(self, run: str, constants: Mapping[str, str]) -> None:

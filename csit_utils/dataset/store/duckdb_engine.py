@@ -34,8 +34,7 @@ _POSITION = re.compile(r"\n\nLINE (\d+): (.*)\n( *)\^", re.DOTALL)
 class DuckDb:
     """The views of a dataset in DuckDB.
 
-    Args:
-        files: Whose pages have been looked at.
+    `files`: whose pages have been looked at.
     """
 
     def __init__(self, files: ViewedFiles) -> None:

@@ -148,7 +148,6 @@ class Layout:
     """A dataset's folder.
 
     Args:
-        folder: The folder.
         temporary: Whether it is removed before the program ends: nothing waits for the disk, and details, which are
             read soon, stay in the page cache.
 
@@ -176,10 +175,6 @@ class Layout:
     def make(cls, folder: Path, *, temporary: bool = False) -> "Layout":
         """Open a dataset; create it if the folder is empty or missing.
 
-        Args:
-            folder: Its folder.
-            temporary: As for the class.
-
         Raises:
             ConfigError: The folder has other contents, or is not writable.
         """
@@ -196,8 +191,7 @@ class Layout:
     def imports(self, damaged: list[str] | None = None) -> list[Import]:
         """Return all imports in the order of their digests.
 
-        Args:
-            damaged: Gets a sentence for each import that cannot be read; without it that is an error.
+        `damaged`: gets a sentence for each import that cannot be read; without it that is an error.
 
         Raises:
             ConfigError: An import cannot be read.
@@ -281,8 +275,7 @@ class Layout:
 
         Those of a temporary dataset need not be.
 
-        Args:
-            wait: Called once before waiting for another import.
+        `wait`: called once before waiting for another import.
         """
         with opened(self.folder / _LOCK) as lock:
             try:

@@ -32,10 +32,8 @@ _SETTINGS = {
 def run(files: ViewedFiles, statement: str, master: str | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the columns and the rows of a query that `DuckDb.check` has accepted.
 
-    Args:
-        files: Whose pages have been looked at; the cluster sees them under the same paths.
-        statement: The query.
-        master: URL of the cluster; None for that of SPARK_REMOTE.
+    `files`: whose pages have been looked at; the cluster sees them under the same paths.
+    `master`: URL of the cluster; None for that of SPARK_REMOTE.
 
     Raises:
         ConfigError: No cluster is named, or pyspark is not installed.

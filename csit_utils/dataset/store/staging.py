@@ -26,7 +26,7 @@ from csit_utils.dataset.store.layout import (
     run_of,
 )
 from csit_utils.dataset.testrows import HeadRow
-from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
+from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import RefusedCell
 
 _MAX_BYTES = 8 * 1024 * 1024

@@ -24,7 +24,7 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.records import read_recorded
+from csit_utils.dataset.load import read_recorded
 from csit_utils.dataset.rows import OWN, LatencyRow, TestRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
@@ -32,7 +32,7 @@ from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
+from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 
 _NO_KEYS: dict[str, Any] = {}

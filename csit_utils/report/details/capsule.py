@@ -10,7 +10,7 @@ from resources.libraries.python.model.base import digested_text
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.planning.rows import cache_ways_of
+from resources.libraries.python.studies.density.planning.matrix import cache_ways_of
 
 _SUITES = "tests/density"
 _OF_CELLS = (

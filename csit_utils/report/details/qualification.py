@@ -53,12 +53,9 @@ def qualification_figure(
 ) -> Figure | None:
     """Return the generator's rates by frame and flows as bars, and the test's figures as lines.
 
-    Args:
-        identity: Of the figure.
-        title: Of the figure.
-        view: What the generator can do; None gives None.
-        figures: Name and rate of each figure of the test.
-        simulated: Whether nothing was measured.
+    `view`: what the generator can do; None gives None.
+    `figures`: name and rate of each figure of the test.
+    `simulated`: whether nothing was measured.
     """
     if view is None or not view.points:
         return None

@@ -9,8 +9,7 @@ from urllib.parse import quote
 from csit_utils.analysis.causes import condensed
 from csit_utils.report.html import fill
 from csit_utils.report.links import test_href
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.runs_shown import runs_shown
+from csit_utils.report.report_context import ReportContents, runs_shown
 from csit_utils.studies.density.headlines import testbed_views
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.whole_files import write_whole
@@ -112,12 +111,8 @@ def _bounded(lines: Sequence[MessageLine], *, mixed: bool) -> Iterator[MessageLi
 def write_messages(shown: ReportContents, title: str, folder: Path, places: Mapping[str, str], url: str) -> None:
     """Write `message.html` and `message.md`.
 
-    Args:
-        shown: The contents of the report.
-        title: Title of the report.
-        folder: Folder of the site.
-        places: File of each anchor of the site.
-        url: Address of the folder for links; empty: links are relative to it.
+    `places`: file of each anchor of the site.
+    `url`: address of the folder for links; empty: links are relative to it.
     """
     base = url and quote(url.rstrip("/"), safe=_ADDRESS) + "/"
 

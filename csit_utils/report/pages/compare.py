@@ -1,7 +1,7 @@
 """Comparison of runs, releases or testbeds."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice, product
 from math import inf, log
@@ -14,22 +14,25 @@ from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
 from csit_utils.analysis.grouping import Series, asks_for
+from csit_utils.analysis.node_costs import largest, node_changes_of
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
-from csit_utils.report.colour_scales import shades
+from csit_utils.report.cell_maps import shades
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
+from csit_utils.report.links import CellNames
+from csit_utils.report.record_blocks import Column, RecordTables, Row, Table
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
-from csit_utils.report.trends.cell_names import CellNames
-from csit_utils.report.units import unit
+from csit_utils.report.units import MINUS, digits3, unit
 from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.result import Environment
 
 _MAX_PAIRS = 12
+_MAX_NODES = 100
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,54 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     return {
         "stacks": difference_graphs(graphs),
         "pairs": pairs,
+        "nodes": _NODES.draw(RecordTables("compare", any(pair.simulated for pair in pairs), pairs)),
         "outcomes": [each for each in Outcome if any(pair.count(each) for pair in pairs)],
         "confidence": CONFIDENCE,
         "false_calls": FALSE_CALLS,
         "data": data(shown.whole_history, sides.values(), shown.contents.environments),
     }
+
+
+def _node_rows(pairs: Sequence[Pair]) -> Iterator[Row]:
+    changed = (
+        {
+            "sides": f"{pair.a.name} to {pair.b.name}" if len(pairs) > 1 else "",
+            "cell": change.name,
+            **asdict(node),
+            "difference": node.difference,
+            "starved": "starved" * node.starved,
+        }
+        for pair in pairs
+        for change in pair.found.changes
+        for node in largest(node_changes_of(change))
+    )
+    return islice(changed, _MAX_NODES)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}".replace("-", MINUS)
+
+
+_NODES = Table(
+    "nodes",
+    _node_rows,
+    (
+        Column("sides", "A to B", text=True),
+        Column("cell", text=True),
+        Column("part", text=True),
+        Column("node", text=True),
+        Column("cost_a", "A", digits3),
+        Column("cost_b", "B", digits3),
+        Column("difference", write=_signed),
+        Column("error", "±", digits3),
+        Column("unit", "per packet", text=True),
+        Column("packets_per_call_a", "packets per call, A", digits3),
+        Column("packets_per_call_b", "packets per call, B", digits3),
+        Column("starved", "note", text=True),
+    ),
+    classes="loose",
+)
+"""Nodes whose cost differs, at most three of a cell; all of them: `compare --nodes`."""
 
 
 def _rows(side: ComparisonSide) -> list[TestRow]:
@@ -103,10 +149,8 @@ class RunFigure(NamedTuple):
 def data(history: History, sides: Iterable[ComparisonSide], environments: Mapping[str, Environment]) -> Json:
     """Return the data of the script.
 
-    Args:
-        history: All runs.
-        sides: All that readers choose from.
-        environments: Environments by digest.
+    `sides`: all that readers choose from.
+    `environments`: environments by digest.
     """
     known = _known(history)
     metrics = (*MEASURES, *measures())

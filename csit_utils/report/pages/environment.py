@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload
-from csit_utils.report.facts import GOAL_COLUMNS, environments, profiles
+from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload, side_by_side
+from csit_utils.report.facts import GOAL_COLUMNS, profiles
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 
 _SIDE_BY_SIDE = 6
 """Largest number of environments side by side."""
-_SOURCES = 20
+_SOURCES = 5
 
 
 def _build(shown: ReportContents) -> Mapping[str, object]:
@@ -26,7 +26,8 @@ def _build(shown: ReportContents) -> Mapping[str, object]:
         "pair": pair,
         "differences": differences(views, pair) if pair else [],
         "identity": IDENTITY,
-        "environments": environments({view.digest: view.environment for view in views[:_SIDE_BY_SIDE]}, counted),
+        "shown": views[:_SIDE_BY_SIDE],
+        "facts": side_by_side(views[:_SIDE_BY_SIDE]),
         "profiles": profiles(shown.contents),
         "goal_columns": GOAL_COLUMNS,
         "sources": sources[:_SOURCES],

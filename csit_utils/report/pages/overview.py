@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from csit_utils.report.facts import facts
+from csit_utils.report.links import CellNames
 from csit_utils.report.pages.trend import sparkline
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.runs_shown import runs_shown
+from csit_utils.report.report_context import ReportContents, runs_shown
 from csit_utils.report.study import Page
-from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.studies.density.fits import fits_view
 from csit_utils.studies.density.headlines import testbed_views
 from csit_utils.studies.registry import record_kinds

@@ -83,10 +83,7 @@ def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats
 
     Its reader selects series, metric, and rates or their distance from the median.
 
-    Args:
-        identity: Id for the page's script.
-        title: Of the figure.
-        found: Repeated cells by the name of their series, all of one system.
+    `found`: repeated cells by the name of their series, all of one system.
     """
     present = {each.cell.metric for own in found.values() for each in own}
     metrics = [metric for metric in THROUGHPUTS if metric in present]
@@ -178,7 +175,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
     ]
     layout = {
         "xaxis": {
-            "title": {"text": f"cell: service instances x NFs per instance{runs}"},
+            "title": {"text": f"cell: instances x NFs{runs}"},
             "type": "category",
             "tickangle": "auto",
         },

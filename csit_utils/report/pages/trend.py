@@ -13,18 +13,25 @@ from markupsafe import Markup
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.grouping import System, asks_for
 from csit_utils.analysis.runs import History, Run, called
-from csit_utils.analysis.trends.events import CellEvent, events, level_around, newest_first
-from csit_utils.analysis.trends.probable import CHANCE, NEIGHBOURS, probable_events
+from csit_utils.analysis.trends.events import (
+    CHANCE,
+    NEIGHBOURS,
+    CellEvent,
+    events,
+    level_around,
+    newest_first,
+    probable_events,
+)
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
 from csit_utils.dataset.measures import PPS
 from csit_utils.dataset.rows import MEASURES, TestRow
 from csit_utils.report.figures import Figure, Json
+from csit_utils.report.links import CellNames
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
-from csit_utils.report.trends.cell_names import CellNames
-from csit_utils.report.trends.event_view import event_groups
+from csit_utils.report.trend_events import event_groups
 from csit_utils.report.units import amount, percent, unit
 from csit_utils.studies.registry import measures
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -190,9 +197,7 @@ def _note(trend: Trend, found: Iterable[CellEvent]) -> str:
 def levels_of(trend: Trend, found: Iterable[CellEvent]) -> list[tuple[int, int, float]]:
     """Return first index, last index and value of each level; two constant levels for two bands.
 
-    Args:
-        trend: A cell.
-        found: Its events, of which probable ones begin a level as steps do.
+    `found`: its events, of which probable ones begin a level as steps do.
     """
     if trend.bands is not None:
         last = len(trend.figures) - 1

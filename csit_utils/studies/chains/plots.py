@@ -105,7 +105,7 @@ def chains_plot(study: ChainStudy) -> Plot:
         lines=markers,
         layout={
             "height": 130 + 20 * len(shown),
-            "meta": {"width": 240 + 7 * max((len(name_of(chain, shown)) + 2 for chain in shown), default=0)},
+            "meta": {"width": 160 + 7 * max((len(name_of(chain, shown)) + 2 for chain in shown), default=0)},
         },
     )
 

@@ -7,8 +7,7 @@ from csit_utils.analysis.grouping import Series, System, all_series, system_of
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
-from csit_utils.report.cell_maps import Scale, scale_of
-from csit_utils.report.colour_scales import gradient
+from csit_utils.report.cell_maps import Scale, gradient, scale_of
 from csit_utils.report.figures import Figure
 from csit_utils.report.series_blocks import by_size, common_sizes, names
 from csit_utils.report.units import common_unit, digits3

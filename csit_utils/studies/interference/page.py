@@ -7,7 +7,7 @@ from statistics import fmean
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.record_blocks import Column, Heat, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
-from csit_utils.report.units import digits3, percent, rate
+from csit_utils.report.units import digits3, percent, rate, seconds
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.analysis import sentences
 from resources.libraries.python.studies.interference.analysis.matrix import pairs
@@ -218,7 +218,7 @@ _MEMORY = Column("memory_bytes", "memory", lambda value: f"{digits3(value)} MiB"
 
 
 def _response(name: str, title: str) -> Column:
-    return Column(name, title, lambda value: f"{digits3(value)} µs", scale=1e6, lower_is_better=True)
+    return Column(name, title, seconds, lower_is_better=True)
 
 
 def _mean(name: str, title: str) -> tuple[Column, ...]:
@@ -329,8 +329,8 @@ PAGE = record_page(
             (
                 _TARGET,
                 _AGAINST,
-                Column("throughput_mbps_alone", "alone, Mbit/s", _two_places),
-                Column("throughput_mbps_beside", "beside, Mbit/s", _two_places),
+                Column("throughput_mbps_alone", "alone, Mbit/s"),
+                Column("throughput_mbps_beside", "beside, Mbit/s"),
                 Column("throughput_pps_alone", "alone, one way", rate),
                 Column("throughput_pps_beside", "beside, one way", rate),
                 Column("throughput_pps_change", "change", percent),
@@ -358,7 +358,7 @@ PAGE = record_page(
                 Column("guaranteed_resource", "guaranteed", text=True),
                 Column("throughput_pps", "throughput, one way", rate),
                 _LOSS,
-                Column("response_us", "response time", lambda value: f"{digits3(value)} µs"),
+                Column("response_us", "response time", seconds, scale=1e-6),
                 Column("cpus", "CPUs", digits3),
             ),
             folded="Every measurement",

@@ -7,12 +7,12 @@ from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, M
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.record_blocks import Column, Heat, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import count, digits3, rate
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.outage.analysis.sentences import headline, sentences
-from resources.libraries.python.studies.outage.analysis.tables import outage_tables
+from resources.libraries.python.studies.outage.analysis.tables import EFFECTS, TRIALS, outage_tables
 from resources.libraries.python.studies.outage.model.record import Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.planning import cost
@@ -33,6 +33,16 @@ _WHERE = (
     Column("event", text=True),
     Column("instance", write=str),
     Column("is_target", "hit", lambda hit: "hit" if hit else "", text=True),
+)
+_EFFECTS = (
+    *_WHERE,
+    _LOST,
+    _interval("no_event_packets", "lost without an event, packets"),
+    _EXCESS,
+    _OUTAGE,
+    _GAP,
+    _RECOVERY,
+    _FIRST,
 )
 
 
@@ -105,27 +115,22 @@ PAGE = record_page(
             style={"line": {"shape": "hv", "width": 2}},
         ),
         Table(
-            "effects",
+            "hit",
             "outage_effects",
-            (
-                *_WHERE,
-                _LOST,
-                _interval("no_event_packets", "lost without an event, packets"),
-                _EXCESS,
-                _OUTAGE,
-                _GAP,
-                _RECOVERY,
-                _FIRST,
-            ),
+            _EFFECTS,
+            "Instances hit, and others that lose more than without an event",
             mark={"is_significant": "worst"},
             classes="tight",
-            filter=True,
+            only=("is_target", "is_significant"),
+        ),
+        Table(
+            "effects", "outage_effects", _EFFECTS, folded="Every event at every instance", classes="tight", filter=True
         ),
         Table(
             "delays",
             "outage_effects",
             (*_WHERE, *_DELAYS, Column("worst_delay_us", "longest from the event on, µs", count)),
-            heading="Mean one-way delay",
+            folded="Mean one-way delay",
             classes="tight",
         ),
         Sentences(_notes, "Notes"),
@@ -225,6 +230,15 @@ STUDY = Study(
             measures=(SURVIVED,),
             measured=_measured,
             tables=outage_tables,
+            queried=QueriedTables(
+                {"outage_effects": EFFECTS, "outage_trials": TRIALS},
+                texts=("event", "quarantined"),
+                counts=(
+                    *("instance", "repetition", "repetitions", "recovered", "trial"),
+                    *("sent", "lost", "lost_before", "duplicates"),
+                ),
+                flags=("is_target", "is_significant"),
+            ),
         ),
     ),
     explanations={"Outages": EXPLANATIONS},

@@ -11,9 +11,9 @@ from csit_utils.report.record_page import Overview, record_page
 from csit_utils.report.study import View
 from csit_utils.report.units import percent, seconds
 from csit_utils.studies.sizing.trace_figure import traces_figure
-from resources.libraries.python.model.service.spec import Sizing
+from resources.libraries.python.model.service.spec import Sizing, vcpus_text
 from resources.libraries.python.quantities import grouped
-from resources.libraries.python.studies.sizing.analysis import capacity_words, size_words
+from resources.libraries.python.studies.sizing.analysis import capacity_words
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 
 _FEW = 8
@@ -30,8 +30,12 @@ def _setup(sizing: Sizing) -> Iterator[str]:
     scaling = f", scaling {deployment.scaling}" if deployment.mode != "custom" else ""
     budget = f", at most {deployment.resources.vcpus:g} vCPUs" if deployment.resources.vcpus else ""
     repeats = f", each {workload.repeat} times" if workload.repeat > 1 else ""
+    flavors = ", ".join(
+        f"{name} ({vcpus_text(flavor.vcpus)}, {flavor.memory_mb} MB)" for name, flavor in deployment.flavors.items()
+    )
     yield (
-        f"Components {', '.join(component.name for component in deployment.components)}; {deployment.mode} mode"
+        f"Components {', '.join(component.name for component in deployment.components)}; flavors {flavors}; "
+        f"{deployment.mode} mode"
         f"{scaling}{budget}; core pinning {'on' if deployment.servers.core_pinning else 'off'}. Offered: "
         f"{grouped(workload.range.min)} to {grouped(workload.range.max)} {workload.unit} by "
         f"{grouped(workload.increase)}{repeats}, "
@@ -41,7 +45,6 @@ def _setup(sizing: Sizing) -> Iterator[str]:
 
 
 def _sizes(sizing: Sizing) -> Iterator[Row]:
-    words = size_words(sizing)
     for size in sizing.sizes:
         row: dict[str, object] = size.model_dump(
             include={"name", "vcpus", "memory_mb", "capacity", "overload_from", "deploy_s", "failed"}
@@ -54,8 +57,8 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
             row[f"at_{at.threshold:g}_words"] = None if at.carried is None else f"{grouped(at.carried)}{estimate}"
         yield {
             **row,
-            "size": words[size.name],
-            "tick": words[size.name].replace(", ", "\n"),
+            "size": size.text,
+            "tick": size.text.replace(", ", "\n"),
             "quantity": "capacity",
             "at_least": size.at_top,
             "shown": capacity_words(size, sizing.workload.unit),
@@ -69,7 +72,6 @@ def _sizes(sizing: Sizing) -> Iterator[Row]:
 
 def _offered(sizing: Sizing) -> Iterator[Row]:
     """Indicator of every load, after the lines of the full load and of the threshold."""
-    words = size_words(sizing)
     threshold = sizing.workload.threshold
     top = max((row.load for size in sizing.sizes for row in size.offered), default=0.0)
     for name, slope in (("indicator = offered load", 1.0), (f"threshold, {100 * threshold:g} %", threshold)):
@@ -78,7 +80,7 @@ def _offered(sizing: Sizing) -> Iterator[Row]:
         for row in size.offered:
             spread = "" if row.stdev is None else f", standard deviation {row.stdev:.3g} of {len(row.indicators)}"
             yield {
-                "size": words[size.name],
+                "size": size.text,
                 "vcpus": f"{size.vcpus:g}",
                 "load": row.load,
                 "mean": row.mean,
@@ -99,7 +101,6 @@ def _loads(sizing: Sizing) -> Iterator[Row]:
 
 def _use(sizing: Sizing) -> Iterator[Row]:
     """Mean resource use of the instances of each component at each load."""
-    words = size_words(sizing)
     for size in sizing.sizes:
         for row in size.offered:
             used = row.by_component()
@@ -110,11 +111,11 @@ def _use(sizing: Sizing) -> Iterator[Row]:
                     known = [value for use in used[name] if (value := getattr(use, what)) is not None]
                     means[what] = fmean(known) if known else None
                 flavor = f"{part.instances} x {part.flavor}"
-                yield {"size": words[size.name], "component": name, "flavor": flavor, "load": row.load, **means}
+                yield {"size": size.text, "component": name, "flavor": flavor, "load": row.load, **means}
 
 
 def _overheads(sizing: Sizing) -> Iterator[Row]:
-    words = size_words(sizing)
+    words = {size.name: size.text for size in sizing.sizes}
     for row in sizing.overheads:
         yield {
             **row.model_dump(exclude={"components", "scaling"}),
@@ -149,8 +150,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             "sizes",
             _sizes,
             (
-                Column("size", "size: instances x vCPUs of each", text=True),
-                Column("name", "name", text=True),
+                Column("size", "size: instances and flavor of each component", text=True),
                 Column("vcpus", "vCPUs", _short),
                 Column("memory_mb", "memory", lambda value: f"{value} MB"),
                 Column("capacity", words="shown"),
@@ -161,6 +161,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
                 Column("loads", write=str),
                 Column("deploy_s", "deployed in", seconds),
                 Column("remarks", text=True),
+                Column("name", "name in files", text=True),
             ),
             mark={"failed": "bad", "best": "worst best"},
             classes="loose",
@@ -212,7 +213,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             mark="bars",
             hover=("shown",),
             hollow="at_least",
-            layout={"meta": {"width": 100 + 90 * len(sizing.sizes)}},
+            layout={"meta": {"width": 100 + 120 * len(sizing.sizes)}},
         ),
         Plot(
             "overhead",
@@ -279,7 +280,7 @@ def _summary(found: Sequence[View]) -> Iterator[Row]:
                 "mode": f"{sizing.deployment.mode}{scaling}",
                 "pinning": "on" if sizing.deployment.servers.core_pinning else "off",
                 "sizes": f"{len(sizing.sizes)}{planned}",
-                "best": size_words(sizing).get(sizing.best or ""),
+                "best": best and best.text,
                 "vcpus": best and best.vcpus,
                 "capacity": best and best.capacity,
                 "shown": best and capacity_words(best, sizing.workload.unit),

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredSubject, MeasuredValue
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.studies.sizing.page import PAGE
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.service.spec import Sizing
-from resources.libraries.python.studies.sizing.analysis import best_size, headline, sizing_rows
+from resources.libraries.python.studies.sizing.analysis import SIZING_COLUMNS, best_size, headline, sizing_rows
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 
 EXPLANATIONS = (
@@ -86,6 +86,11 @@ STUDY = Study(
             measures=(CAPACITY,),
             measured=_measured,
             tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
+            queried=QueriedTables(
+                {"sizing": SIZING_COLUMNS},
+                texts=("size", "bottleneck", "failed"),
+                counts=("vcpus", "memory_mb", "capacity_is_at_least", "near_limit"),
+            ),
             name_first=lambda sizing: best_size(sizing) is not None,
         ),
     ),

@@ -23,7 +23,6 @@ from csit_utils.report.figures import (
 )
 from csit_utils.report.record_blocks import RecordTables
 from resources.libraries.python.model.service.spec import MeasuredSize, Sizing, Trace
-from resources.libraries.python.studies.sizing.analysis import size_words
 
 _GAP = 0.06
 """Between two loads, of the time of one."""
@@ -50,8 +49,7 @@ def traces_figure(tables: RecordTables) -> Figure | None:
         return None
     samples = sum(_samples(row.trace) for size in traced for row in size.offered if row.trace is not None)
     step = step_of(samples, tables.records)
-    words = size_words(sizing)
-    variants = {words[size.name]: _variant(sizing, size, step) for size in traced}
+    variants = {size.text: _variant(sizing, size, step) for size in traced}
     title = f"{sizing.deployment.vnf_name}: performance indicator and CPU over time, by offered load"
     title += thinned_words(step, samples)
     return one_choice(f"{tables.anchor}-traces", title, variants, simulated=tables.simulated)

@@ -6,12 +6,15 @@ from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, M
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.record_blocks import Column, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import count, seconds
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import DECIMAL, counted, scaled
 from resources.libraries.python.studies.stateful.analysis import (
+    CELLS,
     DEVIATIONS,
+    INSTANCES,
+    TRIALS,
     headline,
     remarks,
     sentences,
@@ -90,7 +93,8 @@ def _checks(found: StatefulDensity) -> Iterator[Row]:
 
 def _remarks(found: StatefulDensity) -> Iterator[str]:
     failed = sum(not check.met for cell in found.cells for check in cell.checks)
-    yield f"Requirements of RFC 9693: {f'{failed} not met' if failed else 'all met'}"
+    checked = f"{failed} not met" if failed else "all that were checked are met"
+    yield f"Requirements of RFC 9693: {checked}; {len(DEVIATIONS)} are done differently"
     yield from remarks(found)
 
 
@@ -263,6 +267,15 @@ STUDY = Study(
             measures=(RATE, TEAR_DOWN, CAPACITY),
             measured=_measured,
             tables=stateful_tables,
+            queried=QueriedTables(
+                {"stateful": CELLS, "stateful_instances": INSTANCES, "stateful_trials": TRIALS},
+                texts=("kind", "phase"),
+                counts=(
+                    *("instances", "nodes", "instance", "capacity_entries", "capacity_refused_at", "table_limit"),
+                    *("trial", "trials", "sent", "arrived", "entries", "failed", "dropped", "evicted"),
+                ),
+                flags=("rate_complete", "valid", "counts"),
+            ),
         ),
     ),
     explanations={"Stateful density": EXPLANATIONS},

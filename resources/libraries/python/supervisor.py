@@ -10,6 +10,8 @@ With a program, the supervisor runs it, ends as it ends, and adopts processes wh
 left group and session are found, too. Without one it ends all processes in the namespaces and control groups: those
 that a script has left running are not its children. A process can leave its network namespace; its control group it
 leaves only if it writes itself into another. Processes of other users, as under `sudo`, it may not be allowed to end.
+
+A supervisor that is killed ends nothing: what its script has started is found by a mark in its environment.
 """
 
 import ctypes
@@ -19,11 +21,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_MARK = "CSIT_SUPERVISED"
+"""Variable of the environment that a script and its children inherit."""
 _WITHIN_S = 10.0
 """A killed process has ended by then, unless the kernel holds it."""
 _PAUSE_S = 0.01
@@ -32,6 +36,17 @@ _PAUSE_S = 0.01
 def supervised(argv: Sequence[str]) -> list[str]:
     """Return the argument vector of a program that ends, with all that it has started, when its input does."""
     return [sys.executable, "-I", "-S", __file__, *argv]
+
+
+def marked(mark: str) -> dict[str, str]:
+    """Return the environment of a supervised program whose processes `end_marked` finds."""
+    return {**os.environ, _MARK: mark}
+
+
+def end_marked(mark: str) -> None:
+    """End the processes with a mark, such as those of a script that was killed together with its supervisor."""
+    entry = f"{_MARK}={mark}".encode()
+    _end(lambda: [pid for pid in _processes() if entry in _environment(pid)])
 
 
 class Supervisor:
@@ -75,7 +90,7 @@ def _run(argv: Sequence[str]) -> None:
     """Run a program; end as it ends."""
     control = ctypes.CDLL(None).prctl
     control(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # A script does not go on where this process itself is killed; what it has started then stays.
+    # A script does not go on where this process itself is killed; what it has started goes on until `end_marked`.
     program = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -125,14 +140,25 @@ def _end(left: Callable[[], Iterable[int]]) -> None:
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
         time.sleep(_PAUSE_S)
 
 
+def _processes() -> Iterator[int]:
+    return (int(process.name) for process in Path("/proc").iterdir() if process.name.isdecimal())
+
+
+def _environment(pid: int) -> list[bytes]:
+    """Variables of a process, as it was started; none of one that has ended, or of another user's."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return []
+
+
 def _children() -> list[int]:
-    """Children: those of a killed one become ours."""
+    """Children that have not ended: those of a killed one become ours."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
     return [*map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split())]
 
 
@@ -142,10 +168,10 @@ def _inside(inodes: set[int], groups: list[Path]) -> set[int]:
     for group in groups:
         with suppress(OSError):
             found |= {pid for procs in group.rglob("cgroup.procs") for pid in _programs(procs)}
-    for process in Path("/proc").iterdir() if inodes else ():
+    for pid in _processes() if inodes else ():
         with suppress(OSError):
-            if process.name.isdecimal() and (process / "ns" / "net").stat().st_ino in inodes:
-                found.add(int(process.name))
+            if Path(f"/proc/{pid}/ns/net").stat().st_ino in inodes:
+                found.add(pid)
     return found - {os.getpid()}
 
 

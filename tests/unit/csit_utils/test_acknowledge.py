@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils.analysis.night import NightKey, known_tests
-from csit_utils.analysis.trends.acknowledgement import MAX_SHIFT, matched, step_near
 from csit_utils.analysis.trends.steps import MIN_RUNS, Step
-from csit_utils.analysis.trends.trend import TrendState, trends
+from csit_utils.analysis.trends.trend import MAX_SHIFT, TrendState, matched, step_near, trends
 from csit_utils.dataset.ledger import AcknowledgedStep, ledger_path, read_ledger, write_ledger
 from csit_utils.dataset.rows import PDR
 from csit_utils.report.pages import trend as trend_page

@@ -356,7 +356,7 @@ def test_a_signal_while_an_installation_is_started_ends_it(
     before = signal.signal(number, die)
     try:
         with pytest.raises(ends):
-            bisect_module._Installation(spec, tmp_path)(VERSIONS[0])
+            bisect_module._Installation(spec, tmp_path, str(tmp_path))(VERSIONS[0])
     finally:
         signal.signal(number, before)
     assert not Path("/proc", (tmp_path / "process").read_text()).exists()

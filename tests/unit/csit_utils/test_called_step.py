@@ -9,10 +9,17 @@ from typer.testing import CliRunner
 from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.comparisons.gate import decide
 from csit_utils.analysis.trends.trend import trends
-from csit_utils.bisection.spec import CALLED_STEPS, BisectionSpec, CalledStep, GitRange, OrderedList, narrowed
+from csit_utils.bisection.spec import (
+    CALLED_STEPS,
+    BisectionSpec,
+    CalledStep,
+    GitRange,
+    OrderedList,
+    narrowed,
+    write_steps,
+)
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import _called, _is_new
-from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.results.trend import _line as line_of_trend
 from tests.unit.csit_utils.histories import nights
 

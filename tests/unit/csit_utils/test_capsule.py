@@ -6,10 +6,10 @@ import shlex
 from itertools import pairwise
 
 from csit_utils.report.details.capsule import capsule, command
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, Rerun
-from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import IMIX, PROFILE, does_not_fit, result
 
 CSC = ServiceType.CSC
@@ -51,7 +51,7 @@ def test_the_plan_that_is_saved_has_the_plans_digest() -> None:
     href = capsule(one).plan_href
     kind, packed = href.split(",")
     assert kind == "data:application/json;base64"
-    assert hashlib.sha256(base64.b64decode(packed)).hexdigest() == digest(one.plan)
+    assert hashlib.sha256(base64.b64decode(packed)).hexdigest() == digest_of_model(one.plan)
     assert capsule(does_not_fit(CSC, 8, 2)).plan_href is None
 
 

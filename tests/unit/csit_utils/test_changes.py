@@ -152,7 +152,7 @@ def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage)
         ("lab-a, all runs", "lab-b, all runs"),
     ]
     heads = re.findall(r'<th data-sort="number" class="num">(.*?)</th>', compare_page.html)
-    numbers = [map(int, re.findall(r'<td class="num">(\d+)</td>', rest)) for _, _, rest in rows]
+    numbers = [map(int, re.findall(r'<td class="num[ dim]*">(\d+)</td>', rest)) for _, _, rest in rows]
     counts = [{head: each for head, each in zip(heads, own, strict=True) if each} for own in numbers]
     assert counts[0] == {"regression": 2, "no change seen": 10}, "the planted fall of the last night, and nothing else"
     assert counts[2] == {"regression": 2, "progression": 2, "no change seen": 8}, "one cell fell, one rose earlier"

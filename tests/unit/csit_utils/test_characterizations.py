@@ -12,8 +12,7 @@ from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
-from resources.libraries.python.recording.packed_record import pack
-from resources.libraries.python.recording.writer import write_record
+from resources.libraries.python.recording.writer import pack, write_record
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
@@ -70,7 +69,7 @@ def test_a_record_counts_once_whose_keys_were_added_since_it_was_written(
     (tmp_path / "interference.json").write_text(formatted(written), encoding="utf-8")
     (tmp_path / "output.xml").write_text(
         f'<robot><suite id="s1" name="S"><test id="s1-t1" name="{made.test_name}"><kw name="Log"><msg>{RESULT_MARKER}'
-        f'{pack(made, digest)}</msg></kw><status status="PASS"/></test><status status="PASS"/></suite></robot>',
+        f'{pack(made, digest=digest)}</msg></kw><status status="PASS"/></test><status status="PASS"/></suite></robot>',
         encoding="utf-8",
     )
     items = load([tmp_path]).characterizations

@@ -14,12 +14,17 @@ from csit_utils.dataset.store.views import files_of
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
+from resources.libraries.python.studies.outage.analysis.tables import outage_tables
+from resources.libraries.python.studies.sizing.analysis import sizing_rows
+from resources.libraries.python.studies.stateful.analysis import stateful_tables
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.characterization_records import burst, one_of_each
+from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
 from tests.unit.csit_utils.datasets import imported, invoked
 from tests.unit.csit_utils.in_memory import InMemory
+from tests.unit.csit_utils.outages import outage_record
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.stateful_cells import stateful_record
 from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 
@@ -105,14 +110,18 @@ def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) ->
     assert (tmp_path / "site" / "sizings.html").is_file()
 
 
+def answered(engine: DuckDb, statement: str) -> list[tuple[object, ...]]:
+    schema, batches = engine.run(statement)
+    return [tuple(row.values()) for row in pa.Table.from_batches(batches, schema).to_pylist()]
+
+
 def test_rows_of_studies_are_views_of_the_dataset(tmp_path: Path) -> None:
     chains, interference = chain_studied(), interfered()
     imported(tmp_path / "d", write_output_xml(tmp_path / "output.xml", [chains, interference, burst()], []))
     engine = DuckDb(files_of(Layout(tmp_path / "d")))
 
     def ask(statement: str) -> list[tuple[object, ...]]:
-        schema, batches = engine.run(statement)
-        return [tuple(row.values()) for row in pa.Table.from_batches(batches, schema).to_pylist()]
+        return answered(engine, statement)
 
     study, found = chains.chain_study, interference.interference
     assert ask("select count(*), count(failed), min(name) from chains_runs") == [
@@ -131,3 +140,15 @@ def test_rows_of_studies_are_views_of_the_dataset(tmp_path: Path) -> None:
     assert ask(f"select normalized from interference_matrix where {of_pair}") == [(mean,)]  # noqa: S608
     stored = {item.record.kind: item.record for item in Stored(Layout(tmp_path / "d")).characterizations}
     assert stored == {one.kind: one for one in (chains, interference, burst())}
+
+
+def test_tables_of_outages_connections_and_sizes_are_views(tmp_path: Path) -> None:
+    records: list[Record] = [outage_record(), stateful_record(), sized()]
+    imported(tmp_path / "d", write_output_xml(tmp_path / "output.xml", records, []))
+    engine = DuckDb(files_of(Layout(tmp_path / "d")))
+    tables = dict([*outage_tables(records[0]), *stateful_tables(records[1]), ("sizing", sizing_rows(sized().sizing))])
+    for name in ("outage_effects", "outage_trials", "stateful", "stateful_instances", "stateful_trials", "sizing"):
+        heads, *rows = tables[name]
+        own = [each for each in heads if not str(each).startswith("figure_")]
+        found = answered(engine, f"select {', '.join(own)} from {name}")  # noqa: S608
+        assert found == [row[: len(own)] for row in rows] != []

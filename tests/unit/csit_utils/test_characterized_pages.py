@@ -25,7 +25,7 @@ from tests.unit.csit_utils.characterized_pages import made, shown, words
 PAGES = (profiles.PAGE, predictions.PAGE, bursts.PAGE, sizings.PAGE)
 
 
-SIZES = ("front 1 x 1, back 1 x 1 vCPUs", "front 1 x 2, back 1 x 1 vCPUs")
+SIZES = ("front 1 s, back 1 s", "front 1 m, back 1 s")
 
 
 def drawn(page: RenderedPage, name: str, key: str) -> list[dict[str, Any]]:

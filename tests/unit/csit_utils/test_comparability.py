@@ -33,15 +33,15 @@ def test_equal_definitions_are_alike_without_a_word() -> None:
 
 def test_loss_trials_and_mix_of_two_tools_are_distinguished() -> None:
     """Every difference of definition has its own sentence with both numbers."""
-    found = likeness(OWN_ROW, PEER, PDR, ("this run", "NFVbench"))
+    found = likeness(OWN_ROW, PEER, PDR)
     assert not found.alike
     assert found.differences == (
-        "IMIX is 7:4:1 of 64/570/1518 B in this run and 7:4:1 of 64/594/1518 B in NFVbench",
-        "PDR means loss <= 0.5 % in this run and <= 0.1 % in NFVbench",
-        "a load still counts as PDR when 50 % of its trial time loses more in this run, and 0 % in NFVbench",
-        "PDR is decided by trials of 1 s in this run and of 60 s in NFVbench",
+        "IMIX is 7:4:1 of 64/570/1518 B in A and 7:4:1 of 64/594/1518 B in B",
+        "PDR means loss <= 0.5 % in A and <= 0.1 % in B",
+        "a load still counts as PDR when 50 % of its trial time loses more in A, and 0 % in B",
+        "PDR is decided by trials of 1 s in A and of 60 s in B",
     )
-    assert found.remarks == ("this run is a result of csit-density and NFVbench of nfvbench",)
+    assert found.remarks == ("A is a result of csit-density and B of nfvbench",)
 
 
 def test_series_are_judged_as_their_rows_are() -> None:

@@ -12,8 +12,8 @@ from markupsafe import escape
 
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
 from tests.unit.csit_utils.in_memory import InMemory
@@ -55,7 +55,7 @@ def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[Report
     full = shown.contents.record(shown.rows[0].anchor)
     assert full.plan is not None
     plan = inside(html, shown.rows[0].anchor)["plan"]
-    assert hashlib.sha256(plan.encode()).hexdigest() == digest(full.plan), "its very bytes"
+    assert hashlib.sha256(plan.encode()).hexdigest() == digest_of_model(full.plan), "its very bytes"
     assert f"latency-{shown.rows[0].anchor}" in inside(html, shown.rows[0].anchor)["figures"]
     assert html.count("latency-" + shown.rows[0].anchor) == 0, "and nowhere else"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from csit_utils.analysis.grouping import bounds, series_of
 from csit_utils.analysis.latency import merge, percentiles
 from csit_utils.dataset.foreign.csit import place_of
-from csit_utils.dataset.foreign.parts import latency_row
+from csit_utils.dataset.foreign.parts import ForeignLatency, latency_row
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
@@ -148,7 +148,9 @@ def test_no_histogram_breaks_the_reader(lowest: int, highest: int, digits: int, 
     head = struct.pack(">IIIIQQd", 0x1C849313, len(counts), 0, digits, lowest, highest, 1.0)
     body = zlib.compress(head + counts)
     text = base64.b64encode(struct.pack(">II", 0x1C849314, len(body)) + body).decode()
-    half = latency_row(anchor="a", test_name="t", load="PDR50", load_pps=1.0, direction="forward", histogram_us=text)
+    half = latency_row(
+        ForeignLatency(hdrh=text), anchor="a", test_name="t", load="PDR50", load_pps=1.0, direction="forward"
+    )
     assert half.received is None or 0 < half.received < 10**15
     assert (half.p50_ns is None) == (half.histogram is None)
 

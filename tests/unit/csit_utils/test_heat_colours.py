@@ -3,8 +3,7 @@
 import pytest
 from plotly.colors import get_colorscale, sample_colorscale
 
-from csit_utils.report.cell_maps import scale_of
-from csit_utils.report.colour_scales import colour
+from csit_utils.report.cell_maps import colour, scale_of
 
 
 def test_a_scale_ends_at_the_values_and_keeps_nearly_equal_ones_alike() -> None:

@@ -13,8 +13,8 @@ from csit_utils.cli import make_app
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import NotARecord, read_record
+from resources.libraries.python.recording.writer import pack
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, packed, pps
 from tests.unit.examples import share

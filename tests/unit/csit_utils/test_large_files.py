@@ -17,7 +17,7 @@ from csit_utils.dataset.scan import ScannedTest
 from csit_utils.dataset.store import batch
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 

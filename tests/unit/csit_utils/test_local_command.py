@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.cli import make_app
 from csit_utils.commands.runs import local as module
-from csit_utils.night.candidates import OPENING_S
+from csit_utils.night import OPENING_S
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType, TestType

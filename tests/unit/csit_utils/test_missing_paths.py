@@ -43,7 +43,9 @@ def test_a_path_that_does_not_exist_is_refused(
         status, said = make_app(words)(words, standalone_mode=False), ""
     except CsitError as error:
         status, said = 2, str(error)
-    assert str(nix) in said + capfd.readouterr().err
+    said += capfd.readouterr().err
+    assert str(nix) in said
+    assert ("--data" in said) <= ("--data" in line)
     assert status
 
 

@@ -22,7 +22,7 @@ from csit_utils.analysis.night import (
     plan_night,
 )
 from csit_utils.dataset.rows import TestRow
-from csit_utils.night.page import reason_of, summary, why_left_out
+from csit_utils.night import reason_of, summary, why_left_out
 from csit_utils.report.units import MINUS
 from tests.unit.csit_utils.histories import FIRST, nights, row
 

@@ -9,9 +9,8 @@ from robot import api
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils.night import session
-from csit_utils.night.page import render_night
-from csit_utils.night.session import (
+from csit_utils import night as session
+from csit_utils.night import (
     NOT_BEGUN,
     NightChoices,
     NightClock,
@@ -20,6 +19,7 @@ from csit_utils.night.session import (
     TestOfNight,
     WithinBudget,
     arguments_of,
+    render_night,
     run_night,
 )
 from csit_utils.studies.registry import cost_of

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from csit_utils.analysis.node_costs import clauses, node_changes
+from csit_utils.analysis.node_costs import largest, node_changes
 from csit_utils.cli import make_app
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.details.node_costs import cost_table
 from csit_utils.report.exports.uti import info_file
+from csit_utils.report.pages import compare
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import render
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.measurements.node_costs import CostByNode, NodeCost, NodeCosts
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.histories import Rows, row
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 
@@ -127,7 +132,21 @@ def test_several_runs_are_compared_by_their_spread() -> None:
     assert within.difference == beyond.difference == 3.0
     assert not within.has_changed and within.error > 3.0
     assert beyond.has_changed
-    assert list(clauses([within])) == []
+    assert largest([within]) == []
+
+
+def test_the_page_of_comparisons_lists_what_changed() -> None:
+    def costs(lookup: float, calls: float) -> tuple[CostByNode, ...]:
+        nodes = ("ip4-lookup", calls, lookup), ("ip4-rewrite", 50.0, 20.0)
+        return tuple(CostByNode("PDR", "vswitch", node, 1000, per, cost, "clocks", 0.5) for node, per, cost in nodes)
+
+    made = render(
+        compare.PAGE, ReportContents(Rows([row(1e6, 0, costs=costs(30.0, 50.0)), row(9e5, 1, costs=costs(41.0, 4.0))]))
+    )
+    assert made is not None
+    (line,) = re.findall(r"<tr>(?:(?!</tr>).)*<td>vswitch</td>.*?</tr>", made.html, re.DOTALL)
+    cells = re.sub(r"<[^>]+>", " ", line).split()
+    assert cells[-9:] == ["ip4-lookup", "30.0", "41.0", "+11", "1.00", "clocks", "50.0", "4.00", "starved"]
 
 
 def test_single_readings_have_their_resolution_and_a_least_change() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from csit_utils.analysis.trends.probable import CHANCE, probable_events
+from csit_utils.analysis.trends.events import CHANCE, probable_events
 from csit_utils.analysis.trends.steps import noise, split_chance
 from csit_utils.analysis.trends.trend import trends
 from csit_utils.dataset.rows import TestRow

@@ -2,7 +2,7 @@
 
 import pytest
 
-from csit_utils.analysis.selection import parse_chosen
+from csit_utils.commands.results.selections import parse_chosen
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.histories import row
 

@@ -28,8 +28,8 @@ def changed(record: SizingRecord, name: str, **parts: Mapping[str, object]) -> S
 
 def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
     (figure,) = drawn("-traces", traced(sized()))
-    assert list(figure.variants) == ["front 1 x 1, back 1 x 1 vCPUs"]
-    variant = figure.variants["front 1 x 1, back 1 x 1 vCPUs"]
+    assert list(figure.variants) == ["front 1 s, back 1 s"]
+    variant = figure.variants["front 1 s, back 1 s"]
     by_name = {trace["name"]: trace for trace in variant["data"]}
     assert list(by_name) == ["offered load", "indicator", "front-1", "back-1"]
     # 4 s for each load, and a gap that no line crosses.
@@ -69,8 +69,8 @@ def test_figures_of_the_script_are_in_a_plot_and_in_the_table_of_loads() -> None
     (plot,) = [figure for figure in page.figures if figure.identity.endswith("-reported")]
     assert plot.selectors == (("hits", "detected"),)
     assert [trace["name"] for trace in plot.variants["detected"]["data"]] == [
-        "front 1 x 1, back 1 x 1 vCPUs",
-        "front 1 x 2, back 1 x 1 vCPUs",
+        "front 1 s, back 1 s",
+        "front 1 m, back 1 s",
     ]
     assert plot.variants["detected"]["data"][0]["y"] == [0.99, 0.98, 0.97, 0.96, 0.95]
     assert 'data-head="figure_detected">detected</th>' in page.html
@@ -102,7 +102,7 @@ def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) 
     lines = [
         line
         for one in figures
-        for line in one.variants["front 1 x 1, back 1 x 1 vCPUs"]["data"]
+        for line in one.variants["front 1 s, back 1 s"]["data"]
         if line["name"] != "offered load"
     ]
     assert sum(x is not None for line in lines for x in line["x"]) == 36
@@ -118,7 +118,7 @@ def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture()
     sizes = (first.model_copy(update={"offered": silent}), *record.sizing.sizes[1:])
     bare = record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
     (figure,) = drawn("-traces", bare)
-    variant = figure.variants["front 1 x 1, back 1 x 1 vCPUs"]
+    variant = figure.variants["front 1 s, back 1 s"]
     assert [trace["name"] for trace in variant["data"]] == ["front-1", "back-1"]
     assert "yaxis2" not in variant["layout"] and variant["layout"]["yaxis"]["domain"] == [0, 1]
 
@@ -129,12 +129,10 @@ def test_traffic_of_several_kinds_is_named_by_its_script_and_other_units_are_sep
     (found,) = drawn("sizings-1", sized(), other, apart)
     assert not drawn("sizings-2", sized(), other, apart)
     names = [trace["name"] for trace in found.variants["indicator"]["data"]]
-    assert (
-        names[0] == "front 1 x 1, back 1 x 1 vCPUs, load" and names[2] == "front 1 x 1, back 1 x 1 vCPUs, malicious-50"
-    )
+    assert names[0] == "front 1 s, back 1 s, load" and names[2] == "front 1 s, back 1 s, malicious-50"
     twin = changed(sized(), "Once More", workload={"repeat": 3})
     (figure,) = drawn("sizings-1", sized(), twin)
-    assert figure.variants["indicator"]["data"][2]["name"] == "front 1 x 1, back 1 x 1 vCPUs, Once More", (
+    assert figure.variants["indicator"]["data"][2]["name"] == "front 1 s, back 1 s, Once More", (
         "nothing else tells them apart"
     )
 
@@ -152,9 +150,9 @@ def test_options_of_service_and_workload_distinguish_sizings() -> None:
     (figure,) = drawn("sizings-1", *records)
     names = [trace["name"] for trace in figure.variants["indicator"]["data"]]
     assert names[::2] == [
-        "front 1 x 1, back 1 x 1 vCPUs, engine ids, malicious 0",
-        "front 1 x 1, back 1 x 1 vCPUs, engine ids, malicious 50",
-        "front 1 x 1, back 1 x 1 vCPUs, engine ips, malicious 50",
+        "front 1 s, back 1 s, engine ids, malicious 0",
+        "front 1 s, back 1 s, engine ids, malicious 50",
+        "front 1 s, back 1 s, engine ips, malicious 50",
     ], "the number of workers is the same for all"
 
 

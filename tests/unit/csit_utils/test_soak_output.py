@@ -127,4 +127,4 @@ def test_a_trial_that_ended_early_says_so(tmp_path: Path) -> None:
     (file,) = (path for path in write_csv(InMemory(dataset_of(shown)), tmp_path) if path.name == "trials.csv")
     with file.open(newline="") as stream:
         assert [row["aborted"] for row in csv.DictReader(stream)] == ["True", *["False"] * len(others)]
-    assert html_of(dataset_of(shown)).count("ended early; ") == 1
+    assert html_of(dataset_of(shown)).count("<td>ended early") == 1

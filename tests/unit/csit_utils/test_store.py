@@ -28,7 +28,7 @@ from resources.libraries.python.model.findings.evidence import HopLoss, LocatedL
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.unpacking import PACKED
 from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
@@ -386,6 +386,17 @@ def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path
     assert said(str(output), *beside) == "nothing added; 3 files already there"
     (tmp_path / "new.json").write_text(result(ServiceType.CSC, 4, 1).model_dump_json(), encoding="utf-8")
     assert said(*beside, str(tmp_path / "new.json")) == "1 test of 1 file added; 2 files already there"
+
+
+def test_a_copy_by_rebot_has_the_same_tests(output: Path, tmp_path: Path) -> None:
+    """It is another file; of a test of two files the first counts."""
+    (tmp_path / "copy.xml").write_text(output.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    counts = [
+        json.loads(invoked("import", path, "-o", tmp_path / "d", "--format", "json").stdout)
+        for path in (output, tmp_path / "copy.xml")
+    ]
+    recorded = sum(row.recorded for row in Stored(Layout(tmp_path / "d")).tests)
+    assert [(each["tests"], each["same_tests"]) for each in counts] == [(5, 0), (5 - recorded, recorded)]
 
 
 @pytest.mark.parametrize("table", ["tests", "details"])

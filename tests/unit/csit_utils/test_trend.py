@@ -9,7 +9,7 @@ import pytest
 
 from csit_utils.analysis.trends.events import events
 from csit_utils.analysis.trends.trend import FEWEST, Trend, TrendState, trend_of, trends
-from csit_utils.commands.results.step_file import write_steps
+from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.trend import _called
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import PDR, TestRow

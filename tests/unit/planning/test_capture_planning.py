@@ -11,7 +11,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.rows import PlannedRows, make_rows
+from resources.libraries.python.studies.density.planning.matrix import PlannedRows, make_rows
 from tests.captures import MIX, MIX6, pcap
 
 

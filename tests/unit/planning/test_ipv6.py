@@ -16,7 +16,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.rows import make_rows
+from resources.libraries.python.studies.density.planning.matrix import make_rows
 from tests.builders import cell_of, shipped
 
 SIM = shipped("sim")

@@ -8,7 +8,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.placement.machines import layouts_of
+from resources.libraries.python.planning.placement.cores import layouts_of
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.model.selection import parse_selection

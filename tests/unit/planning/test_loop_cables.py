@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import Cell, ServiceType
@@ -17,7 +18,7 @@ from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.loop_back import VETH, loop_back_plan, loop_cables, no_cable, port_kind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import located, silent
-from resources.libraries.python.planning.plan import digest, make_plan
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.node.checks.ports import used_ports
 from tests.builders import shipped
 from tests.unit.planning.labs import TWO_NODES, lab, looped, written
@@ -45,7 +46,7 @@ def test_services_are_planned_as_without_them(discriminator: Any, first: bool) -
     assert list(with_loop.tg.interfaces) == ["port1", "port2", "loop10", "loop11"]
     assert used_ports(with_loop, "TG") == list(with_loop.tg.interfaces), "the doctor looks at them"
     assert used_ports(with_loop, "DUT1") == list(without.dut.interfaces)
-    assert digest(make_plan(with_loop, CELL, {})) == digest(make_plan(without, CELL, {}))
+    assert digest_of_model(make_plan(with_loop, CELL, {})) == digest_of_model(make_plan(without, CELL, {}))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,9 @@ def test_a_cable_of_another_nic_changes_nothing(ports: str, port: dict[str, Any]
     assert silent(topology) == silent(without)
     found = {"TG": {"port1": 0, "port2": 0, "loop10": 0, "loop11": 0}, "DUT1": {"port1": 0, "port2": 0}}
     with_numa = located(topology, found)
-    assert digest(make_plan(with_numa, CELL, {})) == digest(make_plan(located(without, found), CELL, {}))
+    assert digest_of_model(make_plan(with_numa, CELL, {})) == digest_of_model(
+        make_plan(located(without, found), CELL, {})
+    )
     assert no_cable(with_numa) == no_cable(topology) and no_cable(topology) != no_cable(without)
     again = Topology.model_validate(topology.model_dump(mode="json"))
     assert again.tg.interfaces == without.tg.interfaces
@@ -87,7 +90,7 @@ def test_a_file_of_csit_with_a_cable_of_another_nic_is_planned_as_without_it(tmp
     loaded, plain = (load_topology(written(tmp_path, "".join(text))) for text in (other, without))
     assert loaded.tg.interfaces == plain.tg.interfaces
     given = dict.fromkeys(plain.nodes, layout((cpu, cpu, 0, 0) for cpu in range(32)))
-    assert digest(make_plan(loaded, CELL, given)) == digest(make_plan(plain, CELL, given))
+    assert digest_of_model(make_plan(loaded, CELL, given)) == digest_of_model(make_plan(plain, CELL, given))
     why = (
         r"Intel-E810CQ ice 100 Gb/s by DPDK .*, and no cable to itself joins two of that kind: port5 - port6 \(.*known"
     )

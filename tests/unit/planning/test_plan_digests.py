@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.planning.plan import digest, make_plan
+from resources.libraries.python.planning.plan import make_plan
 from tests.builders import cell_of
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
@@ -30,4 +31,4 @@ def test_a_plan_is_the_same_to_the_byte(  # noqa: PLR0917 - a row of the table a
     topology = load_topology(TOPOLOGIES / f"{testbed}.yaml")
     cell = cell_of(kind, rows, columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc)
     plan = make_plan(topology, cell, SIXTEEN if testbed == "local" else topology.dut.layout)
-    assert digest(plan).startswith(expected)
+    assert digest_of_model(plan).startswith(expected)

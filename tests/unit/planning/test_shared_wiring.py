@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction
@@ -23,7 +24,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.placement.cores import demand
 from resources.libraries.python.planning.placement.queue_balance import Spread, balance
-from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
+from resources.libraries.python.planning.plan import drivers_of, make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
 from tests.builders import cell_of
@@ -159,7 +160,7 @@ def test_a_split_and_merge_is_distinguished_from_other_cells_of_four_nfs() -> No
     assert [nf.name for nf in plan.nfs] == ["nf-0-1", "nf-1-2", "nf-0-3", "nf-2-2"]
     assert plan.suite_id == "eth-l2bd-2pl-4veth-4dcr2t-lnxip4+lnxfw+lnxip4-shared1+3"
     assert "SHARED_NFS" in plan.tags
-    assert digest(plan) != digest(planned(split_and_merge().model_copy(update={"shared_nodes": ()})))
+    assert digest_of_model(plan) != digest_of_model(planned(split_and_merge().model_copy(update={"shared_nodes": ()})))
 
 
 def test_its_queues_and_its_memory_are_counted_once() -> None:

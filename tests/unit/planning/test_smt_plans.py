@@ -3,11 +3,12 @@
 import pytest
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.plan import digest, make_plan
+from resources.libraries.python.planning.plan import make_plan
 from tests.builders import SIM
 from tests.unit.planning.labs import lab
 
@@ -29,9 +30,9 @@ def test_with_smt_off_each_core_has_its_first_thread_only() -> None:
 
 def test_a_plan_that_leaves_smt_as_it_is_stays_the_same() -> None:
     usual = make_plan(SIM, CELL, {})
-    assert digest(planned(SIM, smt=True)) == digest(usual)
+    assert digest_of_model(planned(SIM, smt=True)) == digest_of_model(usual)
     assert "smt_off" not in usual.model_dump_json()
-    assert digest(planned(SIM, smt=False)) != digest(usual)
+    assert digest_of_model(planned(SIM, smt=False)) != digest_of_model(usual)
 
 
 def test_half_a_core_needs_what_is_switched_off() -> None:

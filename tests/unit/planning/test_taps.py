@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
@@ -16,7 +17,7 @@ from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.memory import PROGRAM_MB, need
 from resources.libraries.python.planning.placement.cores import demand
 from resources.libraries.python.planning.placement.queue_balance import balance
-from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
+from resources.libraries.python.planning.plan import drivers_of, make_plan
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.builders import cell_of, shipped
 from tests.unit.examples import share
@@ -98,7 +99,7 @@ def test_without_its_taps_a_plan_is_the_same(cell: Cell) -> None:
     cpus = {owner: with_taps.cores.cpus(owner) for owner in ("generator", "vswitch")}
     assert cpus == {owner: without.cores.cpus(owner) for owner in cpus}
     assert balance(cell, with_taps.cores).vswitch == balance(cell, without.cores).vswitch
-    assert digest(with_taps) != digest(without)
+    assert digest_of_model(with_taps) != digest_of_model(without)
     assert Plan.model_validate_json(with_taps.model_dump_json()) == with_taps
 
 

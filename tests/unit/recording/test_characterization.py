@@ -10,14 +10,13 @@ import jsonschema
 import pytest
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.load import parse_record
 from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import records_schema
-from resources.libraries.python.recording.writer import write_record, write_tables
+from resources.libraries.python.recording.writer import pack, write_record, write_tables
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from tests.unit.csit_utils import builders

@@ -132,7 +132,7 @@ def test_a_search_that_misses_two_bands_says_how_likely_that_was() -> None:
     (finding,) = of_unseen(missed)
     assert (finding.kind, finding.numbers) == (VerdictKind.MEASURED, ("NDR", "PDR"))
     assert re.search(
-        r"would be missed with a probability of \d+%; \d+ further trials settle it \(95%\)|too few", finding.text
+        r"is missed with a probability of [\d.]+ %; \d+ further trials settle it \(95 %\)|too few", finding.text
     )
     seen = next(found for seed in range(20) if flagged(found := searched(seed)))
     assert of_unseen(seen) == []

@@ -20,13 +20,13 @@ from resources.libraries.python.search.findings.generator_range import Generator
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import Effort
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.testbed.deployment import loop_back
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run, qualify, qualify_again
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM, finished, qualification, qualified_point
+from tests.unit.search.density_tests import deployed, planted
 
 GOALS = {goal.name: goal for goal in profile("ladder").goals}
 
@@ -241,15 +241,9 @@ def test_each_trial_of_a_cell_is_looked_at() -> None:
 
 def measured(tmp_path: Path, **generator: object) -> tuple[Qualification | None, Draft[DensityRecord]]:
     """A density test on a simulated testbed whose generator has limits, qualified as a run does."""
-    topology = SIM.model_copy(
-        update={"simulation": {**(SIM.simulation or {}), "model": "sharp", "generator": generator}}
-    )
-    world = make_testbed(topology)
-    found = qualification_for_run(topology, world, NOWHERE, lambda _: None, tmp_path)
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
-    test = DensityTest(topology, world, asked, NOWHERE, qualification=found)
-    test.deploy()
+    topology = planted(model="sharp", generator=generator)
+    found = qualification_for_run(topology, make_testbed(topology), NOWHERE, lambda _: None, tmp_path)
+    test = deployed(topology, qualification=found)
     test.verify_traffic()
     test.search(("NDR", "PDR"))
     test.latency()

@@ -10,20 +10,16 @@ from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, n
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import LossesAtLoad, MeasurementRequest, VerdictKind
+from resources.libraries.python.model.result import LossesAtLoad, VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise, in_words
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import NOWHERE, SIM, cpu_noise, plan_of
+from tests.builders import SIM, cpu_noise, plan_of
 from tests.unit.drivers.generators.counted_arrivals import counted
+from tests.unit.search.density_tests import deployed, planted
 
-CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
 QUIET_US = 1.0
 
 
@@ -97,12 +93,8 @@ def test_the_noise_floor_is_one_line() -> None:
 
 
 def measured(**simulation: object) -> Draft[DensityRecord]:
-    parameters = {**(SIM.simulation or {}), "model": "sharp", **simulation}
-    topology = SIM.model_copy(update={"simulation": parameters})
-    world = make_testbed(topology)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=CELL, frame=frame("64B"), profile=profile("ladder"))
-    test = DensityTest(topology, world, asked, NOWHERE, noise=world.noise(0.9))
-    test.deploy()
+    topology = planted(model="sharp", **simulation)
+    test = deployed(topology, noise=make_testbed(topology).noise(0.9))
     test.verify_traffic()
     test.too_noisy()
     test.search(("NDR", "PDR"))

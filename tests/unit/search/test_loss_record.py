@@ -7,14 +7,9 @@ import pytest
 
 from csit_utils.report.details.loss_patterns import loss_notes
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density import run
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import NOWHERE, SIM
+from tests.unit.search.density_tests import deployed, planted
 
 LOADS = ["NDR", "PDR", "OVERLOAD"]
 
@@ -22,13 +17,7 @@ LOADS = ["NDR", "PDR", "OVERLOAD"]
 @pytest.fixture
 def searched() -> DensityTest:
     """A cell with its throughput, packets of which are dropped at random while losses are counted."""
-    said = SIM.model_dump(mode="json")
-    said["simulation"]["packet_losses"] = {"random_ratio": 0.01}
-    topology = type(SIM).model_validate(said)
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    test = DensityTest(topology, make_testbed(topology), asked, NOWHERE)
-    test.deploy()
+    test = deployed(planted(packet_losses={"random_ratio": 0.01}), searched="quick")
     test.search(("NDR", "PDR"))
     return test
 

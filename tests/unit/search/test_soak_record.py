@@ -1,22 +1,14 @@
 """A soak from search to record, on the simulated testbed."""
 
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
-from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import NOWHERE, SIM
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.result import VerdictKind
+from tests.unit.search.density_tests import deployed
 from tests.unit.search.search_fakes import found
 
 
 def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
-    asked = MeasurementRequest(
-        test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak,time=120")
-    )
-    experiment = DensityTest(SIM, make_testbed(SIM), asked, NOWHERE)
-    experiment.deploy()
+    experiment = deployed(cell=cell, searched="soak,time=120")
     experiment.search(("NDR", "PDR"))
     said = experiment.latency()
     experiment.remove()

@@ -50,7 +50,7 @@ def test_bands_in_an_improbable_order_are_missed_too() -> None:
 
 def test_the_sentence_has_the_numbers() -> None:
     assert unseen_bands(13).text("run", "runs") == (
-        "no two bands seen in 13 runs; a lower band with 30% of the runs would be missed with a probability of 20%; "
-        f"{unseen_bands(13).further} further runs settle it (95%)"
+        "no two bands seen in 13 runs; a lower band with 30 % of them is missed with a probability of 20 %; "
+        f"{unseen_bands(13).further} further runs settle it (95 %)"
     )
     assert "1 of 8 runs lies apart, too few to call it two bands" in unseen_bands(8, 1).text("run", "runs")

@@ -3,14 +3,10 @@
 import pytest
 
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.result import MeasurementRequest, Verdict, VerdictKind
+from resources.libraries.python.model.result import Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import NOWHERE, SIM
+from tests.unit.search.density_tests import deployed, planted
 
 VSWITCH, NF = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND
 HALF = (NfSize.HALF,)
@@ -25,10 +21,7 @@ CELLS = {
 
 
 def measured(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Draft:
-    topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), **simulation}})
-    asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("ladder"))
-    experiment = DensityTest(topology, make_testbed(topology), asked, NOWHERE)
-    experiment.deploy()
+    experiment = deployed(planted(**simulation), cell, test_type=test_type)
     experiment.verify_traffic()
     if test_type is TestType.MRR:
         experiment.mrr()

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -18,9 +18,8 @@ from resources.libraries.python.model.result import Affinity, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.testbed.deployment import deployment, health
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest, VSwitchFlush
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment import cell as cell_module
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment, VSwitchFlush
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM as TOPOLOGY
@@ -80,7 +79,7 @@ def negotiating(topology: Topology, looks: float) -> tuple[Deployment, list[str]
 
 
 def test_a_deployment_waits_for_the_cable_between_two_duts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment, "_LINKS_PAUSE_S", 0.0)
+    monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=3)
     with deployed:
         assert notes == ["asked"] * 4
@@ -88,8 +87,8 @@ def test_a_deployment_waits_for_the_cable_between_two_duts(monkeypatch: pytest.M
 
 
 def test_a_cable_that_gets_no_link_is_named_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment, "CABLES_WITHIN_S", 0.01)
-    monkeypatch.setattr(deployment, "_LINKS_PAUSE_S", 0.0)
+    monkeypatch.setattr(cell_module, "CABLES_WITHIN_S", 0.01)
+    monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
     with pytest.raises(NotReady) as found:
         deployed.__enter__()
@@ -99,7 +98,7 @@ def test_a_cable_that_gets_no_link_is_named_at_both_ends(monkeypatch: pytest.Mon
 
 
 def test_a_cable_without_a_link_because_of_a_crash_reports_the_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment, "CABLES_WITHIN_S", 0.01)
+    monkeypatch.setattr(cell_module, "CABLES_WITHIN_S", 0.01)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
     crashed: Any = Altered(deployed.parts.generator, problems=lambda: ("TRex was killed by SIGSEGV",))
     deployed.parts = replace(deployed.parts, generator=crashed)
@@ -241,10 +240,13 @@ def test_a_part_that_has_ended_is_named_and_not_the_threads_that_it_had(cpus: tu
             raise CsitError("VPP closed the connection")
         return (placed.model_copy(update={"actual_cpus": cpus}),)
 
-    ended = cast("Deployment", SimpleNamespace(affinity=affinity, problems=lambda: ("VPP was killed by SIGKILL",)))
-    assert health.moved([placed], ended) == ("VPP was killed by SIGKILL",)
-    runs = cast("Deployment", SimpleNamespace(affinity=affinity, problems=tuple))
-    (found,) = health.moved([placed], runs)
+    tested = under_test()
+    tested.deploy(tested.plan())
+    tested.placed = (placed,)
+    tested.deployment.affinity = affinity  # type: ignore[method-assign]
+    (found,) = tested.moved()
+    tested.deployment.problems = lambda: ("VPP was killed by SIGKILL",)  # type: ignore[method-assign]
+    assert tested.moved() == ("VPP was killed by SIGKILL",)
     assert found == (
         "data threads cannot be looked at: VPP closed the connection"
         if cpus is None

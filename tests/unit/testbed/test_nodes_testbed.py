@@ -31,9 +31,8 @@ from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment import loop_back
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds import machine as machine_module
-from resources.libraries.python.testbed.kinds.local import LocalNode
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
-from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
+from resources.libraries.python.testbed.kinds.nodes import LocalNode, NodesTestbed
 from resources.libraries.python.testbed.maintenance.doctor import _of_drivers
 from resources.libraries.python.testbed.remote.node import LabNode
 from tests.builders import Altered, qualification, qualified_point, raising, shipped

@@ -22,7 +22,7 @@
   // Paper cannot be opened: what is folded on the page of a test is printed, and answers and flame graphs everywhere.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open]):is(.body *, .of-run, :has(.answers, .flames))")];
+    folded = [...document.querySelectorAll("details:not([open], .why):is(.body *, .of-run, :has(.answers, .flames))")];
     folded.forEach((part) => { part.open = true; });
   });
   addEventListener("afterprint", () => folded.forEach((part) => { part.open = false; }));

@@ -43,6 +43,8 @@
 
   // Longest name in a legend beside the plot, from which a longer one would take the width.
   const MAX_NAME = 30;
+  // A longer name in lines, for a narrow plot.
+  const inLines = (name) => name?.replace(/(.{20,}?), /g, "$1,<br>");
 
   // Some of the traces, where there are more than a plot can show: `facets` names what readers narrow by.
   const fits = (trace, narrowed) => Object.entries(narrowed)
@@ -70,7 +72,8 @@
     const variant = narrow && figure.variants[key].layout.xaxis2 ? piled(figure.variants[key]) : figure.variants[key];
     const axis = { tickangle: 0, gridcolor: grid, zerolinecolor: grid, linecolor: grid, automargin: true };
     const named = (own) => ({ ...axis, ...own, title: { font: { size: narrow ? 12 : 13 }, ...own?.title } });
-    const data = variant.data.filter((trace) => known(trace) && fits(trace, narrowed)).map((trace) => coloured(trace, scheme));
+    const data = variant.data.filter((trace) => known(trace) && fits(trace, narrowed))
+      .map((trace) => coloured(narrow ? { ...trace, name: inLines(trace.name) } : trace, scheme));
     // All axes of the variant: panels of one figure have a vertical axis each.
     const names = new Set(["xaxis", "yaxis", ...Object.keys(variant.layout).filter((name) => /^[xy]axis\d+$/.test(name))]);
     const axes = Object.fromEntries([...names].map((name) => [name, named(variant.layout[name])]));
@@ -82,9 +85,11 @@
     }));
     // The legend is below the plot, with room for its lines, where it would take the width from the plot.
     const listed = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap");
-    const legends = listed.length, longest = Math.max(0, ...listed.map((trace) => (trace.name ?? "").length));
+    const legends = listed.length, written = listed.map((trace) => (trace.name ?? "").split("<br>"));
+    const longest = Math.max(0, ...written.flat().map((line) => line.length));
     const below = legends > 0 && (narrow || legends > 14 || longest > MAX_NAME);
     const lines = below ? Math.ceil((legends * (45 + 6.5 * longest)) / Math.max(300, wide - 110)) : 0;
+    const linesPx = lines * (6 + 13 * Math.max(1, ...written.map((name) => name.length)));
     // Texts above the plot are below the buttons of the library.
     const top = (variant.layout.annotations ?? []).some((note) => note.yref === "paper" && note.y === 1) ? 56 : 32;
     const inner = (variant.layout.height ?? 380) - 100 + top - 32;
@@ -93,8 +98,8 @@
       font: { family: "system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif", size: narrow ? 11 : 13, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 60, r: 12, t: top, b: below ? 56 + lines * 19 : 48 },
-      height: below ? 88 + inner + lines * 19 : inner + 100,
+      margin: { l: 60, r: 12, t: top, b: below ? 56 + linesPx : 48 },
+      height: below ? 88 + inner + linesPx : inner + 100,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
       showlegend: legends > 0,
       legend: below ? { orientation: "h", yref: "container", yanchor: "bottom", y: 0, font: { size: 11 } } : {},
@@ -135,7 +140,11 @@
     const library = await csit.plotly();
     const canvas = element.querySelector(".canvas");
     const scheme = printing ? "light" : csit.scheme();
-    const { data, layout } = styled(figures[element.dataset.figure], key, narrowed, scheme, element.clientWidth || innerWidth);
+    const figure = figures[element.dataset.figure];
+    const { data, layout } = styled(figure, key, narrowed, scheme, element.clientWidth || innerWidth);
+    // Paper has the choices in the title.
+    const chosen = key.split("|").filter((_, group) => figure.selectors[group]?.length > 1);
+    element.querySelector(".title")?.setAttribute("data-chosen", chosen.map((choice) => `, ${choice}`).join(""));
     // Named one by one, because the defaults of some versions would send the figure to a server.
     const options = { responsive: true, displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "resetScale2d"]] };
     // Where many things stand side by side, the plot is wider than a small window, which scrolls it.

@@ -12,6 +12,7 @@
   const plain = (element) => element.textContent.replace(/\s+/g, " ").trim();
   const grouped = (number) => number.toLocaleString("en");
   const raw = (cell) => cell.dataset.v ?? plain(cell);
+  const title = (head) => plain(head.querySelector(".sort") ?? head);
   const heads = (table) => [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])];
   const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "table";
   const named = (table) => table.dataset.name || slug(table.caption ? plain(table.caption) : table.id);
@@ -23,13 +24,13 @@
   const harmless = (text) => (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
   const field = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   function csv(table) {
-    const first = heads(table).map((head) => head.dataset.head ?? plain(head));
+    const first = heads(table).map((head) => head.dataset.head ?? title(head));
     const lines = [first, ...visible(table).map((row) => [...row.cells].map(raw))];
     return `${lines.map((line) => line.map(harmless).map(field).join(",")).join("\n")}\n`;
   }
 
   function markdown(table) {
-    const safe = (cell) => plain(cell).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll("<", "&lt;");
+    const safe = (cell) => title(cell).replaceAll("\\", "\\\\").replaceAll("|", "\\|").replaceAll("<", "&lt;");
     const line = (texts) => `| ${texts.join(" | ")} |`;
     const first = heads(table);
     const rule = first.map((head) => (head.classList.contains("num") ? "---:" : "---"));
@@ -56,9 +57,10 @@
 
   function sortable(table) {
     heads(table).filter((head) => head.dataset.sort).forEach((head) => {
+      const asks = head.querySelectorAll(".ask");
       const button = csit.make("button", { type: "button", class: "sort" }, ...head.childNodes);
       button.addEventListener("click", () => sort(table, head));
-      head.append(button);
+      head.append(button, ...asks);
     });
   }
 
@@ -108,6 +110,25 @@
   // What is wider than its window is scrolled by keyboard, too.
   csit.onContent((root) => csit.all(root, ".scroll").forEach((box) => { if (!box.querySelector("a, button, input, [tabindex]")) box.tabIndex = 0; }));
   csit.equip = equip;
+
+  // On a phone a row of a table that is too wide is a card: its cells have the names of their columns. `FEW` columns are
+  // taken to be too wide where a table is folded away.
+  const FEW = 4, LONG = 40;
+  const phone = matchMedia("(max-width: 560px)");
+  const names = new WeakMap();
+  function carded(row) {
+    const table = row.closest("table");
+    if (!names.has(table)) {
+      names.set(table, heads(table).map(title));
+      const fits = table.offsetParent ? table.offsetWidth <= table.parentElement.clientWidth : heads(table).length < FEW;
+      table.classList.toggle("cards", !fits);
+    }
+    [...row.cells].forEach((cell, at) => {
+      cell.dataset.label = names.get(table)[at] ?? "";
+      cell.classList.toggle("long", plain(cell).length > LONG);
+    });
+  }
+  if (phone.matches) csit.onContent((root) => csit.all(root, "table.data:not(.heat) > tbody > tr").forEach(carded));
 
   // Heads of long tables stay below the navigation, which is as high as its lines.
   const nav = document.querySelector("nav.page");

@@ -24,7 +24,7 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.physical_ports import assumptions, attached
-from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
+from resources.libraries.python.planning.placement.cores import Layouts, layouts_of
 from resources.libraries.python.planning.placement.queue_balance import Spread
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
 from resources.libraries.python.planning.plan import make_plan

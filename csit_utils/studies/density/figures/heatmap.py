@@ -8,8 +8,7 @@ from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.verdicts import short, verdict_of_runs
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR
-from csit_utils.report.cell_maps import Scale
-from csit_utils.report.colour_scales import colour
+from csit_utils.report.cell_maps import Scale, colour
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell

@@ -6,9 +6,8 @@ from itertools import product
 from csit_utils.analysis.comparisons.comparability import likeness
 from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.rows import THROUGHPUTS
-from csit_utils.report.colour_scales import shades
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.runs_shown import runs_shown
+from csit_utils.report.cell_maps import shades
+from csit_utils.report.report_context import ReportContents, runs_shown
 from csit_utils.report.study import Page
 from csit_utils.studies.density.figures.heatmap import kind_of
 

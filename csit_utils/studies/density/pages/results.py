@@ -9,8 +9,7 @@ from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import MEASURES, THROUGHPUTS, TestRow
 from csit_utils.report.details.testview import bound_mark, bounds_text, p99_at_half_pdr
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.runs_shown import newest_first
+from csit_utils.report.report_context import ReportContents, newest_first
 from csit_utils.report.study import Page
 from csit_utils.report.units import DASH, common_unit, digits3
 from csit_utils.studies.density.analysis.summary import BEST_FIRST

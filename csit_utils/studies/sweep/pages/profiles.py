@@ -9,10 +9,10 @@ import numpy as np
 from csit_utils.dataset.papers import Paper, PublishedFigure
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import called, sections
-from csit_utils.report.record_blocks import Plot, RecordTables, Row, plots
+from csit_utils.report.record_blocks import Column, DrawnTable, Plot, RecordTables, Row, Table, plots
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
-from csit_utils.report.units import DASH, digits3, percent
+from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate, seconds
 from csit_utils.studies.sweep.comparison import ON_A_LINE, comparisons
 from csit_utils.studies.sweep.figures import INPUT, METRICS, function_rows, sweep_figures
 from resources.libraries.python.model.result import l2_bps
@@ -34,7 +34,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
 )
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import GIGA, Fit, Profile, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 
 _NOTHING = 1e-13
 """Rounding error of zero."""
@@ -82,6 +82,7 @@ class Profiled:
     anchor: str
     figures: tuple[Figure, ...]
     functions: tuple[Function, ...]
+    loads: DrawnTable | None
 
 
 _REGIONS = {"nonsat": "below", "between": "between", "sat": "saturated"}
@@ -129,7 +130,32 @@ def _profiled(view: View) -> Profiled:
         profile_anchor(view),
         tuple(sweep_figures(profile_anchor(view), view.record)),
         tuple(Function(metric, "all rates" if whole else _REGIONS[region], fit) for metric, region, fit in functions),
+        _loads(view.record.sweep, RecordTables(profile_anchor(view), view.record.simulated, None)),
     )
+
+
+def _loads(sweep: Sweep | None, tables: RecordTables) -> DrawnTable | None:
+    vnfs = () if sweep is None else sweep.vnfs
+    points = () if sweep is None else sweep.points
+    rows = [{**dict(point), **{f"{vnf.name}_cpus": point.used(vnf.name) for vnf in vnfs}} for point in points]
+    return Table(
+        "loads",
+        lambda _: rows,
+        (
+            Column("rate_pps", "asked, each flow", rate),
+            Column("input_pps", "input, packets", rate),
+            Column("input_bps", "input, bits", bandwidth),
+            Column("sender_pps", "sender's interface", rate),
+            Column("output_pps", "output", rate),
+            Column("loss_ratio", "loss", percent),
+            Column("delay_s", "delay", seconds),
+            *(Column(f"{vnf.name}_cpus", f"{vnf.name} CPU", percent) for vnf in vnfs),
+            Column("samples", "seconds", str),
+            Column("flagged", text=True),
+        ),
+        folded=f"All {len(rows)} loads",
+        mark={"flagged": "bad"},
+    ).draw(tables)
 
 
 def _saturation(record: SweepRecord, figure: PublishedFigure) -> float | None:

@@ -26,7 +26,7 @@ from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import nic_of
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 from resources.libraries.python.planning.physical_ports import how_driven
-from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
+from resources.libraries.python.planning.placement.cores import Layouts, layouts_of
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.quantities import counted
 

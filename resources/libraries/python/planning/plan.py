@@ -5,7 +5,6 @@ from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import traffic_profile
@@ -20,7 +19,7 @@ from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import least_guest_mb
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
 from resources.libraries.python.planning.placement.core_notes import mixed_kinds
-from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shortages
+from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.placement.queue_balance import unequal
 from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
@@ -228,8 +227,3 @@ def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:
         **{function.name: duts[(function.node - 1) // cell.nf_nodes] for function in wiring.functions},
         **{tap.name: duts[(tap.number - 1) // len(cell.taps)] for tap in wiring.taps},
     }
-
-
-def digest(plan: Plan) -> str:
-    """Equal plans, equal digests."""
-    return digest_of_model(plan)

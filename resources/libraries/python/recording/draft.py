@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Finding, Verdict, VerdictKind
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.redaction import redacted_model
 
 RecordT_co = TypeVar("RecordT_co", bound=Record, covariant=True)
@@ -71,7 +71,7 @@ class Draft(Generic[RecordT_co]):
                 "world": self.topology.world,
                 "simulated": self.topology.world is World.SIM,
                 "testbed": self.topology.metadata.name,
-                "plan_digest": digest(self.plan) if self.plan else None,
+                "plan_digest": digest_of_model(self.plan) if self.plan else None,
                 "deployment": times,
                 "verdict": self._verdict(passed=passed, skipped=skipped, message=message),
             }

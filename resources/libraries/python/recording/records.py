@@ -3,6 +3,8 @@
 Each folder of `studies` whose `model/record.py` declares a subclass of `Record` adds a study.
 """
 
+import base64
+import binascii
 import hashlib
 import json
 import re
@@ -10,6 +12,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Annotated, Any, Union
 
+import msgspec
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
@@ -17,7 +20,7 @@ from resources.libraries.python.model.base import error_text, refused_version
 from resources.libraries.python.model.bounds import MAX_KEYS, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
-from resources.libraries.python.recording.packed_record import NotUnpacked, unpacked
+from resources.libraries.python.unpacking import UnpackError, inflate
 
 
 def _declared() -> dict[str, type[Record]]:
@@ -32,11 +35,52 @@ RECORDS = _declared()
 _KEYS_NAMED = 5
 """Of a file that is no record."""
 _SHORTEST_KEY_BYTES = len('"a":1,')
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
 
 
 class NotARecord(ValueError):
     """Text is no record that can be read; the error is a sentence that says why."""
+
+
+class NotUnpacked(ValueError):
+    """The packed part of a record cannot be unpacked, for the reason in the text."""
+
+
+def unpack(packed: str | bytes) -> bytes:
+    """The JSON object of the heavy keys.
+
+    `packed`: What stands under `packed`.
+
+    Raises:
+        NotUnpacked: It is damaged, or unpacks to more than any record has.
+    """
+    try:
+        return inflate(base64.b64decode(packed, validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise NotUnpacked(f"its packed part is damaged: {error}") from error
+    except UnpackError as error:
+        raise NotUnpacked(f"its packed part {error}") from error
+
+
+def _unpacked(text: str | bytes) -> tuple[str | bytes, str | None]:
+    """The whole JSON of a record in either form, and the digest that the short form names; None for the plain form.
+
+    Raises:
+        NotUnpacked: The packed part is damaged.
+        ValueError: It is no JSON at all.
+    """
+    if (isinstance(text, str) and '"packed"' not in text) or (isinstance(text, bytes) and b'"packed"' not in text):
+        return text, None
+    data = json.loads(text)
+    if not isinstance(data, dict) or not isinstance(data.get("packed"), str):
+        return text, None
+    heavy = unpack(data.pop("packed"))
+    figures = data.pop("counted", None)
+    if not heavy.startswith(b"{") or _KEYS.decode(heavy).keys() & data.keys():
+        raise NotUnpacked("its packed part is not that of a record")
+    digest = figures.get("digest") if isinstance(figures, dict) else None
+    return json.dumps(data).encode()[:-1] + b"," + heavy[1:], digest if isinstance(digest, str) else None
 
 
 def read_record(text: str | bytes) -> tuple[Record, str | None]:
@@ -50,7 +94,7 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
         NotARecord: It is none, or one of another schema version.
     """
     try:
-        whole, digest = unpacked(text)
+        whole, digest = _unpacked(text)
         _refuse_wide(whole)
         if (study := _study_in(whole)) not in RECORDS:
             raise NotARecord(_unknown(json.loads(whole)))

@@ -1,35 +1,69 @@
-"""Result files: one JSON file per test, written whole or not at all, and the space for them."""
+"""What is written of a test: one JSON file, whole or not at all, and its short form in `output.xml`; space for both.
 
+The short form has what rows of tables need as it is, the rest compressed. A record is JSON of some 80 kB, nineteen
+twentieths of which are trials, histograms, the plan and the environment. They are replaced by one key, `packed`: the
+base64 of zlib (RFC 1950) of their JSON object. Another new key, `counted`, has the digest of the whole record, and the
+few figures of the packed part that a row of a table has: a table of tests is made without unpacking anything. A
+record's class marks its packed fields.
+"""
+
+import base64
+import hashlib
+import json
 import os
 import re
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile
 
+import msgspec
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.base import error_text
-from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.whole_files import opened, replace_file
 
 RESULTS_FOLDER = "results"
 TABLES_FOLDER = "characterization"
 
 
-def write_record(record: Record, folder: Path, name: str | None = None) -> Path:
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def pack(record: Record, text: str | None = None, digest: str | None = None) -> str:
+    """Return the short form, one JSON object on one line: the light keys, `counted` and `packed`.
+
+    `text`: JSON of the record, where there is some.
+    `digest`: Of the record as first written; by default that of the text.
+    """
+    whole = (text or record.model_dump_json()).encode()
+    digest = digest or hashlib.sha256(whole).hexdigest()
+    heavy, parts = packed_keys(type(record)), _KEYS.decode(whole)
+    light, packed = (
+        b",".join(b'"%b":%b' % (key.encode(), bytes(each)) for key, each in parts.items() if (key in heavy) is which)
+        for which in (False, True)
+    )
+    counted = json.dumps(record.counted(digest), separators=(",", ":"))
+    compressed = base64.b64encode(zlib.compress(b"{%b}" % packed, 6)).decode()
+    return f'{{{light.decode()},"counted":{counted},"packed":"{compressed}"}}'
+
+
+def write_record(record: Record, folder: Path, name: str | None = None, text: str | None = None) -> Path:
     """Write a record to `folder/results/`, on disk when this returns, and read it back.
 
     `name`: Of the test in file names; its own name by default.
+    `text`: Its JSON, where there is some.
 
     Raises:
         RunStopped: The folder cannot be written (no space, no permission).
         CsitError: What was read back is no valid record.
     """
     path = folder / RESULTS_FOLDER / f"{safe_name(f'{record.file_prefix}-{name or record.test_name}')}.json"
-    _on_disk(path, record.model_dump_json())
+    _on_disk(path, text or record.model_dump_json())
     return _validated(path, record)
 
 

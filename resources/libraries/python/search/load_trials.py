@@ -50,23 +50,22 @@ def measure_latency(
         Latency by load, light loads first, and the trials in the order in which they ran.
     """
     percents = LOADS_PERCENT if full_pps else (0,)
-    results = tuple(
-        measure(
-            Trial(
-                load_pps=(full_pps or 0.0) * percent / 100,
-                duration_s=profile.latency_duration_s,
-                frame=frame,
-                probe_pps=profile.latency_probe_pps,
-                purpose="latency",
-            )
-        )
-        for percent in percents
-    )
+    results = tuple(measure(_probing(profile, frame, (full_pps or 0.0) * percent / 100)) for percent in percents)
     rows = (
         LatencyAtLoad(label=f"{number}{percent}", load_pps=result.trial.load_pps, flows=result.latency)
         for percent, result in zip(percents, results, strict=True)
     )
     return tuple(sorted(rows, key=lambda row: row.load_pps)), results
+
+
+def _probing(profile: SearchProfile, frame: Frame, load_pps: float) -> Trial:
+    return Trial(
+        load_pps=load_pps,
+        duration_s=profile.latency_duration_s,
+        frame=frame,
+        probe_pps=profile.latency_probe_pps,
+        purpose="latency",
+    )
 
 
 def measure_receive_rate(
@@ -81,9 +80,7 @@ def measure_receive_rate(
     A trial that the generator limited counts: the rate was received all the same, and `offered_pps` says at what load.
     """
     trial = Trial(load_pps=load_pps, duration_s=profile.mrr_duration_s, frame=frame, purpose=purpose)
-    results = []
-    for _ in range(profile.mrr_trials):
-        results.append(measure(trial))
+    results = tuple(measure(trial) for _ in range(profile.mrr_trials))
     rates = tuple(result.forwarded_pps for result in results)
     found = ReceiveRate(
         offered_pps=fmean(result.offered_pps for result in results),
@@ -91,16 +88,15 @@ def measure_receive_rate(
         mean_pps=fmean(rates),
         stdev_pps=stdev(rates) if len(rates) > 1 else None,
     )
-    return found, tuple(results)
+    return found, results
 
 
 AT_RATE = "RATE"
 """Name of figures of trials at a rate that was asked for."""
-_Measure = Callable[[Trial], TrialResult]
 
 
 def measure_at_rate(
-    measure: _Measure,
+    measure: Callable[[Trial], TrialResult],
     profile: SearchProfile,
     frame: Frame,
     load_pps: float,
@@ -132,15 +128,7 @@ def measure_at_rate(
         for goal, reading in readings.items()
         if reading is not GoalReading.OPEN
     }
-    probed = measure(
-        Trial(
-            load_pps=load_pps,
-            duration_s=profile.latency_duration_s,
-            frame=frame,
-            probe_pps=profile.latency_probe_pps,
-            purpose="latency",
-        )
-    )
+    probed = measure(_probing(profile, frame, load_pps))
     words = [f"{goal} {'sustained' if is_met else 'not sustained'}" for goal, is_met in sustained.items()]
     text = f"{rate(load_pps)} in all: {', '.join(words) or f'not decided: {note}'}"
     found = AtRate(text=text, load_pps=load_pps, sustained=sustained, trials=len(trials), note=note)

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import Suricata
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
-from resources.libraries.python.drivers.functions.vm.guest_software import Router
+from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
 from resources.libraries.python.drivers.functions.vm_application.guest_software import (
     END,
@@ -81,7 +81,7 @@ def test_a_nat_in_a_guest_has_addresses_to_translate_to() -> None:
 def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> None:
     plan = guests_plan(NfKind("qemu_nat"), NfKind("qemu"))
     nat, behind = plan.functions
-    words = Router(plan, 128).command_line(behind, 1500)
+    words = GuestSoftware(plan, 128).command_line(behind, 1500)
     assert nat.translates_to is not None
     assert f",{behind.left.route.prefix}+{nat.translates_to},{behind.left.route.address}," in words
     assert f",{behind.right.route.prefix},{behind.right.route.address}," in words

@@ -82,18 +82,6 @@ def test_jumbo_frames_fit_into_one_buffer() -> None:
     assert int(words[words.index("-m") + 1]) * 2**20 > 16384 * (9018 + 128 + 128)
 
 
-def test_shared_memory_links() -> None:
-    plan = plan_with_testpmd()
-    words = driver.command(
-        plan.functions[0], plan.cores, memif=driver.Memif("/run/x/memif.sock", left_id=3, right_id=4)
-    )
-    assert values(words, "--vdev") == [
-        "net_memif0,role=client,id=3,socket=/run/x/memif.sock,socket-abstract=no,mac=52:54:00:00:01:01",
-        "net_memif1,role=client,id=4,socket=/run/x/memif.sock,socket-abstract=no,mac=52:54:00:00:01:02",
-    ]
-    assert value(words, "--forward-mode") == "mac"
-
-
 def test_each_queue_is_polled_by_the_lcore_on_its_planned_cpu() -> None:
     """Testpmd deals P0Q0, P1Q0, P0Q1, P1Q1 to its lcores: with four of them, one for each."""
     plan = plan_with_testpmd(NfSize.TWO)

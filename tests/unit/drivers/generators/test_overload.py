@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.overload import found_by_trials, highest_loads
+from resources.libraries.python.drivers.generators.overload import SearchedByTrials, highest_loads
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
-from tests.builders import finished
+from tests.builders import cpus, finished, plan_of
 
 
 def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
@@ -77,11 +77,16 @@ def test_trials_of_the_highest_load_are_no_longer_than_the_one_that_is_asked_for
 ) -> None:
     asked: list[Trial] = []
 
-    def run(trial: Trial) -> TrialResult:
+    class Generator(SearchedByTrials):
         """All of it comes back."""
-        asked.append(trial)
-        sent = round(trial.load_pps * trial.duration_s)
-        return finished(trial, (sent, sent))
 
-    assert found_by_trials(run, Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B")), None).offered_pps > 0
+        _plan = plan_of("sim", "CSC", cores=cpus(32))
+
+        def run(self, trial: Trial) -> TrialResult:
+            asked.append(trial)
+            sent = round(trial.load_pps * trial.duration_s)
+            return finished(trial, (sent, sent))
+
+    trial = Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B"))
+    assert Generator().highest_loads(trial).offered_pps > 0
     assert [trial.duration_s for trial in asked] == [duration_s]

@@ -14,8 +14,9 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from resources.libraries.python.drivers.host.links import link_devices, rtnetlink_messages
+from resources.libraries.python.drivers.host.links.link_devices import at_arrival
 from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES, Request
-from resources.libraries.python.drivers.vswitches.linux_bridge.driver import copy_received, make_copies
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import make_copies
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from tests.unit.drivers.host.messages import said
 
@@ -130,24 +131,27 @@ def test_running_is_read_from_the_flags(flags: int, running: bool) -> None:
     assert rtnetlink_messages.read_running(row) == (7, running)
 
 
-def test_one_rule_sends_everything_to_each_of_the_others_and_lets_it_go_on() -> None:
-    watch, copy = copy_received("csv1p1", 100, [("csv1t1", 107), ("csv1t2", 109)])
+@pytest.mark.parametrize(
+    ("others", "verdict"), [([("csv1t1", 107), ("csv1t2", 109)], "copy"), ([("tap1", 7)], "redirect")]
+)
+def test_one_rule_sends_everything_to_others_and_copies_go_on(others: list[tuple[str, int]], verdict: str) -> None:
+    watch, copy = at_arrival("csv1p1", 100, others, copies=verdict == "copy")
     assert said(watch.body, tcmsg) == {
         "index": 100, "handle": 0xFFFF0000, "parent": 0xFFFFFFF1, "TCA_KIND": "ingress",
     }  # fmt: skip
     rule = said(copy.body, tcmsg)
     assert (rule["index"], rule["parent"], rule["info"], rule["TCA_KIND"]) == (100, 0xFFFF0000, 0x10300, "u32")
-    (key,) = rule["TCA_OPTIONS"]["TCA_U32_SEL"]["keys"]
-    assert (key["key_mask"], key["key_val"]) == (0, 0)  # whatever the packet is
+    matches = rule["TCA_OPTIONS"]["TCA_U32_SEL"]
+    assert "keys" not in matches and matches["flags"] == 1  # whatever the packet is
     acts = [act for act in rule["TCA_OPTIONS"]["TCA_U32_ACT"].values() if act]
     parameters = [act["TCA_ACT_OPTIONS"]["TCA_MIRRED_PARMS"] for act in acts]
-    assert [act["TCA_ACT_KIND"] for act in acts] == ["mirred", "mirred"]
-    mirror_to_egress, pipe = 2, 3
+    assert {act["TCA_ACT_KIND"] for act in acts} == {"mirred"}
+    mirror_to_egress, redirect_to_egress, pipe, stolen = 2, 1, 3, 4
+    action = (mirror_to_egress, pipe) if verdict == "copy" else (redirect_to_egress, stolen)
     assert [(row["ifindex"], row["eaction"], row["action"]) for row in parameters] == [
-        (107, mirror_to_egress, pipe),
-        (109, mirror_to_egress, pipe),
+        (index, *action) for _, index in others
     ]
-    assert copy.what == "copy what csv1p1 receives to csv1t1, csv1t2"
+    assert copy.what == f"{verdict} what csv1p1 receives to {', '.join(name for name, _ in others)}"
 
 
 @pytest.mark.parametrize("status", [errno.ENOENT, errno.EOPNOTSUPP])

@@ -324,7 +324,7 @@ def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_us
     monkeypatch.setattr(nic_driver, "PciDrivers", lambda: PciDrivers(pci.root, pci, within_s=0.1))
     killed = MachineLock(tmp_path / "lock")
     killed.__enter__()
-    killed.claim_binding(Binding(pci_address="0000:99:00.0", driver="ice", override=None))
+    killed.claim("bindings", Binding(pci_address="0000:99:00.0", driver="ice", override=None))
     killed.claim_namespaces(["csit-left"])
     killed.claim_ports([GONE])
     monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())

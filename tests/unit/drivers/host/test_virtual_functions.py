@@ -3,6 +3,8 @@
 No emulated NIC has SR-IOV networking, so this was not tried on a device.
 """
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,23 @@ def test_their_port_is_down_again_also_where_a_cleanup_was_killed_halfway(pci: S
     pci.write(pci.parent / "sriov_numvfs", "0")  # what it had done before it was killed
     assert left.restore(pci.root, pci) == []
     assert pci.down == ["ens1f1"]
+
+
+def test_a_port_that_makes_none_is_named(pci: SriovPci, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = pci.write
+
+    def refuse(path: Path, value: str) -> None:
+        if value == "1":
+            raise OSError(errno.ERANGE, os.strerror(errno.ERANGE))
+        write(path, value)
+
+    monkeypatch.setattr(pci, "write", refuse)
+    with MachineLock(tmp_path / "lock") as lock:
+        functions = virtual_functions.VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded())
+        with pytest.raises(CsitError, match=rf"{PARENT} cannot be made: Numerical result out of range"):
+            functions.start()
+        functions.stop()
+        assert lock.leftovers() == []
 
 
 def test_those_of_a_killed_run_are_removed(pci: SriovPci, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, int
 from resources.libraries.python.drivers.vpp.member import VppMember
 from resources.libraries.python.drivers.vpp.registration import Vpp, descriptors, guest_mb, sized
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.driver import PolledPorts
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
@@ -31,7 +32,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.names import vswitch_name
 from resources.libraries.python.planning.placement.queues import expected_ports, ports_of
-from resources.libraries.python.planning.plan import digest, make_plan
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from tests.unit.planning.labs import Word, lab
@@ -125,7 +126,7 @@ def test_one_machine_has_the_pool_the_memory_and_the_plan_that_it_had() -> None:
     assert need(local, cell, sixteen) == MemoryNeed(5 * (2 + 128), 0, 5 * (512 + 39))
     said = local.dut.model_copy(update={"vpp": {"buffers_per_numa": 1024}})
     few = local.model_copy(update={"nodes": {**local.nodes, "DUT1": said}})
-    assert digest(make_plan(few, cell, sixteen)) == digest(plan)
+    assert digest_of_model(make_plan(few, cell, sixteen)) == digest_of_model(plan)
 
 
 def test_guests_and_nfs_of_a_lab_keep_theirs() -> None:

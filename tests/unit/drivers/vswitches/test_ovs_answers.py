@@ -9,7 +9,7 @@ import pytest
 from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.drivers.vswitches.ovs import driver
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
-from resources.libraries.python.drivers.vswitches.ovs.pmd_statistics import node_costs
+from resources.libraries.python.drivers.vswitches.ovs.driver import node_costs
 from resources.libraries.python.errors import CommandFailed, CsitError
 
 RXQ_SHOW = """Displaying last 60 seconds pmd usage %

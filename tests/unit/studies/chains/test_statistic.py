@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.load import parse_record
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 from tests.unit.csit_utils.study_records import chain_studied

@@ -8,7 +8,7 @@ from robot.api import SkipExecution
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary, result_in_words
-from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
+from resources.libraries.python.studies.density.planning.matrix import cell_key, journal_name
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.builders import result, soaked
 

@@ -6,7 +6,7 @@ import pytest
 
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.rows import make_rows
+from resources.libraries.python.studies.density.planning.matrix import make_rows
 from tests.builders import SIM
 
 

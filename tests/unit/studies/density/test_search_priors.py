@@ -11,7 +11,7 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.planning.rows import journal_name
+from resources.libraries.python.studies.density.planning.matrix import journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
 from tests.unit.csit_utils import builders
 

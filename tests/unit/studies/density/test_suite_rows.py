@@ -22,7 +22,7 @@ from resources.libraries.python.studies.density import suite_rows
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.duration import test_s as planned_s
 from resources.libraries.python.studies.density.planning.extras import Extras
-from resources.libraries.python.studies.density.planning.rows import PlannedRows, journal_name
+from resources.libraries.python.studies.density.planning.matrix import PlannedRows, journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for, suite_choice
 from tests.unit.csit_utils.builders import result

@@ -6,7 +6,7 @@ from robot.model import TagPatterns
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.rows import Row, make_rows
+from resources.libraries.python.studies.density.planning.matrix import Row, make_rows
 from resources.libraries.python.studies.density.planning.tags import short_model
 from tests.builders import SIM
 from tests.unit.planning.labs import csit_lab

@@ -21,8 +21,7 @@ from resources.libraries.python.studies.interference.model.record import (
     NfType,
 )
 from resources.libraries.python.studies.interference.planning import schedule
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
 from tests.unit.studies.interference.simulated_studies import KINDS, NOISE, SIM, measured, spec, study_of
 from tests.unit.studies.worlds import World
 

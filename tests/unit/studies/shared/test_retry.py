@@ -18,7 +18,7 @@ from resources.libraries.python.errors import (
     SystemBroken,
 )
 from resources.libraries.python.recording.run_journal import Command, RunJournal, TestKey
-from resources.libraries.python.studies.shared.retry import measure_with_care
+from resources.libraries.python.studies.shared.run_state import measure_with_care
 from tests.unit.csit_utils import builders
 from tests.unit.recording.journals import CHOICES
 

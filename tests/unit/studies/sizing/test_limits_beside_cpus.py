@@ -12,7 +12,7 @@ from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.sizing.analysis import headline
 from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
 from resources.libraries.python.studies.sizing.search.size_search import carried, scale_out_costs
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from tests.unit.studies.sizing.sizing_runs import run_sizing
 from tests.unit.studies.sizing.sizing_specs import service
 
 FLAVORS = {f"f{vcpus}": {"vcpus": vcpus, "memory_mb": 100 * vcpus} for vcpus in (1, 2, 4, 8)}
@@ -66,7 +66,7 @@ def test_a_limit_beside_the_cpus_is_recognized_and_nothing_is_bought_for_it(limi
     ended = found.steps[-2]
     assert ended.startswith("Ended: ")
     assert "no component is near its limit: a lock, a single thread or something outside the service" in ended
-    assert found.steps[-1].startswith(f"Taken back to {smallest.name}: ")
+    assert found.steps[-1].startswith(f"Taken back to {smallest.text}: ")
     assert (limit == "thread") == ("as one thread does" in ended)
 
 
@@ -94,8 +94,8 @@ def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back() -> None:
     found = sized({"a": {"cpu_ms": 2.3, "sync": 1.2}}, ("f1",), spec=spec)
     one, two = found.sizes
     assert (found.stopped, found.best) == ("no gain", one.name)
-    assert found.steps[-1] == f"Taken back to {one.name}: {two.name} has 1 vCPUs more and carries no more."
-    assert any(note.startswith(f"{two.name} carries less than {one.name} ({MINUS}9 %") for note in found.notes)
+    assert found.steps[-1] == f"Taken back to {one.text}: {two.text} has 1 vCPUs more and carries no more."
+    assert any(note.startswith(f"{two.text} carries less than {one.text} ({MINUS}9 %") for note in found.notes)
     (cost,) = found.overheads
     assert (cost.scaling, cost.base, cost.size, cost.vcpus_ratio) == (Scaling.OUT, one.name, two.name, 2)
     assert cost.low < 1 - 1 / 2.2 < cost.high

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.model.service.spec import DeploymentSpec, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from tests.unit.examples import share
+from tests.unit.studies.sizing.sizing_runs import run_sizing
 from tests.unit.studies.sizing.sizing_specs import service
 
 _NOTE = re.compile(
     r"(?P<name>\w+) (?P<verdict>does not scale past|gains nothing from) (?P<vcpus>[\d.]+) vCPUs?\b.*: "
-    r"(?P<large>\S+) carries \S+ \S+, (?P<small>\S+) \S+, "
+    r"(?P<large>.+) carries \S+ \S+, (?P<small>.+) \S+, "
     r"where an instance uses at most (?P<used>[\d.]+) of (?P<of>[\d.]+) vCPUs?\."
 )
 

@@ -119,9 +119,10 @@ def test_scaling_out_is_compared_with_the_same_vcpus_in_fewer_instances() -> Non
         sized(CLEARWATER, "1m 2s 2s", 350, cpu),
         sized(CLEARWATER, "1m 2s 1m", 650, cpu),
     ]
+    _, one, small, mixed = (size.text for size in sizes)
     assert notes(CLEARWATER, LOAD, sizes) == (
-        "1m 2s 2s carries 350 calls/s, 1m 1m 1m with the same vCPUs 600: more instances cost 42 %.",
-        "1m 2s 1m carries 650 calls/s, 1m 1m 1m with the same vCPUs 600: they bring 8 %.",
+        f"{small} carries 350 calls/s, {one} with the same vCPUs 600: more instances cost 42 %.",
+        f"{mixed} carries 650 calls/s, {one} with the same vCPUs 600: they bring 8 %.",
     )
 
 
@@ -132,7 +133,7 @@ def test_the_size_for_a_workload_is_the_one_with_the_fewest_vcpus() -> None:
         sized(IDS, "1l", 900, {"ids": 0.9}),
         sized(IDS, "1m", 600, {"ids": 0.9}),
     ]
-    assert notes(IDS, asked, sizes) == ("1m carries 500 calls/s with the fewest vCPUs of all measured, 2.",)
+    assert notes(IDS, asked, sizes) == ("ids 1 medium carries 500 calls/s with the fewest vCPUs of all measured, 2.",)
     assert notes(IDS, asked, sizes[:1]) == ("No measured size carries 500 calls/s.",)
 
 
@@ -143,5 +144,5 @@ def test_a_load_that_is_carried_again_is_reported() -> None:
         for load, mean in ((100, 100), (150, 90), (200, 190))
     )
     assert notes(IDS, LOAD, [one.model_copy(update={"offered": again})]) == (
-        "1s carries 200 calls/s above one that it does not carry; these do not count.",
+        "ids 1 small carries 200 calls/s above one that it does not carry; these do not count.",
     )

@@ -113,8 +113,8 @@ def test_directed_search_gives_more_to_the_busiest_component_until_the_resources
         [("homestead", "homestead 100 %, sprout 56 %, bono 50 %")],
         [("sprout", "sprout 100 %, bono 90 %, homestead 90 %")],
     ]
-    assert found.steps[0] == "bn1s-sp1s-hs1s first: the smallest size, 3 vCPUs."
-    assert found.steps[-1].endswith("; bn1s-sp1l-hs1m needs 7 vCPUs, 6 available.")
+    assert found.steps[0] == "First: bono 1 small, sprout 1 small, homestead 1 small, the smallest size, 3 vCPUs."
+    assert "; bono 1 small, sprout 1 large, homestead 1 medium needs 7 vCPUs, 6 available" in found.steps[-1]
 
 
 def test_directed_search_by_network_names_bit_rates() -> None:
@@ -129,8 +129,8 @@ def test_directed_search_ends_with_the_first_size_that_carries_the_workload() ->
     bench = Bench(service(resources={}), CARRIES)
     found = search(bench, workload(workload=700))
     assert (found.stopped, found.best) == ("workload reached", "bn1s-sp1m-hs1m")
-    assert found.steps[-1] == "Ended: bn1s-sp1m-hs1m carries 800 calls/s, 700 are required."
-    assert "bn1s-sp1m-hs1m carries 700 calls/s with the fewest vCPUs of all measured, 5." in found.notes
+    assert "sprout 1 medium, homestead 1 medium carries 800 calls/s, 700 are required" in found.steps[-1]
+    assert "homestead 1 medium carries 700 calls/s with the fewest vCPUs of all measured, 5" in found.notes[-1]
 
 
 def test_directed_search_ends_where_the_range_ends() -> None:
@@ -165,7 +165,7 @@ def test_exhaustive_search_measures_all_and_takes_the_best_with_the_fewest_vcpus
     found = search(Bench(service(mode="exhaustive"), CARRIES))
     assert (len(found.sizes), found.planned, found.stopped) == (11, 11, "all measured")
     assert found.best == "bn1s-sp1m-hs1m"
-    assert found.steps[0].startswith("bn1s-sp1s-hs1s, size 1 of 11, 3 vCPUs: capacity 400 calls/s")
+    assert "homestead 1 small, size 1 of 11, 3 vCPUs: capacity 400 calls/s" in found.steps[0]
     assert found.steps[0].endswith(", sprout is busiest.")
 
 

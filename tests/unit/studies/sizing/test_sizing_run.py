@@ -21,9 +21,10 @@ from resources.libraries.python.errors import (
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import Flavor, MeasuredSize, Size, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.analysis import TraceRow
-from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, run_sizing
+from resources.libraries.python.studies.sizing.size_trials import LoadMonitor
 from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
+from tests.unit.studies.sizing.sizing_runs import run_sizing
 from tests.unit.studies.sizing.sizing_specs import service
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
@@ -64,7 +65,7 @@ def test_directed_search_of_clearwater_goes_the_way_of_the_paper() -> None:
         ("bn1s-sp1m-hs1m", 5, 600, "sprout"),
     ]
     assert (found.stopped, found.best) == ("resources exhausted", "bn1s-sp1m-hs1m")
-    assert found.steps[-1].endswith("bn1s-sp1l-hs1m needs 7 vCPUs, 6 available.")
+    assert found.steps[-1].endswith("sprout 1 large, homestead 1 medium needs 7 vCPUs, 6 available.")
     best = cpu_at_capacity(found.sizes[-1])
     assert all(0.75 <= cpu <= 0.85 for cpu in best.values()), best
     first = cpu_at_capacity(found.sizes[0])
@@ -87,9 +88,7 @@ def test_scaling_up_gains_what_scaling_out_does_not() -> None:
     assert (capacities["bn1m-sp1m-hs1m"], capacities["bn1l-sp1l-hs1l"]) == (600, 1000)
     for out in ("bn1l-sp2m-hs2m", "bn1l-sp4s-hs4s"):
         assert 350 < (capacities[out] or 0) < 1000
-    assert "bn1m-sp2s-hs2s carries 350 calls/s, bn1m-sp1m-hs1m with the same vCPUs 600: more instances cost 42 %." in (
-        found.notes
-    )
+    assert any("same vCPUs 600: more instances cost 42 %" in note for note in found.notes)
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_all_that_is_on_the_record_of_a_killed_run_is_a_leftover(tmp_path: Path)
     """Else a cleanup says that there is nothing, and leaves it there."""
     killed = MachineLock(tmp_path)
     killed.__enter__()
-    killed.claim_functions(ParentFunction(pci_address="0000:3b:00.0"))
+    killed.claim("functions", ParentFunction(pci_address="0000:3b:00.0"))
     killed.claim(HUGE_FILES, "csit")
     killed.claim(TRACES, "csit-9")
     killed.__exit__(None, None, None)

@@ -186,7 +186,7 @@ class NfContainers:
             return
         remove_all(claimed.values())
         self._machine.release(CONTAINERS, claimed.values())
-        self._machine.release_groups(folder for each in running.values() for folder in each.groups.values())
+        self._machine.release("groups", (folder for each in running.values() for folder in each.groups.values()))
         if self._folder is not None:
             with suppress(OSError):
                 self._folder.rmdir()

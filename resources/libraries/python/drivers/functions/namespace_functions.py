@@ -26,7 +26,7 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _READY_S = 15.0
-_MERGED = 64
+MERGED = 64
 """Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and that are counted as one."""
 _TAKEN_IN = 0.9
 """Share of the packets received that must have gone through an NF's program, rules or tunnel."""
@@ -49,6 +49,11 @@ class NamespaceFunctions(OneKind, Generic[Nf]):
     `functions`: The NFs of this kind, of which one may have several pairs of ports.
     """
 
+    _version = ""
+    """Name and version of what handles packets, once they may come."""
+    _does = ""
+    """What it does with a packet, as a phrase of the facts."""
+
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[Nf]) -> None:
         self._node = node
         self._functions = tuple(functions)
@@ -65,9 +70,22 @@ class NamespaceFunctions(OneKind, Generic[Nf]):
         """Ports that have lost their data thread or their carrier."""
         return self._fabric.problems(self._owners)
 
+    def facts(self) -> Mapping[str, str]:
+        """Version of what handles packets, and what it does with one; empty where the kernel just routes."""
+        return {self._functions[0].kind: f"{self._version}, {self._does}"} if self._version else {}
+
     def _received(self, owner: str) -> int:
         """Packets that the ports of an NF received."""
         return sum(port.rx_packets for port in self._fabric.counters([owner]).values())
+
+    def _check_requirements(self) -> None:
+        """See that this machine has what NFs of this kind need.
+
+        Raises:
+            Unsupported: Something is missing.
+        """
+        if lacks := tuple(missing(self._functions[0].kind.driver, self._node)):
+            raise Unsupported("; ".join(map(str, lacks)))
 
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         """Refuse all events: kinds that declare some say what they consist of."""
@@ -111,10 +129,7 @@ class DaemonFunctions(ProgramFunctions[Nf]):
 
     _prints = False
     """Whether the program prints what it makes on standard output."""
-    _does = ""
-    """What it does with a packet, as a phrase of the facts."""
     _version_argument = "--version"
-    _version = ""
 
     @abstractmethod
     def argv(self, function: Nf, folder: Path) -> list[str]:
@@ -144,8 +159,7 @@ class DaemonFunctions(ProgramFunctions[Nf]):
             CsitError: A program has ended; the text has its last words.
             NotReady: One is not ready in time.
         """
-        if lacks := tuple(missing(self._functions[0].kind.driver, self._node)):
-            raise Unsupported("; ".join(map(str, lacks)))
+        self._check_requirements()
         self._version = self.version()
         for function in self._functions:
             folder = self._companions.folder / function.name
@@ -155,10 +169,6 @@ class DaemonFunctions(ProgramFunctions[Nf]):
         for function in self._functions:
             self._companions.wait_for(function.name, "ready", partial(self.not_ready, function), _READY_S)
         self.deliver()
-
-    def facts(self) -> Mapping[str, str]:
-        """Its version, and what it does with a packet."""
-        return {self._functions[0].kind: f"{self._version}, {self._does}"} if self._version else {}
 
 
 class SocketFunctions(DaemonFunctions[NfPlan]):
@@ -210,6 +220,6 @@ class SocketFunctions(DaemonFunctions[NfPlan]):
     def _passed_by(self) -> Iterator[str]:
         for name in self._owners:
             received, (_, came) = self._received(name), self._counted(name)
-            if passed_by(came, received, merged=_MERGED if self._protocol is Protocol.TCP else 1):
+            if passed_by(came, received, merged=MERGED if self._protocol is Protocol.TCP else 1):
                 wanted = f"were {self._protocol} of the ports {', '.join(map(str, self._ports))}"
                 yield f"{name} received {received:,} packets, and only {came:,} {wanted}"

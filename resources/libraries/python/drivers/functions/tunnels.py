@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.functions.namespace_functions import Nam
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
+from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
 from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps
 from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
@@ -129,11 +130,6 @@ def kernel_makes(*requests: Request, work: Callable[[], object] = lambda: None) 
     return True
 
 
-def loopback_up() -> Request:
-    """Set the loopback device up, over which the ends of a tunnel reach each other."""
-    return set_up("lo", _LOOPBACK)
-
-
 def device_up(end: TunnelEnd, index: int, mtu: int) -> Iterator[Request]:
     """Let the device of an end take packets.
 
@@ -166,7 +162,7 @@ class Tunnels(NamespaceFunctions[NfPlan]):
     """NFs that encrypt packets and decrypt them again.
 
     What arrives at the left port is routed into the left end, crosses loopback encrypted, and leaves from the right end
-    by the routes that any NF has; the other way round alike. Subclasses start the ends.
+    by the routes that any NF has; the other way round alike. Subclasses make the ends.
 
     `node, context, functions`: See `NamespaceFunctions`.
     `program`: Kind of NF whose ends are programs; empty where the kernel has both.
@@ -182,6 +178,30 @@ class Tunnels(NamespaceFunctions[NfPlan]):
     @abstractmethod
     def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:
         """The left and the right end of the tunnel of an NF."""
+
+    @abstractmethod
+    def make(self) -> str:
+        """Make both ends of all tunnels and route into them; return name and version of what encrypts.
+
+        Raises:
+            CsitError: An end does not take its configuration or has ended, or the kernel refused something.
+        """
+
+    def start(self) -> None:
+        """Make all tunnels, and wait until packets come through each; then give NFs their routes.
+
+        Raises:
+            Unsupported: Something is missing.
+            CsitError: As `make`; of an end that has ended the text has its last words.
+            NotReady: A tunnel does not carry packets in time.
+        """
+        self._check_requirements()
+        for name in self._owners:
+            self._fabric.change(name, [set_up("lo", _LOOPBACK)])  # over which the ends reach each other
+        self._version = self.make()
+        for name in self._owners:
+            self._wait_for(name, -1, "a tunnel that carries", partial(self._not_carrying, name))
+        configure_routers(self._functions, self._fabric)
 
     def not_open(self, name: str, end: TunnelEnd) -> str:
         """Missing part of an end that is not reachable yet: its device, or its port."""
@@ -199,16 +219,6 @@ class Tunnels(NamespaceFunctions[NfPlan]):
         port = (function.left, function.right)[side]
         requests = (*device_up(end, index, self._fabric.mtu), *into(end, index, port.name))
         self._fabric.change(function.name, requests)
-
-    def _wait_until_carrying(self) -> None:
-        """Wait until packets come through each tunnel.
-
-        Raises:
-            CsitError: An end has ended; the text has its last words.
-            NotReady: A tunnel does not carry packets in time.
-        """
-        for name in self._owners:
-            self._wait_for(name, -1, "a tunnel that carries", partial(self._not_carrying, name))
 
     def _wait_for(self, name: str, side: int, what: str, missing: Callable[[], str]) -> None:
         """Wait for a fact that an end of an NF's tunnel brings about: a program, or the kernel.

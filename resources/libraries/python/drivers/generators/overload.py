@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
-from resources.libraries.python.planning.linerate import MaxRate
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.linerate import max_rate
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 GLANCE_S = 0.1
 _OVERLOAD = 4.0
@@ -52,28 +54,34 @@ def highest_loads(
     return HighestLoads(offered_pps=offered_pps, search_pps=search_pps)
 
 
-def found_by_trials(run: Callable[[Trial], TrialResult], trial: Trial, line: MaxRate | None) -> HighestLoads:
-    """Find what can be offered, and where a search should begin.
+class SearchedByTrials(TrafficGenerator):
+    """A generator whose highest load is found by trials of its plan."""
 
-    First everything is asked for, for as long as the trial, 0.3 s at most, and what was really offered in the time it
-    took is tried again, a little less of it each time, until a trial is not limited by the generator. The load of a
-    search is lowered where far less comes back, see `highest_loads`.
+    _plan: Plan
 
-    `run`: Runs a trial.
-    `trial`: Repeated at other loads and durations, to its end and without probes.
-    `line`: What fills the links; None where that is not known.
-    """
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """Find what can be offered, and where a search should begin.
 
-    def at(load_pps: float, duration_s: float = min(DURATION_S, trial.duration_s)) -> TrialResult:
-        changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
-        return run(trial.model_copy(update=changes))
+        First everything is asked for, for as long as the trial, 0.3 s at most, and what was really offered in the time
+        it took is tried again, a little less of it each time, until a trial is not limited by the generator. The load
+        of a search is lowered where far less comes back, see `highest_loads` of this module.
 
-    asked_pps = line.aggregate_pps if line else SOFTWARE_PPS
-    result = at(asked_pps)
-    most_pps = asked_pps
-    for _ in range(_TRIES):
-        if not result.generator_limited:
-            break
-        most_pps = _HEADROOM * min(most_pps, result.offered_pps)
+        `trial`: Repeated at other loads and durations, to its end and without probes.
+
+        Raises:
+            CsitError: As `run`.
+        """
+
+        def at(load_pps: float, duration_s: float = min(DURATION_S, trial.duration_s)) -> TrialResult:
+            changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
+            return self.run(trial.model_copy(update=changes))
+
+        line = max_rate(self._plan, trial.frame)
+        most_pps = line.aggregate_pps if line else SOFTWARE_PPS
         result = at(most_pps)
-    return highest_loads(most_pps, result.forwarded_pps, lambda *load: at(*load).forwarded_pps)
+        for _ in range(_TRIES):
+            if not result.generator_limited:
+                break
+            most_pps = _HEADROOM * min(most_pps, result.offered_pps)
+            result = at(most_pps)
+        return highest_loads(most_pps, result.forwarded_pps, lambda *load: at(*load).forwarded_pps)

@@ -98,7 +98,7 @@ class ServiceInstance:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-        self._machine.release_groups(self.group.folders)
+        self._machine.release("groups", self.group.folders)
         self._claimed = False
 
     @property

@@ -16,6 +16,8 @@ from typing import TypeVar
 
 from hdrh.histogram import HdrHistogram
 
+from resources.libraries.python.drivers.generators.builtin import flow_results
+from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 from resources.libraries.python.model.plan import Flow, Hop, Path, Plan
@@ -138,35 +140,25 @@ def flow_latency(
 ) -> FlowLatency:
     """The record of a flow's latency, with its histogram."""
     received = sum(count for _, count in pairs)
+    return flow_results.flow_latency(
+        instance, direction, sent=sent, received=received, values=_report(pairs, received, mean_ns or 0.0)
+    )
+
+
+def _report(pairs: list[tuple[int, int]], received: int, mean_ns: float) -> LatencyReport | None:
     if not pairs:
-        return FlowLatency(
-            instance=instance,
-            direction=direction,
-            sent=sent,
-            received=0,
-            min_ns=None,
-            mean_ns=None,
-            p50_ns=None,
-            p90_ns=None,
-            p99_ns=None,
-            p999_ns=None,
-            max_ns=None,
-            histogram=None,
-        )
+        return None
     histogram = HdrHistogram(1, _HIGHEST_NS, _DIGITS)
     for value, count in pairs:
         histogram.record_value(value, count)
-    return FlowLatency(
-        instance=instance,
-        direction=direction,
-        sent=sent,
-        received=received,
+    p50_ns, p90_ns, p99_ns, p999_ns = (_quantile(pairs, share * received) for share in (0.5, 0.9, 0.99, 0.999))
+    return LatencyReport(
         min_ns=pairs[0][0],
         mean_ns=mean_ns,
-        p50_ns=_quantile(pairs, 0.5 * received),
-        p90_ns=_quantile(pairs, 0.9 * received),
-        p99_ns=_quantile(pairs, 0.99 * received),
-        p999_ns=_quantile(pairs, 0.999 * received),
+        p50_ns=p50_ns,
+        p90_ns=p90_ns,
+        p99_ns=p99_ns,
+        p999_ns=p999_ns,
         max_ns=pairs[-1][0],
         histogram=histogram.encode().decode("ascii"),
     )

@@ -323,7 +323,7 @@ SIMULATION_FILE = "simulation.json"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedSizing:
-    """Parts of a simulated sizing, for `run_sizing`."""
+    """Parts of a simulated sizing."""
 
     orchestrator: SimOrchestrator
     time: VirtualTime

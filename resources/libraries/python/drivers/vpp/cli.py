@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.sockets.answers import receive
+from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue, receive
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.redaction import MASK
 
@@ -72,20 +72,17 @@ def plain(reply: bytes) -> str:
     return _COLOUR.sub("", reply.decode(errors="replace")).replace("\r", "").strip("\n ")
 
 
-class CommandLine:
-    """A connection to the command line of one VPP, made when it is first needed and again after a failure."""
+class CommandLine(SocketDialogue):
+    """A connection to the command line of one VPP."""
 
     def __init__(self, path: Path, within_s: float = 10.0, first: bytes = b"") -> None:
         """Prepare; nothing is connected yet.
 
         `path`: Of VPP's CLI socket.
-        `within_s`: Deadline for each reply, and for the connection.
         `first`: What a relay on the way wants to read before it connects to VPP.
         """
-        self._path = path
-        self._within_s = within_s
+        super().__init__(path, within_s)
         self._first = first
-        self._socket: socket.socket | None = None
 
     def ask(self, command: str) -> str:
         """Send a command that only shows something; return the reply without colours.
@@ -95,7 +92,7 @@ class CommandLine:
             CsitError: There is no VPP, or it closed the connection.
             NotReady: It does not answer.
         """
-        reply = self._exchange(command)
+        reply = self._ask(command)
         check_shown(command, reply)
         return reply
 
@@ -108,46 +105,29 @@ class CommandLine:
             NotReady: It does not answer.
         """
         for command in commands:
-            check(command, self._exchange(command))
+            check(command, self._ask(command))
 
-    def close(self) -> None:
-        """Close the connection. Safe to call at any time."""
-        connection, self._socket = self._socket, None
-        if connection is not None:
-            connection.close()
-
-    def _exchange(self, command: str) -> str:
+    def _ask(self, command: str) -> str:
         line = command.encode()
         if not line or len(line) > _MAX_BYTES or any(byte in line for byte in b"\n\r\0"):
             raise CsitError(f"no command line for VPP (1 to {_MAX_BYTES} bytes, one line): {_shown(command)[:80]!r}")
         try:
-            connection = self._connected()
-            connection.sendall(line + b"\n")
-            reply = self._until_end(connection, _shown(command))
-        except (CsitError, OSError) as error:
-            self.close()  # what comes late would be taken for the next reply
-            if isinstance(error, OSError):
-                raise CsitError(f"VPP at {self._path} cannot be asked {_shown(command)!r}: {error.strerror}") from error
-            raise
-        return plain(reply)
+            return plain(self._exchange(line, f"a reply to {_shown(command)!r}", _ends).replace(_END, b""))
+        except OSError as error:
+            raise CsitError(f"VPP at {self._path} cannot be asked {_shown(command)!r}: {error.strerror}") from error
 
-    def _connected(self) -> socket.socket:
-        if self._socket is None:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-            self._socket = connection
-            connection.settimeout(self._within_s)
-            connection.connect(str(self._path))
-            connection.sendall(self._first)
-            # Sent before VPP asks, the answer would be lost where its session is not yet made.
-            self._read(connection, "its telnet options", lambda got: _ASKED in got)
-            # The reply to an empty line ends all that was sent before: options, a banner, a prompt that came too early.
-            connection.sendall(_LINE_BY_LINE)
-            connection.sendall(b"\n")
-            self._until_end(connection, "an empty line")
-        return self._socket
-
-    def _until_end(self, connection: socket.socket, command: str) -> bytes:
-        return self._read(connection, f"a reply to {command!r}", lambda got: got.endswith(_END)).replace(_END, b"")
+    def _begin(self, connection: socket.socket) -> None:
+        connection.sendall(self._first)
+        # Sent before VPP asks, the answer would be lost where its session is not yet made.
+        self._read(connection, "its telnet options", lambda got: _ASKED in got)
+        # The reply to an empty line ends all that was sent before: options, a banner, a prompt that came too early.
+        connection.sendall(_LINE_BY_LINE)
+        connection.sendall(b"\n")
+        self._read(connection, "a reply to 'an empty line'", _ends)
 
     def _read(self, connection: socket.socket, what: str, complete: Callable[[bytes], bool]) -> bytes:
         return receive(connection, f"VPP at {self._path}: {what}", complete, self._within_s, show=_shown)
+
+
+def _ends(got: bytes) -> bool:
+    return got.endswith(_END)

@@ -114,6 +114,7 @@ def interfaces_of(
         link, port = ends[0]
         kind = _kind(link, port, kind_of_nic)
         count[kind] += 1
+        address = port.nic.pci_address if port.nic else None
         made.append(
             VppInterface(
                 kind=kind,
@@ -122,8 +123,8 @@ def interfaces_of(
                     InterfaceKind.HOST: f"host-{port.interface}",
                     InterfaceKind.MEMIF: f"memif{count[kind]}/0",
                     InterfaceKind.VHOST: f"VirtualEthernet0/0/{count[kind] - 1}",
-                    InterfaceKind.VIRTIO_PCI: _after_address("virtio", port),
-                    InterfaceKind.VMXNET3: _after_address("vmxnet3", port),
+                    InterfaceKind.VIRTIO_PCI: after_address("virtio", address),
+                    InterfaceKind.VMXNET3: after_address("vmxnet3", address),
                 }.get(kind, port.interface),
                 mac=port.mac,
                 data_threads=port.queues,
@@ -131,7 +132,7 @@ def interfaces_of(
                 socket=socket_of(folder, link) if kind in (InterfaceKind.MEMIF, InterfaceKind.VHOST) else None,
                 socket_id=count[kind] if kind is InterfaceKind.MEMIF else 0,
                 master=port == link.a,
-                pci_address=port.nic.pci_address if port.nic else None,
+                pci_address=address,
                 uio_driver=port.nic.uio_driver if port.nic else None,
             )
         )
@@ -149,10 +150,10 @@ def _by_device(plan: Plan, owner: str) -> Iterator[list[tuple[Link, Port]]]:
     yield from groups.values()
 
 
-def _after_address(word: str, port: Port) -> str:
+def after_address(word: str, address: str | None) -> str:
     """A name that VPP makes of a PCI address: `virtio-0/3b/0/1` for 0000:3b:00.1."""
-    address = (port.nic.pci_address if port.nic else None) or "0:0:0.0"
-    return word + "-" + "/".join(f"{int(number, 16):x}" for number in address.replace(".", ":").split(":"))
+    numbers = (address or "0:0:0.0").replace(".", ":").split(":")
+    return word + "-" + "/".join(f"{int(number, 16):x}" for number in numbers)
 
 
 def _kind(link: Link, port: Port, kind_of_nic: Callable[[Nic], InterfaceKind]) -> InterfaceKind:

@@ -31,6 +31,11 @@ class Flavor(Frozen):
     memory_mb: Annotated[int, Field(ge=8)]
 
 
+def vcpus_text(vcpus: float) -> str:
+    """`1 vCPU`, `0.5 vCPUs`."""
+    return f"{vcpus:g} vCPU{'s' * (vcpus != 1)}"
+
+
 class SizingMode(StrEnum):
     """Selection of the sizes to measure."""
 
@@ -107,6 +112,11 @@ class Size(Frozen):
     """A deployment size: flavor and number of instances of every component."""
 
     components: dict[Name, Share]
+
+    @property
+    def text(self) -> str:
+        """`bono 1 small, sprout 2 medium`."""
+        return ", ".join(f"{name} {share.instances} {share.flavor}" for name, share in self.components.items())
 
 
 def _scaling(components: Sequence[Component]) -> Scaling:
@@ -368,7 +378,7 @@ class MeasuredSize(Frozen):
 
     size: Size
     name: str
-    """Such as `bn1s-sp1m-hs1s`."""
+    """Key of journals, files and published figures, such as `bn1s-sp1m-hs1s`; texts have `Size.text`."""
     vcpus: float
     memory_mb: int
     offered: tuple[Offered, ...]
@@ -389,6 +399,11 @@ class MeasuredSize(Frozen):
     deploy_s: float | None = None
     carried_over: bool = False
     """Measured by the run that this one resumed."""
+
+    @property
+    def text(self) -> str:
+        """As `Size.text`."""
+        return self.size.text
 
 
 class Overhead(Frozen):

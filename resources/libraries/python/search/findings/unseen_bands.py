@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 
+from resources.libraries.python.quantities import percent
+
 MIN_RUNS = 3
 MIN_SHARE = 0.1
 SHARE = 0.3
@@ -46,16 +48,16 @@ class UnseenBands:
         `one`: Name of a value, such as `run`.
         """
         more = f"more than {_MAX_FURTHER}" if self.further is None else str(self.further)
-        further = f"{more} further {one if self.further == 1 else many} settle it ({1 - SETTLED:.0%})"
+        further = f"{more} further {one if self.further == 1 else many} settle it ({percent(1 - SETTLED)})"
         if self.low:
             lie = "lies" if self.low == 1 else "lie"
             return (
                 f"{self.low} of {self.count} {many} {lie} apart, too few to call it two bands; {further} if the band "
-                f"has {self.share:.0%} of the {many}"
+                f"has {percent(self.share)} of the {many}"
             )
         return (
-            f"no two bands seen in {self.count} {many}; a lower band with {self.share:.0%} of the {many} would be "
-            f"missed with a probability of {self.chance:.0%}; {further}"
+            f"no two bands seen in {self.count} {many}; a lower band with {percent(self.share)} of them is missed "
+            f"with a probability of {percent(self.chance)}; {further}"
         )
 
 

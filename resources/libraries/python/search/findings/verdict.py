@@ -360,7 +360,7 @@ def of_unseen(outcome: SearchOutcome) -> list[Finding]:
     found = find_bands(outcome.trials, bounds) if (bounds := _bounds(outcome)) else None
     if not isinstance(found, UnseenBands) or (not found.low and found.chance <= SETTLED):
         return []
-    text = f"{found.text('trial', 'trials')}; {MIN_GAP:.0%} apart or more, at loads around the bounds"
+    text = f"{found.text('trial', 'trials')}; {percent(MIN_GAP)} apart or more, at loads around the bounds"
     names = tuple(result.goal.name for result in outcome.goals)
     return [Finding(kind=VerdictKind.MEASURED, text=text, numbers=names)]
 

@@ -44,7 +44,7 @@ from resources.libraries.python.studies.density.suite_rows import (
     put_rows,
     rows_for,
 )
-from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
+from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword, skipping, variable
 from resources.libraries.python.studies.shared.choices import (
     chosen_profile,
     chosen_topology,
@@ -53,7 +53,6 @@ from resources.libraries.python.studies.shared.choices import (
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.library import StudyKeywords
 from resources.libraries.python.studies.shared.progress import RUN, human_range, human_time
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.studies.shared.run_state import ends_run
 from resources.libraries.python.testbed.deployment.call_stacks import refuse_unsampled
 

@@ -52,12 +52,11 @@ from resources.libraries.python.search.losses import flow_in_words, loss_loads, 
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
+from resources.libraries.python.studies.density.planning.matrix import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
 from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.call_stacks import CostReading, sample_stacks
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.deployment.repeated_trials import repeat_trial
 
@@ -136,7 +135,8 @@ class DensityTest(StudyTest[MeasurementRequest]):
 
     def deploy(self) -> float:
         """Deploy the plan and read back the placement of its data threads; return the seconds it took."""
-        deployment = self.bring_up(self._cell, self.draft.plan or self.plan()).deployment
+        self._deployed = self._cell
+        deployment = self._cell.deploy(self.draft.plan or self.plan())
         self.draft.deploy_s = deployment.deploy_s
         self.draft.affinity = self._cell.placed
         self.draft.facts = deployment.facts()

@@ -46,7 +46,7 @@ from resources.libraries.python.studies.density.model.selection import (
 )
 from resources.libraries.python.studies.density.planning.duration import test_s
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
-from resources.libraries.python.studies.density.planning.rows import (
+from resources.libraries.python.studies.density.planning.matrix import (
     PlannedRows,
     RefusedRow,
     journal_name,

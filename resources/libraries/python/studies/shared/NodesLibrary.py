@@ -8,10 +8,9 @@ from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.studies.shared.boundary import REDACTION, keyword
+from resources.libraries.python.studies.shared.boundary import REDACTION, keyword, variable
 from resources.libraries.python.studies.shared.choices import chosen_topology
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
-from resources.libraries.python.studies.shared.robot_context import variable
 
 
 @library(scope="SUITE", listener=[REDACTION, AT_START], doc_format="ROBOT")

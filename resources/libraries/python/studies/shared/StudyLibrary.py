@@ -16,10 +16,9 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.recording.run_journal import TestKey
-from resources.libraries.python.studies.shared.boundary import keyword
+from resources.libraries.python.studies.shared.boundary import keyword, skipping, variable
 from resources.libraries.python.studies.shared.choices import settings_of
 from resources.libraries.python.studies.shared.library import StudyKeywords
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.studies.shared.step_study import StepStudy
 
 AnyStepStudy = StepStudy[Any, Any, Any, Any]

@@ -22,7 +22,14 @@ from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
-from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
+from resources.libraries.python.studies.shared.boundary import (
+    REDACTION,
+    announce,
+    document,
+    guard_keywords,
+    keyword,
+    variable,
+)
 from resources.libraries.python.studies.shared.choices import (
     chosen_profile,
     chosen_qualifications,
@@ -34,9 +41,7 @@ from resources.libraries.python.studies.shared.choices import (
 )
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.progress import StudyProgress
-from resources.libraries.python.studies.shared.retry import AnyStudy
-from resources.libraries.python.studies.shared.robot_context import announce, document, variable
-from resources.libraries.python.studies.shared.run_state import StudyRunState
+from resources.libraries.python.studies.shared.run_state import AnyStudy, StudyRunState
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.loop_back import (

@@ -1,7 +1,12 @@
-"""State of a run: its journal, space for its last records, and the record of every test."""
+"""State of a run: its journal, space for its last records, and the record of every test; retry and quarantine.
+
+What breaks the system under test is tried once more, then given up. A result is never tried again, also not
+`no traffic`. Tests whose phases are Robot keywords are repeated as a whole; studies that deploy one step after the
+other repeat the step (`step_study.py`).
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +14,7 @@ from typing import Any, TypeVar
 from robot.api import Failure, SkipExecution, logger
 from robot.errors import ExecutionFailed, PassExecution
 
-from resources.libraries.python.errors import ConfigError, CsitError, RunStopped, SystemBroken
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped, SystemBroken, chain
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
@@ -23,24 +28,25 @@ from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.journal import JOURNAL_FILE, Status
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER, plain_message
-from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import NotARecord, read_record
-from resources.libraries.python.recording.run_journal import EndFacts, RunJournal, TestKey, past_of
+from resources.libraries.python.recording.run_journal import MAX_ATTEMPTS, EndFacts, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (
     RESULTS_FOLDER,
     FileNames,
     Reserve,
     check_folder,
+    pack,
     write_record,
     write_tables,
 )
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads
+from resources.libraries.python.studies.shared.boundary import variable
 from resources.libraries.python.studies.shared.choices import choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress
-from resources.libraries.python.studies.shared.retry import AnyStudy, measure_with_care
-from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.shared.study import StudyTest
+from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.whole_files import write_whole
 
 RESULT_SPACE_BYTES = 50_000_000
@@ -49,6 +55,8 @@ _SIGNAL = "Execution terminated by signal"
 """Robot's message of a test that was interrupted by Ctrl-C or SIGTERM."""
 Tables = Callable[[Any], dict[str, str]]
 """CSV files of a record, by name."""
+_MAX_IN_ONE_LINE = 3
+AnyStudy = StudyTest[Any]
 _Deployed = TypeVar("_Deployed", bound=AnyStudy)
 _BEGUN: set[Path] = set()
 """Folders of runs that this process has begun or resumed: each of their suites opens the testbed again."""
@@ -59,6 +67,82 @@ _NAMES: defaultdict[Path, FileNames] = defaultdict(FileNames)
 def ends_run(tags: Collection[str], message: str) -> bool:
     """Whether a test of Robot tells that the run has ended: by a signal, also one in a teardown, or before the test."""
     return "robot:exit" in tags or _SIGNAL in message
+
+
+def measure_with_care(
+    run: RunJournal,
+    key: TestKey,
+    test: _Deployed,
+    again: Callable[[], _Deployed],
+    phases: Callable[[], object],
+    *,
+    check: Callable[[], None],
+    on_broken: Callable[[str, bool], None],
+) -> None:
+    """Run the phases of a test; where they break the system under test, remove the deployment and run them once more.
+
+    Args:
+        run: Keeps the journal.
+        key: Of the test.
+        test: The first attempt.
+        again: Makes the next attempt the present one.
+        phases: Robot keywords; fail as Robot's keywords do.
+        check: Called before each attempt; raises where no test can run.
+        on_broken: Called after a broken attempt with the reason, and whether there is another attempt.
+
+    Raises:
+        SystemBroken: Every attempt broke it; the cell goes into quarantine.
+        ExecutionFailed: The phases failed and that is a result, or the run is being ended.
+        RunStopped: The machine cannot be used any more.
+    """
+    reasons = run.history(key).broken
+    while len(reasons) < MAX_ATTEMPTS:
+        check()
+        run.started(key)
+        test.draft.broken = reasons
+        found = _attempt(test, phases, last=len(reasons) + 1 == MAX_ATTEMPTS)
+        if not found:
+            return
+        removal = test.remove()
+        reasons = run.broken(key, found[0], (*found[1:], *([removal] if removal else [])))
+        is_last = len(reasons) >= MAX_ATTEMPTS
+        on_broken(found[0], not is_last)
+        if not is_last:
+            test = again()
+    test.draft.broken, test.draft.quarantined = reasons, reasons[-1]
+    raise SystemBroken(f"quarantined after {len(reasons)} attempts: {reasons[-1]}")
+
+
+def _attempt(test: AnyStudy, phases: Callable[[], object], *, last: bool) -> tuple[str, ...]:
+    """One attempt; return why and how the system under test was broken, nothing when it was not."""
+    try:
+        phases()
+    except ExecutionFailed as failure:
+        if failure.exit or failure.skip or failure.timeout:
+            raise
+        cause = _cause(failure)
+        found = test.problems() if test.is_deployed else ()
+        if cause is not None and is_breakage(cause):
+            # A part that died is the reason of the error in another one.
+            return _reasons([*dict.fromkeys([reason_of(cause), *found])])
+        if not found:
+            raise
+        return _reasons(found)
+    found = test.problems() if test.is_deployed else ()
+    # If a data thread moves again, the verdict of the number is affinity-lost.
+    return _reasons(found or (() if last or not test.is_deployed else test.moved()))
+
+
+def _reasons(found: Sequence[str]) -> tuple[str, ...]:
+    """The first few in one line, followed by all of them."""
+    return ("; ".join(found[:_MAX_IN_ONE_LINE]), *found) if found else ()
+
+
+def _cause(failure: ExecutionFailed) -> BaseException | None:
+    """The error of a library keyword: Robot keeps its text, Python the chain of exceptions."""
+    first: BaseException | None = failure.get_errors()[0]
+    behind = () if first is None else chain(first, lambda each: each.__cause__ or each.__context__)
+    return next((each for each in behind if not isinstance(each, ExecutionFailed)), None)
 
 
 class EndOfRun(Exception):
@@ -326,10 +410,10 @@ class StudyRunState:
             raise EndOfRun(str(error)) from error
 
     def _write(self, record: Record, tables: Tables) -> str:
-        path = write_record(
-            record, self._opened, self._name
-        )  # first: on a full disk it frees the reserve, which output.xml needs
-        logger.info(f"{RESULT_MARKER}{pack(record)}")
+        text = record.model_dump_json()
+        # First: on a full disk it frees the reserve, which output.xml needs.
+        path = write_record(record, self._opened, self._name, text)
+        logger.info(f"{RESULT_MARKER}{pack(record, text)}")
         for line in record.verdict.evidence if record.verdict else ():
             logger.info(f"verdict: {line}")
         logger.info(f"record: {path}")

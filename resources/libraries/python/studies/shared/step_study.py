@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from resources.libraries.python.csv_tables import Table
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, digest_of_model
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.plan import Plan
@@ -22,7 +22,6 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import (
@@ -414,7 +413,7 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
             plan = self.plan_of(step)
         except CsitError:
             return None  # the same error again when it is deployed
-        if plan is not None and digest(plan) != line.plan:
+        if plan is not None and digest_of_model(plan) != line.plan:
             _log.warning("%s is measured again: its plan has changed since it was measured", line.step)
             return None
         line = line.model_copy(update={"row": self.carried_over(line.row)})
@@ -444,7 +443,7 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
 
     def _line(self, key: str, step: _Step) -> StepLine[_Row]:
         row = self.measure(step)
-        plan = digest(self._deployed.deployment.plan) if self._deployed is not None else ""
+        plan = digest_of_model(self._deployed.deployment.plan) if self._deployed is not None else ""
         line: StepLine[_Row] = step_line(self.ROW)(at=utc_now(), step=key, plan=plan, row=row, facts=self.facts())
         return line
 

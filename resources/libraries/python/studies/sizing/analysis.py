@@ -1,11 +1,11 @@
 """A sizing in a sentence, and its tables: what an instance used each second, and every load of every size."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from resources.libraries.python.csv_tables import csv_text
-from resources.libraries.python.model.service.spec import MeasuredSize, Sizing
+from resources.libraries.python.model.service.spec import MeasuredSize, Sizing, vcpus_text
 from resources.libraries.python.quantities import DASH, grouped
 from resources.libraries.python.studies.sizing.search.size_search import carried
 from resources.libraries.python.whole_files import append_to, write_whole
@@ -126,9 +126,8 @@ def headline(found: Sizing) -> str:
     is_highest = best.capacity == max(size.capacity or 0.0 for size in found.sizes)
     rank = "the best" if is_highest else "not told apart from the highest"
     among = f", {rank} of {len(found.sizes)} sizes measured" if len(found.sizes) > 1 else ""
-    total = f" ({best.vcpus:g} in total)" if len(best.size.components) > 1 else ""
     busiest = f"; {best.bottleneck} is the busiest" if best.bottleneck else ""
-    carries = f"{size_words(found)[best.name]}{total}: {capacity_words(best, found.workload.unit)}"
+    carries = f"{best.text} ({vcpus_text(best.vcpus)}): {capacity_words(best, found.workload.unit)}"
     return f"{carries}{among}{busiest}; {end}"
 
 
@@ -136,26 +135,6 @@ def best_size(sizing: Sizing) -> MeasuredSize | None:
     """Return the size with the highest capacity; None if no size carries the lowest load."""
     best = sizing.named().get(sizing.best or "")
     return None if best is None or best.capacity is None else best
-
-
-def size_words(sizing: Sizing) -> Mapping[str, str]:
-    """Return components with instances and vCPUs of each, by name of the size: `bono 1 x 2, sprout 1 x 4 vCPUs`.
-
-    Where sizes differ in memory only, their flavors stand in place of vCPUs.
-    """
-    flavors = sizing.deployment.flavors
-
-    def words(size: MeasuredSize, *, by_flavor: bool) -> str:
-        parts = (
-            f"{name} {share.instances} x {share.flavor if by_flavor else f'{flavors[share.flavor].vcpus:g}'}"
-            for name, share in size.size.components.items()
-        )
-        return ", ".join(parts) + " vCPUs" * (not by_flavor)
-
-    every = {size.name: words(size, by_flavor=False) for size in sizing.sizes}
-    if len(set(every.values())) < len(every):
-        every = {size.name: words(size, by_flavor=True) for size in sizing.sizes}
-    return every
 
 
 def capacity_words(size: MeasuredSize, unit: str) -> str:

@@ -114,6 +114,9 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
     def key(self, size: Size) -> str:
         return name_of(self.spec.deployment, size)
 
+    def label(self, size: Size) -> str:
+        return size.text
+
     def in_words(self, sized: MeasuredSize) -> str:
         return outcome(sized, self.spec.workload.unit)
 
@@ -163,7 +166,7 @@ class ServiceSizing(StepStudy[Specifications, Size, MeasuredSize, Sizing]):
         """
         found = self.result()
         if found.stopped == "failed":
-            reasons = [f"{row.name}: {row.failed}" for row in found.sizes if row.failed]
+            reasons = [f"{row.text}: {row.failed}" for row in found.sizes if row.failed]
             raise CsitError("; ".join(dict.fromkeys(reasons)))
 
 

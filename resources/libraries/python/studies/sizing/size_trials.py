@@ -14,7 +14,6 @@ from resources.libraries.python.model.service.spec import (
     MeasuredSize,
     Offered,
     Size,
-    Sizing,
     Trace,
     Use,
     name_of,
@@ -222,7 +221,7 @@ class SizeTrials:
                 lambda load: self.offer(service, monitor, load, next(repetitions)),  # noqa: B023
             )
             self._offered.append(row)
-            words = f"{self._name} at {grouped(load)} {unit}: {grouped(row.mean, 4)}, {100 * row.ratio:.1f} %"
+            words = f"{size.text} at {grouped(load)} {unit}: {grouped(row.mean, 4)}, {100 * row.ratio:.1f} %"
             self._on_load(len(self._offered), words)
             if ends(self._workload.stop, self._offered):
                 break
@@ -278,30 +277,5 @@ def search_of(
     Raises:
         PlanError: There are too many sizes.
     """
-    space = SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec))
+    space = SizeSpace(planned(spec), partial(next_size, spec))
     return SizingSearch(spec, workload, space, report)
-
-
-def run_sizing(
-    spec: DeploymentSpec,
-    workload: WorkloadSpec,
-    orchestrator: Orchestrator,
-    *,
-    time: IntervalClock | None = None,
-    trace: KeepTrace | None = None,
-) -> Sizing:
-    """Find the best size without a testbed, a journal and second attempts.
-
-    Raises:
-        RunStopped: What was deployed cannot be removed.
-    """
-    trials, search = SizeTrials(spec, workload, orchestrator, time=time, trace=trace), search_of(spec, workload)
-    for size in search.wanted():
-        try:
-            sized = trials.measure(size)
-        except CsitError as error:
-            sized = trials.failed(size, str(error))
-        finally:
-            trials.remove()
-        search.add(sized)
-    return search.result()

@@ -9,6 +9,7 @@ from itertools import starmap
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, NoTraffic, PlanError, SystemBroken, Unsupported
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -16,7 +17,7 @@ from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell
 from resources.libraries.python.model.request.frames import with_flows
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.planning.plan import digest, drivers_of
+from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.studies.shared.step_study import StepStudy
@@ -310,7 +311,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
         return CellConnections(
             instances=cell.nf_chains,
             nodes=cell.nf_nodes,
-            plan=digest(plan),
+            plan=digest_of_model(plan),
             tables=dict(connections.tables),
             rate=rate,
             empty_s=empty.total_s,

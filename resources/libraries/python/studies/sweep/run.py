@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, SystemBroken
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.variables import FIREWALL, NAT, PROFILES, ROUTER, Lookup
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.planning.traffic import keeps_a_log
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.environment import SMT_CONTROL
@@ -139,7 +139,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         """Digest of the sweep and its plan: sweeps of the same digest are parts of one."""
         return digest_of(
             self.spec.model_dump_json(exclude={"smt", "once", "parts", "compare_smt"}),
-            digest(self.draft.plan or self.plan()),
+            digest_of_model(self.draft.plan or self.plan()),
         )
 
     def resume(self, journal: StepJournal[Any]) -> None:

@@ -1,14 +1,23 @@
 """One cell from plan to removal, for tests of all kinds.
 
+A plan is applied through the roles inside one ExitStack: whatever was started is stopped, in reverse order.
+
 A vSwitch may keep packets of one trial, which the next one would count as received: they are flushed in between.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import CsitError, NoTraffic, PlanError, RunStopped, SystemBroken
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
+from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
+from resources.libraries.python.errors import CsitError, NoTraffic, NotReady, PlanError, RunStopped, SystemBroken
+from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.measurements.counters import HostState, InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType
@@ -19,12 +28,168 @@ from resources.libraries.python.planning.plan import kinds, make_plan
 from resources.libraries.python.planning.traffic import keeps_a_log, not_taken
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
-from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.health import within
-from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
+from resources.libraries.python.testbed.roles.part import Part, ReportingPart
 
 _FLOW_PPS, _FEW_S = 1000.0, 0.2
 _TIMES = 10
+
+
+class Deployment:
+    """One cell, deployed from `__enter__` to `__exit__`."""
+
+    def __init__(self, plan: Plan, parts: Parts) -> None:
+        self.plan = plan
+        self.parts = parts
+        self.deploy_s: float | None = None
+        self.remove_s: float | None = None
+        self._stack = ExitStack()
+        self._failures: list[Exception] = []
+        """Of stopping parts."""
+
+    def __enter__(self) -> Self:
+        begin = time.monotonic()
+        try:
+            with ExitStack() as stack:
+                stack.callback(self._stop, self.parts.generator)
+                self.parts.generator.prepare()
+                for part in self.parts.in_order():
+                    # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
+                    stack.callback(self._stop, part)
+                    with self._explaining(part):
+                        part.start()
+                with self._explaining():
+                    self._wait_for_cables()
+                self._stack = stack.pop_all()
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            if self._failures:  # stopping the other parts failed, too
+                raise_all([each for each in self._failures if isinstance(each, RunStopped)])
+                raise SystemBroken("; ".join(dict.fromkeys(map(str, (error, *self._failures))))) from error
+            raise
+        self.deploy_s = time.monotonic() - begin
+        return self
+
+    def _wait_for_cables(self) -> None:
+        """Wait until all cables of the vSwitches have a link, also those from one DUT to the next.
+
+        Generators wait for their own ends when they start. Those of a vSwitch can have a link only afterwards: a
+        generator that drives its ports past the kernel brings them up then.
+
+        Raises:
+            NotReady: One has none.
+        """
+        if any(link.medium is Medium.CABLE for link in self.plan.links):
+            wait_until("links of cables", self._without_link, CABLES_WITHIN_S, _LINKS_PAUSE_S)
+
+    def _without_link(self) -> str:
+        """Physical ports of the vSwitches that have no link, as `DUT1.port2 (csv1p2)`."""
+        down = set(self.parts.switch.without_link())
+        ports = (port for link in self.plan.links for port in (link.a, link.b) if port.interface in down)
+        named: dict[str, str] = {}  # instances that share a cable by VLANs have a port each
+        for port in ports:
+            name = port.nic.port if port.nic is not None else port.interface
+            named.setdefault(f"{self.plan.machines.get(port.owner, port.owner)}.{name}", port.interface)
+        return f"no link at {', '.join(f'{port} ({name})' for port, name in named.items())}" if named else ""
+
+    @contextmanager
+    def _explaining(self, starting: Part | None = None) -> Iterator[None]:
+        """Name the problems of started parts when a wait times out: if one has crashed, that is the reason.
+
+        `starting`: The part whose start waits, which is not asked itself; None when all have been started.
+
+        Raises:
+            SystemBroken: The wait has timed out, and there are problems.
+            NotReady: It has, and there are none.
+        """
+        try:
+            yield
+        except NotReady as error:
+            said = self._ports_without_link() if starting is None else ()  # by the error itself
+            problems = self._problems_before(starting)
+            if found := [text for text in problems if not any(name in text.split() for name in said)]:
+                raise SystemBroken("; ".join((*found, str(error)))) from error
+            raise
+
+    def _ports_without_link(self) -> tuple[str, ...]:
+        with suppress(CsitError):  # a vSwitch that does not answer, which its problems tell
+            return self.parts.switch.without_link()
+        return ()
+
+    def _problems_before(self, starting: Part | None) -> tuple[str, ...]:
+        """Problems of the parts that were started before one, or of all."""
+        roles: tuple[ReportingPart, ...] = (self.parts.switch, self.parts.functions, self.parts.generator)
+        found: list[str] = []
+        for earlier in roles if starting is None or starting in roles else ():
+            if earlier is starting:
+                break
+            try:
+                found += earlier.problems()
+            except CsitError as error:
+                found.append(str(error))
+        return tuple(found)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        begin = time.monotonic()
+        self._stack.close()
+        self.remove_s = time.monotonic() - begin
+        raise_all(self._failures)
+
+    def _stop(self, part: Part) -> None:
+        try:
+            part.stop()
+        except (CsitError, OSError) as error:
+            self._failures.append(error)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Counters of vSwitch and NFs by interface name, and of the generator's interfaces where there are any."""
+        parts = self.parts
+        return {**parts.generator.counters(), **parts.switch.counters(), **parts.functions.counters()}
+
+    def sample(self) -> Sample:
+        """How CPUs and data threads have spent their time; nothing where the world cannot tell."""
+        return self.parts.sampler.read() if self.parts.sampler else Sample()
+
+    def state(self) -> HostState:
+        """Everything else that the machine counts; nothing where the world cannot tell."""
+        return self.parts.sampler.state() if self.parts.sampler else HostState()
+
+    def facts(self) -> dict[str, dict[str, str]]:
+        parts = self.parts
+        rows = (("vswitch", parts.switch), ("functions", parts.functions), ("generator", parts.generator))
+        return {role: found for role, part in rows if (found := dict(part.facts()))}
+
+    def problems(self) -> tuple[str, ...]:
+        """Faults of the parts, a sentence each."""
+        found = self._look()
+        # A program may have ended after its own part was looked at: then another part has lost its link, and a second
+        # look finds the cause.
+        return (self._look() or found) if found else ()
+
+    def _look(self) -> tuple[str, ...]:
+        parts = self.parts
+        return (*parts.switch.problems(), *parts.functions.problems(), *parts.generator.problems())
+
+    def affinity(self) -> tuple[Affinity, ...]:
+        """Planned and real placement of the data thread of every receive queue of the system under test."""
+        actual = {**self.parts.switch.affinity(), **self.parts.functions.affinity()}
+        ports = [port for link in self.plan.links for port in (link.a, link.b) if port.interface in actual]
+        cpus = {owner: self.plan.cores.cpus(owner) for owner in {port.owner for port in ports}}
+        return tuple(
+            Affinity(
+                owner=port.owner,
+                interface=port.interface,
+                queue=queue,
+                planned_cpu=cpus[port.owner][thread],
+                actual_cpus=tuple(sorted(actual.get(name, ()))),
+            )
+            for port in ports
+            for queue, (name, thread) in enumerate(zip(port.queue_names, port.queues, strict=True))
+        )
 
 
 class VSwitchFlush:
@@ -67,6 +232,8 @@ class VSwitchFlush:
             _log.info("%d packets of an earlier trial have come out", found.received - found.sent)
 
 
+_LINKS_PAUSE_S = 0.1
+_LOOK_S = 60.0
 _TRIAL_S = 90.0
 _DEPLOY_S = 300.0
 _EACH_NF_S = 60.0
@@ -218,11 +385,28 @@ class CellUnderTest:
 
     def problems(self) -> tuple[str, ...]:
         """Faults of the deployed cell now; empty when there are none."""
-        return health.problems(self.deployment)
+        try:
+            with within("a look at the system under test", _LOOK_S):
+                return self.deployment.problems()
+        except (CsitError, OSError) as error:
+            return (f"the system under test cannot be looked at: {health.reason_of(error)}",)
 
     def moved(self) -> tuple[str, ...]:
-        """Data threads that do not run any more where they ran when the cell had been deployed."""
-        return health.moved(self.placed, self.deployment)
+        """Data threads that do not run any more where they ran at first; where that was, the verdict judges.
+
+        Where a part has ended that had them, that is named instead.
+        """
+        then = {row.name: row.actual_cpus for row in self.placed}
+        try:
+            found = tuple(
+                f"the data thread of {row.owner} {row.name} has moved from CPUs {_cpus(then[row.name])} to "
+                f"{_cpus(row.actual_cpus)}"
+                for row in self.deployment.affinity()
+                if row.name in then and then[row.name] != row.actual_cpus
+            )
+        except (CsitError, OSError) as error:
+            found = (f"data threads cannot be looked at: {health.reason_of(error)}",)
+        return (self.problems() or found) if found else ()
 
     def remove(self) -> str | None:
         """Remove the cell and see that nothing is left of it; return what went wrong, None when nothing did.
@@ -253,3 +437,7 @@ class CellUnderTest:
 
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _cpus(row: tuple[int, ...]) -> str:
+    return ", ".join(map(str, row)) or "none"

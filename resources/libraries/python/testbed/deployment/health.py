@@ -6,7 +6,7 @@ Its checks have deadlines of last resort, which return control to the run whatev
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -21,11 +21,8 @@ from resources.libraries.python.errors import (
     Unsupported,
 )
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Affinity
-from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
-_LOOK_S = 60.0
 _CLEAN_S = 180.0
 _GONE_S = 30.0
 _LINE = 600
@@ -74,37 +71,6 @@ def within(what: str, seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
         if left_s:
             signal.setitimer(signal.ITIMER_REAL, max(0.001, left_s - (time.monotonic() - begin)), again_s)
-
-
-def problems(deployment: Deployment) -> tuple[str, ...]:
-    """Faults of a running cell, a sentence each."""
-    try:
-        with within("a look at the system under test", _LOOK_S):
-            return deployment.problems()
-    except (CsitError, OSError) as error:
-        return (f"the system under test cannot be looked at: {reason_of(error)}",)
-
-
-def moved(before: Iterable[Affinity], deployment: Deployment) -> tuple[str, ...]:
-    """Data threads that do not run any more where they ran at first; where that was, the verdict judges.
-
-    Where a part has ended that had them, that is named instead.
-    """
-    then = {row.name: row.actual_cpus for row in before}
-    try:
-        found = tuple(
-            f"the data thread of {row.owner} {row.name} has moved from CPUs {_cpus(then[row.name])} to "
-            f"{_cpus(row.actual_cpus)}"
-            for row in deployment.affinity()
-            if row.name in then and then[row.name] != row.actual_cpus
-        )
-    except (CsitError, OSError) as error:
-        found = (f"data threads cannot be looked at: {reason_of(error)}",)
-    return (problems(deployment) or found) if found else ()
-
-
-def _cpus(row: tuple[int, ...]) -> str:
-    return ", ".join(map(str, row)) or "none"
 
 
 def is_breakage(error: BaseException | None) -> bool:

@@ -13,7 +13,7 @@ from resources.libraries.python.model.measurements.trial import HighestLoads, Tr
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.service.load import Specifications
-from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.planning.placement.cores import Layouts
 from resources.libraries.python.testbed.roles import watching
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import IntervalClock, Orchestrator

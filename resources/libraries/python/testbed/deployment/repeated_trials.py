@@ -6,7 +6,7 @@ from dataclasses import fields
 from resources.libraries.python.model.measurements.counters import CpuTime, HostState, InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.search.findings.correlates import Quantity, Repeat
-from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.cell import Deployment
 
 _MIB = 1 << 20
 

@@ -11,7 +11,8 @@ from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.planning.physical_ports import located as complete
 from resources.libraries.python.planning.physical_ports import silent
-from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.planning.placement.cores import Layouts
+from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.calls import NodeInspection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
@@ -31,10 +32,10 @@ def make_testbed(topology: model.Topology) -> Testbed:
 
             return SimulatedTestbed(topology)
         case model.World.LOCAL:
-            from resources.libraries.python.testbed.kinds.local import LocalNode  # noqa: PLC0415
-            from resources.libraries.python.testbed.kinds.nodes import NodesTestbed  # noqa: PLC0415
+            from resources.libraries.python.testbed.agent.service import AgentService  # noqa: PLC0415
+            from resources.libraries.python.testbed.kinds.nodes import LocalNode, NodesTestbed  # noqa: PLC0415
 
-            return NodesTestbed(topology, [LocalNode(topology)])
+            return NodesTestbed(topology, [LocalNode(topology, AgentService(fingerprint))])
         case model.World.LAB:
             return _lab(topology)
 

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
@@ -25,7 +25,7 @@ from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.edges import service_cable
 from resources.libraries.python.planning.physical_ports import conflicts
-from resources.libraries.python.planning.placement.machines import Layouts
+from resources.libraries.python.planning.placement.cores import Layouts
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
@@ -39,8 +39,10 @@ from resources.libraries.python.testbed.agent.calls import (
     STACKS,
     SWITCH,
     TRACER,
+    Call,
     CellRequest,
     NodeInspection,
+    NodeRequest,
     P,
     RemoteRole,
     Role,
@@ -55,13 +57,59 @@ from resources.libraries.python.testbed.node.reservation import ReservableNode, 
 from resources.libraries.python.testbed.remote.node import RemoteOrchestrator, TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
+from resources.libraries.python.testbed.roles.service import Orchestrator
 from resources.libraries.python.testbed.roles.watching import Readings
 from resources.libraries.python.testbed.services.bundle import bundled
+
+if TYPE_CHECKING:  # it imports all drivers
+    from resources.libraries.python.testbed.agent.service import AgentService
 
 _KEPT_OF_CONTROLLER = ("robotframework", "MLRsearch")
 """Versions of what runs on the controller and decides about results."""
 _log = logging.getLogger(__name__)
+A = TypeVar("A")
+R = TypeVar("R")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedCall(Generic[R]):
+    """Fulfils `node.Answer` for a call that was made at once."""
+
+    value: R
+
+    def result(self) -> R:
+        """Return it."""
+        return self.value
+
+
+class LocalNode(TestbedNode):
+    """This machine, by direct calls of the service that agents have: no process, no thread, no JSON."""
+
+    def __init__(self, topology: Topology, service: "AgentService") -> None:
+        """Prepare; nothing is touched."""
+        super().__init__(next(iter(topology.duts)))
+        self._request = NodeRequest(topology, None)
+        self._service = service
+
+    def begin(self, call: Call[A, R], asked: A) -> CompletedCall[R]:
+        return CompletedCall(cast(R, self._service.do(call, asked)))
+
+    def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
+        del more_s
+        return cast(P, self._service.deployed.part(remote.role))
+
+    def orchestrator(self, asked: Specifications) -> Orchestrator:
+        return self._service.machine.orchestrator(asked)
+
+    def look(self) -> NodeInspection:
+        return self.call(calls.LOOK, self._request)
+
+    def open(self) -> tuple[str, ...]:
+        return self.call(calls.OPEN, self._request)
+
+    def close(self) -> None:
+        self._service.close()
 
 
 def parts_on_nodes(

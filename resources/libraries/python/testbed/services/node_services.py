@@ -64,7 +64,7 @@ class NodeService(SizedService):
                 shutil.rmtree(FOLDER)
         except OSError as error:
             raise CsitError(f"{FOLDER} cannot be removed: {error.strerror}") from error
-        self._machine.release_folder(FOLDER)
+        self._machine.release("folders", [FOLDER])
         self._claimed = False
 
     def offer(self, load: float) -> LoadReport:

@@ -7,7 +7,7 @@ generated at each start; they are never in a file or an argument.
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from resources.libraries.python.drivers.functions.tunnels import (
@@ -15,13 +15,10 @@ from resources.libraries.python.drivers.functions.tunnels import (
     TunnelEnd,
     Tunnels,
     kernel_makes,
-    loopback_up,
     tunnel_device,
 )
 from resources.libraries.python.drivers.host.links.netlink import Request
-from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
-from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 
 _FOR = "for NFs of kind ipsec"
@@ -69,40 +66,22 @@ def devices() -> list[Request]:
 class Ipsecs(Tunnels):
     """NFs that encrypt packets and decrypt them again in the kernel."""
 
-    _release = ""
+    _does = f"encrypts each packet by ESP with {CIPHER} and decrypts it again, in the threads that forward"
 
     def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:  # noqa: ARG002
         """The same in every NF, as each has a network namespace of its own."""
         return _LEFT, _RIGHT
 
-    def start(self) -> None:
-        """Make all tunnels, and wait until packets come through each; then give them their routes.
-
-        Raises:
-            Unsupported: Something is missing.
-            CommandFailed: The kernel refused a device, a security association, a policy or a route.
-            NotReady: A tunnel does not carry packets in time.
-        """
-        ip, lacks = path_of("ip"), tuple(missing())
-        if ip is None or lacks:
-            raise Unsupported("; ".join(map(str, lacks)))
+    def make(self) -> str:
+        """Make devices, security associations and policies."""
+        argv = [path_of("ip") or "ip", "-batch", "-"]
         for function in self._functions:
-            self._fabric.change(function.name, [loopback_up(), *devices()])
+            self._fabric.change(function.name, devices())
             lines = batch([secrets.token_hex(_KEY_BYTES) for _ in range(2)])
-            self._fabric.run_inside(
-                function.name, partial(completed, [ip, "-batch", "-"], WITHIN_S, stdin=lines, what="ip xfrm")
-            )
+            self._fabric.run_inside(function.name, partial(completed, argv, WITHIN_S, stdin=lines, what="ip xfrm"))
             for side in (0, 1):
                 self._route_into(function, side)
-        self._wait_until_carrying()
-        configure_routers(self._functions, self._fabric)
-        self._release = os.uname().release
-
-    def facts(self) -> Mapping[str, str]:
-        if not self._release:
-            return {}
-        does = f"encrypts each packet by ESP with {CIPHER} and decrypts it again, in the threads that forward"
-        return {"ipsec": f"Linux {self._release} in the kernel, {does}"}
+        return f"Linux {os.uname().release} in the kernel"
 
 
 def missing(*_: object) -> Iterator[PreflightProblem]:

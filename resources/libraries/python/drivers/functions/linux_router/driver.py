@@ -1,7 +1,5 @@
 """Network functions as Linux routers, a network namespace each."""
 
-from collections.abc import Mapping
-
 from resources.libraries.python.drivers.functions.namespace_functions import NamespaceFunctions
 from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
@@ -23,7 +21,3 @@ class LinuxRouters(NamespaceFunctions[NfPlan]):
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         row = [function for function in self._functions if function.name == target]
         return router_steps(event, row, self._fabric) if row else None
-
-    def facts(self) -> Mapping[str, str]:
-        """The environment's fingerprint has the kernel, and with it the routers."""
-        return {}

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.registration import SURICATA, Ngrep, Suricata
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
-from resources.libraries.python.drivers.functions.namespace_functions import DaemonFunctions, passed_by
+from resources.libraries.python.drivers.functions.namespace_functions import MERGED, DaemonFunctions, passed_by
 from resources.libraries.python.drivers.functions.vm.guest_software import cards
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, PacketSockets
 from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
@@ -24,8 +24,6 @@ from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _WITHIN_S = 15.0
-_MERGED = 64
-"""Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and a monitor sees as one."""
 
 
 _FOR_EVER_S = 2_000_000_000
@@ -170,7 +168,7 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
             done = processed[function.name]
             seen = done.packets + (done.dropped or 0)
             # One that is held back by a limit may not have looked at anything yet: that is the limit, and no defect.
-            if function.limits.cpu is None and passed_by(seen, passed, merged=_MERGED):
+            if function.limits.cpu is None and passed_by(seen, passed, merged=MERGED):
                 yield f"{passed} packets passed {_watched(function)}, and {self._program.name} was given {seen} of them"
 
     def stop(self) -> None:

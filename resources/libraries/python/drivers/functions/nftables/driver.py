@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.namespace_functions import NamespaceFunctions, passed_by
+from resources.libraries.python.drivers.functions.namespace_functions import MERGED, NamespaceFunctions, passed_by
 from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, family, ruleset_of
 from resources.libraries.python.drivers.functions.vm_application.applications import Application
@@ -17,9 +17,6 @@ from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.testbed.nodes import DutNode
 
-_MERGED = 64
-"""Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and looks up as one."""
-
 _AGAIN = 3
 """Deletions of entries that packets on their way have made since the last one."""
 
@@ -31,7 +28,7 @@ class NftablesRouters(NamespaceFunctions[NfPlan]):
         super().__init__(node, context, functions)
         self._ruleset = ruleset_of(functions[0].kind, node)
         self._rows = {owner: [each for each in functions if each.name == owner] for owner in self._owners}
-        self._version = ""
+        self._does = self._ruleset.about
 
     def start(self) -> None:
         """Give every NF its rules, then its addresses, neighbours and routes: no packet ever passes without rules.
@@ -100,10 +97,6 @@ class NftablesRouters(NamespaceFunctions[NfPlan]):
     def _tracking(self) -> Sequence[str]:
         return [owner for owner, row in self._rows.items() if row[0].kind.driver.tracks_connections]
 
-    def facts(self) -> Mapping[str, str]:
-        kind = next((function.kind for function in self._functions), None)
-        return {kind: f"{self._version}, {self._ruleset.about}"} if kind is not None and self._version else {}
-
     def problems(self) -> tuple[str, ...]:
         """Ports that have lost their data thread or their carrier, NFs that have lost their rules."""
         return super().problems() or tuple(self._passed_by())
@@ -116,7 +109,7 @@ class NftablesRouters(NamespaceFunctions[NfPlan]):
             except CsitError as error:
                 yield f"the rules of {owner} cannot be read: {error}"
                 continue
-            if passed_by(looked_up, received, merged=_MERGED):
+            if passed_by(looked_up, received, merged=MERGED):
                 yield f"{owner} received {received:,} packets, and only {looked_up:,} went through its rules"
 
 

@@ -6,16 +6,14 @@ The ends authenticate by keys that are generated at each start.
 import hashlib
 import re
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions import tunnels
-from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
-from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.testbed.nodes import DutNode
@@ -94,43 +92,29 @@ def fingerprint(certificate: str) -> str:
 class OpenVpns(tunnels.Tunnels):
     """NFs that encrypt packets and decrypt them again by two processes of OpenVPN."""
 
-    _version = ""
+    _does = f"encrypts each packet by {CIPHER} and decrypts it again, in two processes"
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
         super().__init__(node, context, functions, "openvpn")
+        self._identities: list[Identity] = []
 
     def ends(self, name: str) -> tuple[tunnels.TunnelEnd, tunnels.TunnelEnd]:  # noqa: ARG002
         """The same in every NF, as each has a network namespace of its own."""
         return ENDS
 
     def start(self) -> None:
-        """Start all of them, and wait until packets come through each; then give them their routes.
-
-        Raises:
-            Unsupported: Something is missing.
-            CommandFailed: No certificate can be made, or the kernel refused a route.
-            CsitError: An end has ended; the text has its last words.
-            NotReady: A tunnel does not carry packets in time.
-        """
-        program, openssl = path_of("openvpn"), path_of("openssl")
-        lacks = tuple(missing())
-        if program is None or openssl is None or lacks:
-            raise Unsupported("; ".join(map(str, lacks)))
-        self._version = tunnels.version(program)
-        known = {
-            end: make_identity(openssl, companions.folder)
-            for end, companions in zip(ENDS, self._companions, strict=True)
-        }
-        for name in self._owners:
-            self._fabric.change(name, [tunnels.loopback_up()])
-        for end, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
-            own = known[end]
-            files = TunnelFiles(str(own.certificate), str(own.key), known[other].fingerprint)
-            self._start(end, [program, "--config", str(self._configured(end, files))])
-        self._wait_until_carrying()
-        for own in known.values():
+        super().start()
+        for own in self._identities:
             own.forget()  # both ends have read it, and never do it again
-        configure_routers(self._functions, self._fabric)
+
+    def make(self) -> str:
+        """Start the left ends, then the right ones."""
+        program, openssl = path_of("openvpn") or "openvpn", path_of("openssl") or "openssl"
+        self._identities = [make_identity(openssl, companions.folder) for companions in self._companions]
+        for end, own, other in zip(ENDS, self._identities, self._identities[::-1], strict=True):
+            files = TunnelFiles(str(own.certificate), str(own.key), other.fingerprint)
+            self._start(end, [program, "--config", str(self._configured(end, files))])
+        return tunnels.version(program)
 
     def _configured(self, end: tunnels.TunnelEnd, files: TunnelFiles) -> Path:
         file = self._companions[ENDS.index(end)].folder / "openvpn.conf"
@@ -147,12 +131,6 @@ class OpenVpns(tunnels.Tunnels):
                 function.name, f"an open {end.device}", partial(self.not_open, function.name, end), tunnels.READY_S
             )
             self._route_into(function, ENDS.index(end))
-
-    def facts(self) -> Mapping[str, str]:
-        if not self._version:
-            return {}
-        does = f"encrypts each packet by {CIPHER} and decrypts it again, in two processes"
-        return {"openvpn": f"{self._version}, {does}"}
 
 
 _FOR = "for NFs of kind openvpn"

@@ -4,7 +4,6 @@ import logging
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from resources.libraries.python.drivers.functions.namespace_functions import Nam
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour, threads_of
-from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.drivers.host.links.link_devices import foreign_macs
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
@@ -52,23 +51,12 @@ _STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
 _VERSION = re.compile(r"(?<!\d)(\d++\.\d+\S*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Memif:
-    """Where to meet the vSwitch for shared-memory links, instead of kernel interfaces."""
-
-    socket: str
-    """Path of the Unix socket; the vSwitch listens."""
-    left_id: int
-    right_id: int
-
-
 def command(
     function: NfPlan,
     cores: CoreMap,
     *,
     ports: Sequence[Port] = (),
     largest_frame_bytes: int = _PLAIN_FRAME_BYTES,
-    memif: Memif | None = None,
     vhost: Mapping[str, Path] | None = None,
 ) -> list[str]:
     """The argument vector of an NF.
@@ -80,7 +68,6 @@ def command(
     `cores`: Where its threads are.
     `ports`: Its ports, left first, with their receive queues; none where each has one.
     `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
-    `memif`: Shared-memory links; None for the kernel's interfaces by AF_PACKET.
     `vhost`: Sockets by interface, of those that share memory with the vSwitch, which connects to them. Then memory is
       of huge pages.
     """
@@ -88,7 +75,7 @@ def command(
     main = cores.cpus(function.name, ThreadRole.MAIN)[0]
     plain = largest_frame_bytes <= _PLAIN_FRAME_BYTES
     queues = min((len(port.queues) for port in ports), default=1)
-    devices = _by_memif(function, memif) if memif else _by_side(function, 2048 if plain else 16384, vhost or {}, queues)
+    devices = _by_side(function, 2048 if plain else 16384, vhost or {}, queues)
     words = [PROGRAM, "-v", f"--lcores={_lcores(main, _by_stream(data, ports))}", "--main-lcore=0"]
     # Of shared memory the vSwitch maps all, so it is few and large pages, and no files that would be left. Ports of the
     # kernel need no huge pages, which a laptop has not. PCI devices are not ours.
@@ -136,15 +123,6 @@ def _by_side(function: NfPlan, frame_bytes: int, vhost: Mapping[str, Path], queu
         if side.name in vhost
         else f"net_af_packet{port},iface={side.name},{ring}"
         for port, side in enumerate(sides)
-    ]
-
-
-def _by_memif(function: NfPlan, memif: Memif) -> list[str]:
-    sides = ((memif.left_id, function.left), (memif.right_id, function.right))
-    # A socket of the file system, not an abstract one: abstract names end at the network namespace.
-    return [
-        f"net_memif{port},role=client,id={identifier},socket={memif.socket},socket-abstract=no,mac={side.mac}"
-        for port, (identifier, side) in enumerate(sides)
     ]
 
 
@@ -215,7 +193,7 @@ class Testpmds(NamespaceFunctions[NfPlan]):
         within_s = _READY_S + _READY_MORE_S * len(self._functions)
         for function in self._functions:
             self._wait_forwarding(function, within_s)
-            self._fabric.change(function.name, self._foreign_macs(function))
+            self._hide_from_kernel(function)
         for thread in set(self._lcores.values()):
             favour(thread)
         _log.info("%d testpmd forward", len(self._functions))
@@ -252,7 +230,7 @@ class Testpmds(NamespaceFunctions[NfPlan]):
         assert self._folder is not None  # noqa: S101 - started
         self._start(function, self._folder)
         self._wait_forwarding(function, _READY_S)
-        self._fabric.change(function.name, self._foreign_macs(function))
+        self._hide_from_kernel(function)
         self._groups.take_in({function.name: (self._daemons[function.name].pid,)})
         for thread in self._threads(function):
             favour(thread)
@@ -303,14 +281,11 @@ class Testpmds(NamespaceFunctions[NfPlan]):
         ports = {port.interface: port for port in self._plan.ports(function.name)}
         return ports[function.left.name], ports[function.right.name]
 
-    def _foreign_macs(self, function: NfPlan) -> Iterator[Request]:
-        """Give the ports MACs that no frame is sent to; testpmd has read and keeps the planned ones.
-
-        The kernel gets every frame too. For a host it would look for a route and count an error; one for another host
-        (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
-        """
-        for side in (each for each in (function.left, function.right) if each.name not in self._vhost):
-            yield set_mac(side.name, self._fabric.index(side.name), f"{int(side.mac[:2], 16) | 0x06:02x}{side.mac[2:]}")
+    def _hide_from_kernel(self, function: NfPlan) -> None:
+        """Of ports of the kernel; testpmd has read the planned MACs."""
+        sides = (function.left, function.right)
+        own = ((side.name, side.mac) for side in sides if side.name not in self._vhost)
+        self._fabric.change(function.name, foreign_macs(own, self._fabric.index))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port's two threads may really run: the kernel's that receives and the lcore that forwards.

@@ -13,7 +13,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, missing, try_kvm
 from resources.libraries.python.drivers.functions.vm.guest import Guest
-from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware, Router, cards
+from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware, cards
 from resources.libraries.python.drivers.functions.vm.image import Image, image
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, NICS, Vm
@@ -107,7 +107,7 @@ class VirtualMachines(OneKind):
         self._machine = machine
         self._settings = settings
         self._nic = NICS[settings.nic]
-        self._inside = inside or Router(plan, settings.memory_mb)
+        self._inside = inside or GuestSoftware(plan, settings.memory_mb)
         self._image_in = image_in
         self._owners = tuple(function.name for function in functions)
         self._ports = {port.interface: port for name in self._owners for port in plan.ports(name)}

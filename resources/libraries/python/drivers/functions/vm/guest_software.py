@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
@@ -19,63 +18,14 @@ def cards(function: NfPlan | TapPlan) -> tuple[tuple[str, str], ...]:
     return tuple((side.name, side.mac) for side in (function.left, function.right))
 
 
-class GuestSoftware(Protocol):
-    """Software inside all guests of a driver."""
+class GuestSoftware:
+    """What makes the guests of a driver NFs: their kernels route, configured by their command lines.
 
-    waits: bool
-    """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
-
-    def cpu_model(self, name: str) -> str:
-        """Return the CPU model of the guest of an NF in emulation."""
-
-    def memory_mb(self, name: str) -> int:
-        """Return the memory of the guest of an NF whose limits do not say it."""
-
-    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
-        """Initial file system of an NF's guest: the image's own, or one with more in it, kept in the cache."""
-
-    def cpus(self, name: str) -> tuple[int, ...]:
-        """The CPU of each vCPU of an NF."""
-
-    def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
-        """Return the command line of the guest's kernel."""
-
-    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
-        """Further ones of QEMU, after what they need is made in a folder."""
-
-    def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
-        """Make guests that are up NFs, and give their threads priorities.
-
-        `guests`: By NF.
-        `emulator`: Whether QEMU's main threads are data threads.
-
-        Raises:
-            CsitError: One refuses, or has ended.
-        """
-
-    def receives(self, port: Port) -> Sequence[int]:
-        """Number of the vCPU that receives from each queue of a port; fewer where nothing does."""
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Return the counters of interfaces that only the guests see."""
-
-    def processed(self) -> Mapping[str, ProcessedPackets]:
-        """What NFs have done that do not just forward, by name."""
-
-    def facts(self) -> Mapping[str, str]:
-        """About what runs in them."""
-
-    def problems(self, name: str) -> Sequence[str]:
-        """Faults inside a running guest."""
-
-    def stop(self) -> None:
-        """Release all guests; the driver ends them."""
-
-
-class Router:
-    """Implements `GuestSoftware`: the guest's kernel routes, configured by its command line. A vCPU per data thread."""
+    Each has a vCPU per data thread. Subclasses run more in them.
+    """
 
     waits = True
+    """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
 
     def __init__(self, plan: Plan, memory_mb: int) -> None:
         """Prepare.
@@ -85,38 +35,42 @@ class Router:
         self._plan = plan
         self._memory_mb = memory_mb
 
-    def cpu_model(self, name: str) -> str:
-        """One with few features, which are the fastest to emulate."""
-        del name
+    def cpu_model(self, name: str) -> str:  # noqa: ARG002
+        """CPU model of the guest of an NF in emulation; this one has few features, which are the fastest to emulate."""
         return CPU_MODEL
 
-    def memory_mb(self, name: str) -> int:
-        """The same for all."""
-        del name
+    def memory_mb(self, name: str) -> int:  # noqa: ARG002
+        """Memory of the guest of an NF whose limits do not say it."""
         return self._memory_mb
 
-    def initramfs(self, name: str, base: Image, cache: Path) -> Path:
-        """The image's own."""
-        del name, cache
+    def initramfs(self, name: str, base: Image, cache: Path) -> Path:  # noqa: ARG002
+        """Initial file system of an NF's guest: the image's own, or one with more in it, kept in the cache."""
         return base.initramfs
 
     def cpus(self, name: str) -> tuple[int, ...]:
-        """Those of its data threads."""
+        """The CPU of each vCPU of an NF."""
         return self._plan.cores.cpus(name)
 
     def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
-        """Has addresses, routes and neighbours."""
+        """Return the command line of the guest's kernel, with addresses, routes and neighbours."""
         threads = {port.interface: port.queues for port in self._plan.ports(function.name)}
         return command_line(function, mtu, [threads[name] for name, _ in cards(function)])
 
-    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
-        del function, folder
+    def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:  # noqa: ARG002
+        """Further ones of QEMU, after what they need is made in a folder."""
         return ()
 
     def configure(self, guests: Mapping[str, Guest], *, emulator: bool) -> None:
-        """They are routers when they are up. Their vCPUs rest when there is no packet, so they get real time.
+        """Make guests that are up NFs, and give their threads priorities.
 
-        Not where vCPUs of a guest share a CPU: one that waits for another in real time would keep it from running.
+        Those that just route rest when there is no packet, so they get real time. Not where vCPUs of a guest share a
+        CPU: one that waits for another in real time would keep it from running.
+
+        `guests`: By NF.
+        `emulator`: Whether QEMU's main threads are data threads.
+
+        Raises:
+            CsitError: One refuses, or has ended.
         """
         for name, guest in guests.items():
             cpus = self.cpus(name)
@@ -125,30 +79,29 @@ class Router:
             else:
                 guest.make_realtime(emulator=emulator, rests=self.rests(name))
 
-    def rests(self, name: str) -> bool:
+    def rests(self, name: str) -> bool:  # noqa: ARG002
         """Whether a guest does nothing while there is no packet."""
-        del name
         return True
 
     def receives(self, port: Port) -> Sequence[int]:
-        """The vCPUs of the port's data threads."""
+        """Number of the vCPU that receives from each queue of a port; fewer where nothing does."""
         return port.queues
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """None: unknown outside of the guest."""
+        """Counters of interfaces that only the guests see."""
         return {}
 
     def processed(self) -> Mapping[str, ProcessedPackets]:
-        """None: they forward."""
+        """What NFs have done that do not just forward, by name."""
         return {}
 
     def facts(self) -> Mapping[str, str]:
+        """About what runs in them."""
         return {}
 
-    def problems(self, name: str) -> Sequence[str]:
-        """None that are known outside of the guest."""
-        del name
+    def problems(self, name: str) -> Sequence[str]:  # noqa: ARG002
+        """Faults inside a running guest."""
         return ()
 
     def stop(self) -> None:
-        """Nothing is held."""
+        """Release all guests; the driver ends them."""

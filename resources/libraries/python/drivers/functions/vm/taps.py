@@ -7,25 +7,18 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from socket import htons
 
-from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTFILTER
+from pyroute2.netlink.rtnl import RTM_NEWLINK
 from pyroute2.netlink.rtnl.ifinfmsg import IFF_UP, ifinfmsg
-from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
+from resources.libraries.python.drivers.host.links.link_devices import at_arrival
+from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded
 from resources.libraries.python.errors import Unsupported
 
 _TUN = "/dev/net/tun"
 _TUNSETIFF = 0x400454CA
 _IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR, _IFF_MULTI_QUEUE = 0x0002, 0x1000, 0x4000, 0x0100
-_TC_H_INGRESS, _INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
-_ETH_P_ALL = 3
-_TC_ACT_STOLEN = 4
-_EGRESS_REDIRECT = 1
-_TC_U32_TERMINAL = 1
-"""A packet that matches all keys goes to the action. There are none, so every packet does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +68,14 @@ def join(tap: TapDevice, port: tuple[str, int], mtu: int) -> list[Request]:
     `mtu`: in bytes.
     """
     device = (tap.name, tap.index)
-    return [bring_up(tap, mtu), *_redirect(device, port), *_redirect(port, device)]
+    return [
+        bring_up(tap, mtu),
+        *at_arrival(*device, [port], copies=False),
+        *at_arrival(*port, [device], copies=False),
+    ]
 
 
 def bring_up(tap: TapDevice, mtu: int) -> Request:
     """A request that sets a tap device up."""
     flags = {"index": tap.index, "flags": IFF_UP, "change": IFF_UP}
     return Request(RTM_NEWLINK, 0, encoded(ifinfmsg, flags, [("IFLA_MTU", mtu)]), f"bring {tap.name} up")
-
-
-def _redirect(source: tuple[str, int], target: tuple[str, int]) -> list[Request]:
-    (name, index), (target_name, target_index) = source, target
-    what = f"redirect {name} to {target_name}"
-    ingress = {"index": index, "handle": _INGRESS_HANDLE, "parent": _TC_H_INGRESS}
-    mirred = {"action": _TC_ACT_STOLEN, "eaction": _EGRESS_REDIRECT, "ifindex": target_index}
-    action = {"attrs": [("TCA_ACT_KIND", "mirred"), ("TCA_ACT_OPTIONS", {"attrs": [("TCA_MIRRED_PARMS", mirred)]})]}
-    every: dict[str, object] = {"flags": _TC_U32_TERMINAL, "keys": []}
-    rules = {"attrs": [("TCA_U32_SEL", every), ("TCA_U32_ACT", {"attrs": [("TCA_ACT_PRIO_1", action)]})]}
-    # Of the classifiers that could match all, u32 is in more kernels than matchall.
-    filters = {"index": index, "parent": _INGRESS_HANDLE, "info": 1 << 16 | htons(_ETH_P_ALL)}
-    return [
-        Request(RTM_NEWQDISC, CREATE_NEW, encoded(tcmsg, ingress, [("TCA_KIND", "ingress")]), what),
-        Request(
-            RTM_NEWTFILTER,
-            CREATE_NEW,
-            encoded(tcmsg, filters, [("TCA_KIND", "u32"), ("TCA_OPTIONS", rules)]),
-            what,
-        ),
-    ]

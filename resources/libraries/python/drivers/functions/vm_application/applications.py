@@ -8,6 +8,7 @@ from typing import Protocol, cast
 from resources.libraries.python import driver_registry
 from resources.libraries.python.dialogue import record_of
 from resources.libraries.python.drivers.functions.monitor import suricata
+from resources.libraries.python.drivers.functions.namespace_functions import MERGED
 from resources.libraries.python.drivers.host.sockets.socket_tables import socket_packets
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
@@ -48,8 +49,7 @@ class PacketSockets:
     Suricata reads them too, each second: what it has taken is asked by its control socket.
     """
 
-    merged = 64
-    """Segments of a TCP connection that a kernel merges as they come in, up to 64 KiB."""
+    merged = MERGED
 
     def __init__(self, interface: str | None = None) -> None:
         """Prepare.

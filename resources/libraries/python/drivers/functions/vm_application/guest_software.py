@@ -4,7 +4,6 @@ A guest is asked over a virtio serial port: a request is one line, answered by l
 """
 
 import shlex
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -13,7 +12,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.registration import OWN_USER, READER
-from resources.libraries.python.drivers.functions.namespace_functions import passed_by
+from resources.libraries.python.drivers.functions.namespace_functions import MERGED, passed_by
 from resources.libraries.python.drivers.functions.nftables.program import read_counters
 from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
@@ -21,7 +20,7 @@ from resources.libraries.python.drivers.functions.vm.accelerator import missing 
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
-from resources.libraries.python.drivers.functions.vm.guest_software import Router
+from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
@@ -31,12 +30,11 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
     PACKETS,
     PLACE,
     Application,
-    PacketSockets,
     application,
     needed,
 )
 from resources.libraries.python.drivers.host.programs.program_output import path_of
-from resources.libraries.python.drivers.host.sockets.answers import receive
+from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
@@ -60,18 +58,12 @@ _USERS = f"root:x:0:0::/:\n{OWN_USER}:x:100:100::/:\n"
 _GROUPS = "root:x:0:\n"
 
 
-class GuestConnections:
-    """A connection to one guest, made when it is first needed and again after a failure."""
+class GuestConnections(SocketDialogue):
+    """A connection to one guest."""
 
     def __init__(self, name: str, path: Path, within_s: float = _WITHIN_S) -> None:
-        """Prepare; nothing is connected yet.
-
-        `within_s`: deadline for each answer, in seconds.
-        """
+        super().__init__(path, within_s)
         self._name = name
-        self._path = path
-        self._within_s = within_s
-        self._socket: socket.socket | None = None
 
     def ask(self, question: str) -> str:
         """Ask one of the questions that the guest's init knows; return its answer.
@@ -80,40 +72,24 @@ class GuestConnections:
             CsitError: The guest has none, or is gone; the text has its words.
             NotReady: It does not answer in time.
         """
+        what = f"answer of the guest of {self._name} to '{question}'"
         try:
-            if self._socket is None:
-                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-                self._socket.connect(str(self._path))
-            self._socket.sendall(question.encode() + b"\n")
-            lines = self._answer(self._socket, question)
-        except (CsitError, OSError) as error:
-            self.close()  # what comes late would be taken for the next answer
-            if isinstance(error, OSError):
-                raise CsitError(f"the guest of {self._name} cannot be asked: {error.strerror}") from error
-            raise
+            got = self._exchange(question.encode(), what, _has_last_line)
+        except OSError as error:
+            raise CsitError(f"the guest of {self._name} cannot be asked: {error.strerror}") from error
+        lines = got.decode(errors="replace").replace("\r", "").splitlines()
         status = lines.pop().removeprefix(END).strip()
         if status != "0":
             raise CsitError(f"the guest of {self._name}: {' '.join(lines)[-400:] or f'status {status}'}")
         return "\n".join(lines)
-
-    def _answer(self, connection: socket.socket, question: str) -> list[str]:
-        what = f"answer of the guest of {self._name} to '{question}'"
-        got = receive(connection, what, _has_last_line, self._within_s)
-        return got.decode(errors="replace").replace("\r", "").splitlines()
-
-    def close(self) -> None:
-        """Close the connection. Safe to call at any time."""
-        connection, self._socket = self._socket, None
-        if connection is not None:
-            connection.close()
 
 
 def _has_last_line(got: bytes) -> bool:
     return got.endswith(b"\n") and got[got.rfind(b"\n", 0, -1) + 1 :].startswith(END.encode())
 
 
-class Applications(Router):
-    """Fulfils `drivers.functions.vm.guest_software.GuestSoftware`: guests route, and some run an application.
+class Applications(GuestSoftware):
+    """Guests route, and some run an application.
 
     The programs are this machine's, as in network namespaces, so that what differs is the packaging. In a guest they
     are ordinary processes of its scheduler.
@@ -249,7 +225,7 @@ class Applications(Router):
 
     def _passed_by(self, name: str, each: Application) -> Iterator[str]:
         if each.rules:
-            what, seen, merged = "rules", self.looked_up(name), PacketSockets.merged
+            what, seen, merged = "rules", self.looked_up(name), MERGED
         else:
             what, seen, merged = Path(each.argv[0]).name, self._counted(name)[1], self._counts[name].merged
         received = sum(row.rx_packets for row in self._counters(name).values())

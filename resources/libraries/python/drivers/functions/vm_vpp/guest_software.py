@@ -12,6 +12,7 @@ from resources.libraries.python.drivers.functions.vm.archive import file
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.guest import Guest
+from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
 from resources.libraries.python.drivers.functions.vm.qemu import pci_address
@@ -32,13 +33,13 @@ from resources.libraries.python.drivers.vpp.configuration import (
 )
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
-from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, after_address
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode
@@ -216,7 +217,7 @@ def interfaces_inside(plan: Plan, function: NfPlan) -> tuple[VppInterface, ...]:
         VppInterface(
             kind=InterfaceKind.VIRTIO,
             name=side.name,
-            made_as=_made_as(pci_address(number)),
+            made_as=after_address("virtio", pci_address(number)),
             mac=side.mac,
             data_threads=ports[side.name].queues,
             ports=((side.name, None),),
@@ -226,15 +227,8 @@ def interfaces_inside(plan: Plan, function: NfPlan) -> tuple[VppInterface, ...]:
     )
 
 
-def _made_as(address: str) -> str:
-    """VPP's name of a card: `virtio-0/0/11/0` for 0000:00:11.0."""
-    domain, bus, last = address.split(":")
-    slot, function = last.split(".")
-    return "virtio-" + "/".join(f"{int(word, 16):x}" for word in (domain, bus, slot, function))
-
-
-class VppInside:
-    """Fulfils `drivers.functions.vm.guest_software.GuestSoftware`.
+class VppInside(GuestSoftware):
+    """VPP in guests.
 
     A guest has a vCPU for VPP's main thread and one for each of its workers. Its VPP drives the network cards by
     itself, in huge pages of the guest's: cards read memory by physical addresses. The host needs none for it.
@@ -246,7 +240,7 @@ class VppInside:
         `node`: How VPP and guests are made.
         `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
         """
-        self._plan = plan
+        super().__init__(plan, guest_mb(node))
         self._settings = node.settings(Vpp)
         self._largest_frame_bytes = largest_frame_bytes
         # Polling on shared cores too: interrupts over UIO take a way through QEMU's and VPP's main threads.
@@ -255,18 +249,12 @@ class VppInside:
         self._waiting = waiting(settings, oversubscribed=plan.cores.oversubscribed)
         self.waits = mode != "polling"
         self._hugepages = guest_hugepages(node)
-        self._memory_mb = guest_mb(node)
         self._vpps: dict[str, GuestVpp] = {}
 
     def cpu_model(self, name: str) -> str:
         """One with the vector instructions that VPP is made for."""
         del name
         return "max"
-
-    def memory_mb(self, name: str) -> int:
-        """The same for all."""
-        del name
-        return self._memory_mb
 
     def initramfs(self, name: str, base: Image, cache: Path) -> Path:
         """The guests' image and this machine's VPP.
@@ -367,10 +355,6 @@ class VppInside:
             except CsitError as error:
                 _log.warning("%s", error)
         return found
-
-    def processed(self) -> Mapping[str, ProcessedPackets]:
-        """None: they forward."""
-        return {}
 
     def facts(self) -> Mapping[str, str]:
         """Version and how they run, and of each what it did between the last two readings of the counters."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
-from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
+from resources.libraries.python.drivers.host.links.link_devices import foreign_macs
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, routing
 from resources.libraries.python.drivers.vpp.installation import Site, remove_folder
@@ -106,20 +106,9 @@ class VppRouters(OneKind):
             member.place_queues()
 
     def _hide_from_kernel(self, member: VppMember) -> None:
-        """Give the kernel's ports MACs that no frame is sent to; VPP has the planned ones.
-
-        The kernel gets every frame too. For a host it would look for a route and count an error; one for another host
-        (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
-        """
-        fabric = self._site.fabric
-        fabric.change(
-            member.owner,
-            [
-                set_mac(each.name, fabric.index(each.name), f"{int(each.mac[:2], 16) | 0x06:02x}{each.mac[2:]}")
-                for each in member.interfaces
-                if each.kind is InterfaceKind.HOST
-            ],
-        )
+        """Of ports of the kernel; VPP has the planned MACs."""
+        own = ((each.name, each.mac) for each in member.interfaces if each.kind is InterfaceKind.HOST)
+        self._site.fabric.change(member.owner, foreign_macs(own, self._site.fabric.index))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port is received from; empty where the thread is gone."""

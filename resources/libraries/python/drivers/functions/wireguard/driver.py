@@ -6,7 +6,7 @@ Keys are generated at each start; they are never in a file or an argument.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,11 @@ from resources.libraries.python.drivers.functions.tunnels import (
     Tunnels,
     devices_here,
     kernel_makes,
-    loopback_up,
     no_tun,
     tunnel_device,
     version,
 )
 from resources.libraries.python.drivers.functions.wireguard.registration import SOCKETS
-from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
@@ -62,49 +60,37 @@ class WireGuards(Tunnels):
         super().__init__(node, context, functions, "" if in_kernel() else _KIND)
         self._machine: Claims = context.lock
         self._claimed: list[str] = []
-        self._version = ""
+        where = "on all CPUs of the machine" if self._in_kernel else "in two processes"
+        self._does = f"encrypts each packet by ChaCha20-Poly1305 and decrypts it again, {where}"
 
     def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:
         """Named after the NF, as the control sockets of all network namespaces are in one folder."""
         return ends_of(name)
 
-    def start(self) -> None:
-        """Start all of them, and wait until packets come through each; then give them their routes.
-
-        Raises:
-            Unsupported: Something is missing.
-            CommandFailed: An end does not take its configuration, or the kernel refused a route or device.
-            CsitError: An end has ended; the text has its last words.
-            NotReady: A tunnel does not carry packets in time.
-        """
-        lacks = tuple(missing(in_kernel=self._in_kernel))
-        wg = path_of("wg")
-        if wg is None or lacks:
-            raise Unsupported("; ".join(map(str, lacks)))
-        for name in self._owners:
-            self._fabric.change(name, [loopback_up()])
+    def make(self) -> str:
+        """Make the devices, or start the programs that do; then configure them."""
         if self._in_kernel:
-            self._version = f"Linux {os.uname().release}"
+            made = f"Linux {os.uname().release} in the kernel"
             for name in self._owners:
                 self._fabric.change(name, [tunnel_device(end.device, _KIND) for end in ends_of(name)])
         else:
-            self._start_programs()
+            made = self._start_programs()
+        wg = path_of("wg") or "wg"
         for function in self._functions:
             keys = (make_keys(wg), make_keys(wg))
             for side in (0, 1):
                 self._configure(wg, function, side, keys)
-        self._wait_until_carrying()
-        configure_routers(self._functions, self._fabric)
+        return made
 
-    def _start_programs(self) -> None:
-        program = path_of("wireguard-go") or ""
-        self._version = version(program)
+    def _start_programs(self) -> str:
+        program = path_of("wireguard-go") or "wireguard-go"
         self._claimed = [end.device for name in self._owners for end in ends_of(name)]
         for device in self._claimed:
             self._machine.claim(SOCKETS, device)
         for side, companions in enumerate(self._companions):
             for name in self._owners:
                 companions.start(name, [program, "--foreground", ends_of(name)[side].device])
+        return f"{version(program)} in user space"
 
     def _configure(self, wg: str, function: NfPlan, side: int, keys: tuple[KeyPair, KeyPair]) -> None:
         """Tell an end its key and its peer, and route into it."""
@@ -126,14 +112,6 @@ class WireGuards(Tunnels):
         if self._claimed:
             self._machine.release(SOCKETS, self._claimed)
         self._claimed = []
-
-    def facts(self) -> Mapping[str, str]:
-        if not self._version:
-            return {}
-        where = "in the kernel" if self._in_kernel else "in user space"
-        who = "on all CPUs of the machine" if self._in_kernel else "in two processes"
-        does = f"encrypts each packet by ChaCha20-Poly1305 and decrypts it again, {who}"
-        return {"wireguard": f"{self._version} {where}, {does}"}
 
 
 def remove_left(devices: Iterable[str]) -> list[str]:

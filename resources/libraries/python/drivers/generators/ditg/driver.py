@@ -206,9 +206,8 @@ def _unlogged(flows: Sequence[Flow], counts: Sequence[FlowCount], arrived: Packe
 
 def _sar_differs(flows: Sequence[Flow], readings: Sequence[PortReading], sender_pps: Sequence[float]) -> list[str]:
     """Two sources for one figure: the packets that left the sender, by counters and by the activity reporter."""
-    first, last = readings[0].counters, readings[-1].counters
-    ports = {flow.tx_interface for flow in flows if flow.direction == "forward"}
-    counted = sum(last[port].tx_packets - first[port].tx_packets for port in ports)
+    forward = [flow for flow in flows if flow.direction == "forward"]
+    counted, _ = _moved(forward, readings[0], readings[-1])
     reported = sum(sender_pps)
     if not sender_pps or not counted or abs(reported - counted) <= _SAR_OFF * counted:
         return []
@@ -223,15 +222,14 @@ def _intervals(
     if len(within) < 2:
         return ()
     delays = mean_one_way_ns(returned, [each.clock_s for each in within])
-    return tuple(
-        Interval(
-            duration_s=_since((begin,), end),
-            sent=_moved(flows, begin, end, "tx") / 2,
-            received=_moved(flows, begin, end, "rx") / 2,
-            delay_ns=delay_ns,
-        )
+    rows = [
+        (_since((begin,), end), *_moved(flows, begin, end), delay_ns)
         for (begin, end), delay_ns in zip(pairwise(within), delays, strict=True)
-        if _since((begin,), end) >= _MIN_INTERVAL_S
+    ]
+    return tuple(
+        Interval(duration_s=lasted_s, sent=sent / 2, received=received / 2, delay_ns=delay_ns)
+        for lasted_s, sent, received, delay_ns in rows
+        if lasted_s >= _MIN_INTERVAL_S
     )
 
 
@@ -239,15 +237,10 @@ def _since(readings: Sequence[PortReading], later: PortReading) -> float:
     return (later.clock_s - readings[0].clock_s) % 86400.0
 
 
-def _moved(flows: Sequence[Flow], begin: PortReading, end: PortReading, way: str) -> int:
-    """Packets of all flows of both ways that left (`tx`) or came (`rx`) between two readings."""
-    if way == "tx":
-        return sum(
-            end.counters[flow.tx_interface].tx_packets - begin.counters[flow.tx_interface].tx_packets for flow in flows
-        )
-    return sum(
-        end.counters[flow.rx_interface].rx_packets - begin.counters[flow.rx_interface].rx_packets for flow in flows
-    )
+def _moved(flows: Sequence[Flow], begin: PortReading, end: PortReading) -> tuple[int, int]:
+    """Packets of all flows that left and that came between two readings."""
+    counts = [_count(flow, begin.counters, end.counters) for flow in flows]
+    return sum(count.sent for count in counts), sum(count.received for count in counts)
 
 
 def most_runs(flows: int) -> int:
@@ -321,7 +314,7 @@ class DitgGenerator(TrafficGenerator):
             watch.start()
             try:
                 done = self._programs.run(script, longer.duration_s, self._senders)
-                settle(lambda: (self._received(self.counters()),), None)
+                settle(lambda: (sum(row.rx_packets for row in self.counters().values()),), None)
             finally:
                 readings = watch.stop()
             gaps = stamped()
@@ -369,9 +362,6 @@ class DitgGenerator(TrafficGenerator):
 
     def _sent(self, counters: Counters) -> int:
         return sum(counters[name].tx_packets for name in self._senders)
-
-    def _received(self, counters: Counters) -> int:
-        return sum(row.rx_packets for row in counters.values())
 
 
 def _version() -> str:

@@ -7,29 +7,27 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators import overload
 from resources.libraries.python.drivers.generators.otg import flows
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stopped
 from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
+from resources.libraries.python.drivers.generators.overload import SearchedByTrials
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.nodes import TgNode
-from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LONGER_S = 30.0
 _POLL_S, _QUIET_S, _SETTLE_S = 0.05, 0.1, 2.0
 _CARRIER_POLL_S = 0.2
 
 
-class OtgGenerator(TrafficGenerator):
+class OtgGenerator(SearchedByTrials):
     """Sends and counts by an OTG server that reaches the generator's ports.
 
     A trial never stops early. Latency has minimum, mean and maximum.
@@ -123,14 +121,6 @@ class OtgGenerator(TrafficGenerator):
             running()
             changed = time.monotonic() if found != before else changed
         return found
-
-    def highest_loads(self, trial: Trial) -> HighestLoads:
-        """Maximum load on the deployed path, and first load of a search; see `found_by_trials`.
-
-        Raises:
-            CsitError: As `run`.
-        """
-        return overload.found_by_trials(self.run, trial, max_rate(self._plan, trial.frame))
 
     def facts(self) -> Mapping[str, str]:
         """Version and place of the server."""

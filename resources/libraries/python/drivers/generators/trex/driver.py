@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators import overload
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
+from resources.libraries.python.drivers.generators.overload import SearchedByTrials
 from resources.libraries.python.drivers.generators.trex import config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments, place, table_of
@@ -27,13 +27,11 @@ from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import TgNode
-from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
-from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
 _LOG = logging.getLogger(__name__)
 _READY_S = 90.0
@@ -159,7 +157,7 @@ class TrexServer:
             self._folder = None
 
 
-class TrexGenerator(TrafficGenerator):
+class TrexGenerator(SearchedByTrials):
     """Sends and counts by TRex."""
 
     def __init__(self, node: TgNode, context: DriverContext) -> None:
@@ -283,14 +281,6 @@ class TrexGenerator(TrafficGenerator):
         now = sum(counters[name].tx_dropped for name in self._far_ends if name in counters)
         before, self._turned_away_before = self._turned_away_before, now
         return max(0, now - before)
-
-    def highest_loads(self, trial: Trial) -> HighestLoads:
-        """Maximum load on the deployed path, and first load of a search; see `found_by_trials`.
-
-        Raises:
-            CsitError: As `run`.
-        """
-        return overload.found_by_trials(self.run, trial, max_rate(self._plan, trial.frame))
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._fabric.counters([GENERATOR])

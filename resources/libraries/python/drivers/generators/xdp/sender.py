@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.generators.builtin.sender import (
     schedules,
 )
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
-from resources.libraries.python.drivers.generators.xdp import live_frames, memory, netlink
+from resources.libraries.python.drivers.generators.xdp import live_frames, memory
 from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -48,6 +48,43 @@ _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
 _GET_DEVICE, _DEVICE_INDEX, _DEVICE_FEATURES = 1, 1, 3
 _TAKES_REDIRECTED = 1 << 2
 """NETDEV_XDP_ACT_NDO_XMIT."""
+
+
+_ACKNOWLEDGE, _CREATE_NEW = 4, 0x600
+_REQUEST, _ERROR = 1, 2
+_HEADER_BYTES = 16
+
+
+def _attribute(kind: int, data: bytes) -> bytes:
+    """Return an attribute, padded."""
+    return struct.pack("=HH", 4 + len(data), kind) + data.ljust(-(-len(data) // 4) * 4, b"\0")
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    """Return what attributes in a row have, by their kind."""
+    found, place = {}, 0
+    while place + 4 <= len(data):
+        size, kind = struct.unpack_from("=HH", data, place)
+        found[kind & 0x3FFF] = data[place + 4 : place + size]
+        place += max(4, -(-size // 4) * 4)
+    return found
+
+
+def _answer(sock: socket.socket, kind: int, body: bytes, flags: int = 0) -> bytes:
+    """Send a request and return its answer without header; an acknowledgement has none.
+
+    `flags`: `_ACKNOWLEDGE`, `_CREATE_NEW`.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    sock.send(struct.pack("=IHHII", _HEADER_BYTES + len(body), kind, _REQUEST | flags, 1, 0) + body)
+    message = sock.recv(1 << 16)
+    if struct.unpack_from("=H", message, 4)[0] != _ERROR:
+        return message[_HEADER_BYTES:]
+    if code := -struct.unpack_from("=i", message, _HEADER_BYTES)[0]:
+        raise OSError(code, os.strerror(code))
+    return b""
 
 
 class XdpSender:
@@ -325,9 +362,9 @@ def takes_redirected(interface: str) -> bool:
     try:
         index = socket.if_nametoindex(interface)
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _GENERIC) as sock:
-            family = _ask(sock, _CONTROL, _GET_FAMILY, netlink.attribute(_FAMILY_NAME, b"netdev\0"))[_FAMILY_ID]
+            family = _ask(sock, _CONTROL, _GET_FAMILY, _attribute(_FAMILY_NAME, b"netdev\0"))[_FAMILY_ID]
             number = struct.unpack("=H", family[:2])[0]
-            answer = _ask(sock, number, _GET_DEVICE, netlink.attribute(_DEVICE_INDEX, struct.pack("=I", index)))
+            answer = _ask(sock, number, _GET_DEVICE, _attribute(_DEVICE_INDEX, struct.pack("=I", index)))
     except OSError as error:
         raise Unsupported(f"the kernel does not report XDP features of {interface}: {error.strerror}") from error
     return bool(struct.unpack("=Q", answer[_DEVICE_FEATURES])[0] & _TAKES_REDIRECTED)
@@ -335,7 +372,7 @@ def takes_redirected(interface: str) -> bool:
 
 def _ask(sock: socket.socket, family: int, command: int, attributes: bytes) -> dict[int, bytes]:
     """Attributes of the answer to a request of generic netlink, by their kind."""
-    return netlink.attributes(netlink.answer(sock, family, struct.pack("=BBH", command, 1, 0) + attributes)[4:])
+    return _attributes(_answer(sock, family, struct.pack("=BBH", command, 1, 0) + attributes)[4:])
 
 
 _ROUTE, _NEW_LINK = 0, 16
@@ -365,9 +402,9 @@ class Registration:
         self._stack.callback(os.close, os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _ROUTE) as sock:
             body = struct.pack("=BBHiII", socket.AF_UNSPEC, 0, 0, 0, 0, 0)
-            body += netlink.attribute(_NAME, f"{_INTERFACE}\0".encode())
-            body += netlink.attribute(_LINK_INFO, netlink.attribute(_INFO_KIND, b"veth"))
-            netlink.answer(sock, _NEW_LINK, body, netlink.ACKNOWLEDGE | netlink.CREATE_NEW)
+            body += _attribute(_NAME, f"{_INTERFACE}\0".encode())
+            body += _attribute(_LINK_INFO, _attribute(_INFO_KIND, b"veth"))
+            _answer(sock, _NEW_LINK, body, _ACKNOWLEDGE | _CREATE_NEW)
         self._stack.callback(os.close, program.attach(socket.if_nametoindex(_INTERFACE)))
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ class NfGroups:
                         group.make()
                     except Unsupported:
                         group.remove()
-                        self._machine.release_groups(group.folders)
+                        self._machine.release("groups", group.folders)
                         raise
                     self._groups[name] = group
 
@@ -209,7 +209,7 @@ class NfGroups:
                     if name in self._programs:
                         end(group.folders, 0)
                     group.remove()
-                    self._machine.release_groups(group.folders)
+                    self._machine.release("groups", group.folders)
         finally:
             try:
                 if self._containers is not None:

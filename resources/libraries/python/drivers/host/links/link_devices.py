@@ -1,11 +1,11 @@
-"""Devices that link ports: veth pairs of one machine, what a namespace of their owners is sent, and VLANs (802.1Q)."""
+"""Devices that link ports: veth pairs of one machine, VLANs (802.1Q), queues, and what ports pass on as it arrives."""
 
 import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from socket import AF_UNSPEC
+from socket import AF_UNSPEC, htons
 
-from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWQDISC
+from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTFILTER
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
@@ -52,6 +52,19 @@ def device_mac(port: Port) -> str:
     if port.owner != GENERATOR:
         return port.mac
     return f"{int(port.mac[:2], 16) ^ 0x04:02x}{port.mac[2:]}"
+
+
+def foreign_macs(ports: Iterable[tuple[str, str]], index: Callable[[str], int]) -> list[Request]:
+    """Give ports whose frames a program takes MACs that no frame is sent to; the program keeps the planned ones.
+
+    The kernel gets every frame too. For a host it would look for a route and count an error; one for another host
+    (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
+
+    `ports`: Name and planned MAC of each.
+    """
+    return [
+        rtnetlink_messages.set_mac(name, index(name), f"{int(mac[:2], 16) | 0x06:02x}{mac[2:]}") for name, mac in ports
+    ]
 
 
 def pairs(
@@ -105,6 +118,41 @@ def drop_tail(name: str, index: int) -> Request:
     options = [("TCA_KIND", "pfifo"), ("TCA_OPTIONS", {"limit": _FIFO_FRAMES})]
     body = rtnetlink_messages.encoded(tcmsg, head, options)
     return Request(RTM_NEWQDISC, CREATE_NEW, body, f"give {name} a queue of {_FIFO_FRAMES} frames")
+
+
+_AT_ARRIVAL, _INGRESS = 0xFFFFFFF1, 0xFFFF0000
+_ALL_PROTOCOLS = htons(3)  # ETH_P_ALL
+_REDIRECT, _MIRROR = (4, 1), (3, 2)
+"""What becomes of the packet afterwards (TC_ACT_STOLEN, TC_ACT_PIPE), and the action of mirred."""
+_TERMINAL = 1
+"""TC_U32_TERMINAL: a packet that matches all keys goes to the actions. There are none, so every packet does."""
+
+
+def at_arrival(name: str, index: int, others: Sequence[tuple[str, int]], *, copies: bool) -> list[Request]:
+    """Requests that make what a port receives go out of other ports of its namespace.
+
+    `others`: Names and indexes of these.
+    `copies`: Whether the port forwards its frames as well. A copy that finds no room is lost and counted at the port
+      that it should leave; else there is one other port, which gets the frames themselves.
+    """
+    verdict, action = _MIRROR if copies else _REDIRECT
+    parms = ({"action": verdict, "eaction": action, "ifindex": other} for _, other in others)
+    actions = [
+        (f"TCA_ACT_PRIO_{number}", {"attrs": [("TCA_ACT_KIND", "mirred"), ("TCA_ACT_OPTIONS", {"attrs": [row]})]})
+        for number, row in enumerate((("TCA_MIRRED_PARMS", each) for each in parms), 1)
+    ]
+    rules = {"attrs": [("TCA_U32_SEL", {"flags": _TERMINAL, "keys": []}), ("TCA_U32_ACT", {"attrs": actions})]}
+    # Of the classifiers that could match all, u32 is in more kernels than matchall.
+    filters = {"index": index, "parent": _INGRESS, "info": 1 << 16 | _ALL_PROTOCOLS}
+    head = {"index": index, "handle": _INGRESS, "parent": _AT_ARRIVAL}
+    encoded, to = rtnetlink_messages.encoded, ", ".join(other for other, _ in others)
+    what = f"{'copy' if copies else 'redirect'} what {name} receives to {to}"
+    return [
+        Request(RTM_NEWQDISC, CREATE_NEW, encoded(tcmsg, head, [("TCA_KIND", "ingress")]), what),
+        Request(
+            RTM_NEWTFILTER, CREATE_NEW, encoded(tcmsg, filters, [("TCA_KIND", "u32"), ("TCA_OPTIONS", rules)]), what
+        ),
+    ]
 
 
 def missing() -> Iterator[PreflightProblem]:

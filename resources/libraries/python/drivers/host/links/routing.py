@@ -22,6 +22,7 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
     add_neighbour,
     add_route,
     encoded,
+    keep_silent,
     set_mac,
     set_up,
 )
@@ -44,12 +45,14 @@ def configure_routers(functions: Iterable[NfPlan], fabric: Fabric, *, addresses:
     """
     for function in functions:
         if addresses and ":" in function.left.address:
-            fabric.run_inside(function.name, partial(_enable_ipv6, (function.left.name, function.right.name)))
+            ports = (function.left.name, function.right.name)
+            fabric.change(function.name, [keep_silent(name, fabric.index(name)) for name in ports])
+            fabric.run_inside(function.name, partial(_enable_ipv6, ports))
         fabric.change(function.name, _router_requests(function, fabric, addresses=addresses))
 
 
 def _enable_ipv6(interfaces: Iterable[str]) -> None:
-    """Let interfaces of this namespace forward IPv6, and send nothing of their own."""
+    """Let interfaces of this namespace forward IPv6."""
     Path("/proc/sys/net/ipv6/conf/all/forwarding").write_text("1", encoding="ascii")
     for interface in interfaces:
         for key, value in _IPV6.items():
@@ -72,7 +75,6 @@ _IPV6 = {
     "accept_ra": "0",
     "addr_gen_mode": "1",  # no link-local address
     "keep_addr_on_down": "1",
-    "mldv2_unsolicited_report_interval": "1",  # in ms: the reports of a new address are sent before any traffic
     "forwarding": "1",
     "disable_ipv6": "0",
 }

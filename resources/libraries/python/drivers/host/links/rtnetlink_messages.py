@@ -17,7 +17,7 @@ from pyroute2.netlink.rtnl import (
     rt_type,
 )
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
-from pyroute2.netlink.rtnl.ifinfmsg import IFF_PROMISC, IFF_RUNNING, IFF_UP, ifinfmsg
+from pyroute2.netlink.rtnl.ifinfmsg import IFF_MULTICAST, IFF_NOARP, IFF_PROMISC, IFF_RUNNING, IFF_UP, ifinfmsg
 from pyroute2.netlink.rtnl.ifstatsmsg import ifstatsmsg
 from pyroute2.netlink.rtnl.ndmsg import NTF_MASTER, NUD_NOARP, NUD_PERMANENT, ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
@@ -120,6 +120,12 @@ def bridge(name: str, index: int) -> Request:
 def set_up(name: str, index: int) -> Request:
     """Bring an interface up."""
     return Request(RTM_SETLINK, 0, encoded(ifinfmsg, {"index": index, **_UP}, []), f"bring {name} up")
+
+
+def keep_silent(name: str, index: int) -> Request:
+    """Make the kernel send nothing of its own through an interface: no MLD reports, no neighbour discovery."""
+    flags = {"flags": IFF_NOARP, "change": IFF_NOARP | IFF_MULTICAST}
+    return Request(RTM_SETLINK, 0, encoded(ifinfmsg, {"index": index, **flags}, []), f"make {name} silent")
 
 
 def set_mac(name: str, index: int, mac: str) -> Request:

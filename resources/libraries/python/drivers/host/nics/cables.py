@@ -113,7 +113,7 @@ class Cables:
         """
         if self._adopted:
             give_back(self._adopted)
-            self._lock.release_ports(self._adopted)
+            self._lock.release("ports", self._adopted)
         self._adopted = ()
         self.index.clear()
         self._trunks.clear()

@@ -243,7 +243,7 @@ class PciDrivers:
                     "space all of the memory: echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
                 )
             return
-        for other in sorted((folder / "iommu_group/devices").iterdir()):
+        for other in sorted((folder / "iommu_group/devices").glob("*")):
             has = driver_of(other.resolve())
             if other.name not in (pci_address, *together) and has is not None and has not in _HARMLESS:
                 yield (
@@ -301,9 +301,9 @@ class PciDrivers:
             return
         self._override(folder, driver)
         if driver_of(folder) is not None:
-            self._set(folder / "driver/unbind", pci_address)
+            self._set(folder / "driver/unbind", pci_address, pci_address, driver)
         if driver is not None:
-            self._set(self._root / "bus/pci/drivers_probe", pci_address)
+            self._set(self._root / "bus/pci/drivers_probe", pci_address, pci_address, driver)
 
         def missing() -> str:
             now = driver_of(folder)
@@ -337,13 +337,13 @@ class PciDrivers:
     def _override(self, folder: Path, driver: str | None) -> None:
         if (_read(folder / "driver_override") or _NO_OVERRIDE) != (driver or _NO_OVERRIDE):
             # An empty line takes the reservation away.
-            self._set(folder / "driver_override", driver or "\n")
+            self._set(folder / "driver_override", driver or "\n", folder.name, driver)
 
-    def _set(self, path: Path, value: str) -> None:
+    def _set(self, path: Path, value: str, pci_address: str, driver: str | None) -> None:
         try:
             self._around.write(path, value)
         except OSError as error:
-            raise CsitError(f"{value.strip() or 'nothing'} cannot be written to {path}: {error.strerror}") from error
+            raise CsitError(f"{pci_address} cannot get {driver or 'no driver'}: {path}: {error.strerror}") from error
 
     def _folder(self, pci_address: str) -> Path:
         folder = self._path(pci_address)
@@ -395,7 +395,7 @@ class ParentFunction(Frozen):
         around = around or Surroundings()
         folder = root / "bus/pci/devices" / self.pci_address
         try:
-            has_some = int((folder / "sriov_numvfs").read_text(encoding="ascii")) > 0
+            has_some = (_read(folder / "sriov_numvfs") or "0") != "0"
             # The kernel does not return from the removal before the last user has gone.
             for function in sorted(folder.glob("virtfn*")):
                 device = function.resolve()

@@ -44,7 +44,7 @@ class HandedOver(Part):
         together = [address for address, driver in self._wanted.items() if driver == USER_SPACE]
         found = [(self._drivers.look(address, driver, together), driver) for address, driver in self._wanted.items()]
         for binding, driver in found:
-            self._lock.claim_binding(binding)
+            self._lock.claim("bindings", binding)
             self._bound.append(binding)
             self._drivers.bind(binding, driver)
 
@@ -59,5 +59,5 @@ class HandedOver(Part):
 
     def _restore(self, binding: Binding) -> list[str]:
         restored = self._drivers.restore(binding)
-        self._lock.release_binding(binding)
+        self._lock.release("bindings", [binding])
         return restored

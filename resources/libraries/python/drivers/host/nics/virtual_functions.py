@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.host.nics.port_inventory import device_a
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.model.plan import Nic, Plan
 from resources.libraries.python.testbed.roles.part import Part
 
@@ -38,10 +38,14 @@ class FunctionNetlink:
 
         Raises:
             CommandFailed: The kernel refused.
+            SystemBroken: The port has gone away.
         """
         with closing(Netlink()) as netlink:
-            index = devices(netlink)[interface].index
-            netlink.do([set_function(interface, index, 0, mac), rtnetlink_messages.set_up(interface, index)])
+            port = devices(netlink).get(interface)
+            if port is None:
+                raise SystemBroken(f"port {interface} went away while its virtual functions were made")
+            changes = set_function(interface, port.index, 0, mac), rtnetlink_messages.set_up(interface, port.index)
+            netlink.do(list(changes))
 
 
 def set_function(name: str, index: int, number: int, mac: str) -> Request:
@@ -146,9 +150,12 @@ class VirtualFunctions(Part):
                 raise ConfigError(f"{parent}: {port} {reason}: it may be what this machine is reached by")
             refuse_functions(parent, self._root)
             function = ParentFunction(pci_address=parent, device=port, up=was.up)
-            self._lock.claim_functions(function)
+            self._lock.claim("functions", function)
             self._made.append(function)
-            self._write(folder / "sriov_numvfs", str(nic.vfs))
+            try:
+                self._around.write(folder / "sriov_numvfs", str(nic.vfs))
+            except OSError as error:
+                raise CsitError(f"{function} cannot be made: {error.strerror}") from error
             wanted = str(nic.pci_address)
 
             def missing(folder: Path = folder, wanted: str = wanted) -> str:
@@ -169,12 +176,6 @@ class VirtualFunctions(Part):
 
     def _remove(self, function: ParentFunction) -> list[str]:
         removed = function.restore(self._root, self._around)
-        self._lock.release_functions(function)
+        self._lock.release("functions", [function])
         self._made = [each for each in self._made if each is not function]
         return removed
-
-    def _write(self, path: Path, value: str) -> None:
-        try:
-            self._around.write(path, value)
-        except OSError as error:
-            raise CsitError(f"{value} cannot be written to {path}: {error.strerror}") from error

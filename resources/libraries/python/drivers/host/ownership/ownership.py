@@ -79,20 +79,10 @@ class MachineLock(Claims):
         # A forked worker must not hold the lock of a parent that was killed.
         os.register_at_fork(after_in_child=self._forget_lock)
         self._inherited = self._read()
-        self._record = OwnershipRecord(
-            owner=process(os.getpid()),
-            user=user(),
-            since=datetime.now(UTC).isoformat(timespec="seconds"),
-            namespaces=self._inherited.namespaces if self._inherited else {},
-            workers=self._inherited.workers if self._inherited else (),
-            groups=self._inherited.groups if self._inherited else (),
-            folders=self._inherited.folders if self._inherited else (),
-            settings=self._inherited.settings if self._inherited else {},
-            ports=self._inherited.ports if self._inherited else (),
-            bindings=self._inherited.bindings if self._inherited else (),
-            functions=self._inherited.functions if self._inherited else (),
-            **(self._inherited.declared if self._inherited else {}),
-        )
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        own = {"owner": process(os.getpid()), "user": user(), "since": since}
+        earlier = self._inherited
+        self._record = earlier.model_copy(update=own) if earlier else OwnershipRecord.model_validate(own)
         self._write()
         return self
 
@@ -234,8 +224,8 @@ class MachineLock(Claims):
                 *(partial(self._remove_declared, declared, entries) for declared, entries in _declared(record)),
                 self._empty_run_folder,
                 *(partial(self._remove_folder, folder) for folder in record.folders),
-                *(partial(self._restore_binding, binding) for binding in record.bindings),
-                *(partial(self._restore_functions, function) for function in record.functions),
+                *(partial(self._restore, "bindings", binding) for binding in record.bindings),
+                *(partial(self._restore, "functions", function) for function in record.functions),
                 # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
                 partial(self._give_back, record.ports),
                 *(partial(self._remove_namespace, name, inode) for name, inode in record.namespaces.items()),
@@ -251,7 +241,7 @@ class MachineLock(Claims):
         try:
             return end_and_remove(folders)
         finally:
-            self.release_groups([folder for folder in folders if not folder.exists()])
+            self.release("groups", [folder for folder in folders if not folder.exists()])
 
     def _remove_declared(self, declared: Leftover, entries: tuple[Any, ...]) -> list[str]:
         removed: list[str] = driver_registry.load(declared.remove)(entries)
@@ -262,19 +252,14 @@ class MachineLock(Claims):
         shutil.rmtree(self._directory / "run", ignore_errors=True)
         return []
 
-    def _restore_binding(self, binding: Binding) -> list[str]:
-        restored = binding.restore()
-        self.release_binding(binding)
+    def _restore(self, key: str, taken: Binding | ParentFunction) -> list[str]:
+        restored = taken.restore()
+        self.release(key, [taken])
         return restored
-
-    def _restore_functions(self, function: ParentFunction) -> list[str]:
-        removed = function.restore()
-        self.release_functions(function)
-        return removed
 
     def _give_back(self, ports: Sequence[AdoptedPort]) -> list[str]:
         returned = give_back(ports)
-        self.release_ports(ports)
+        self.release("ports", ports)
         return returned
 
     def _remove_namespace(self, name: str, inode: int | None) -> list[str]:
@@ -296,7 +281,7 @@ class MachineLock(Claims):
                 shutil.rmtree(folder)
         except OSError as error:
             raise CsitError(f"folder {folder} cannot be removed: {error.strerror}") from error
-        self.release_folder(folder)
+        self.release("folders", [folder])
         return [f"removed folder {folder}"] if there else []
 
     def _read(self) -> OwnershipRecord | None:

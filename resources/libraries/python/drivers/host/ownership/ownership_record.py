@@ -162,33 +162,27 @@ class Claims:
                     else f"not ours; `{command_text('rmdir', folder)}`"
                 )
                 raise CsitError(f"there is a control group {folder} already, {whose}")
-        self._change(groups=(*record.groups, *folders))
+        self.claim("groups", *folders)
 
     def claim_made_groups(self, folders: Iterable[Path]) -> None:
         """Record control groups that a container engine made for this run."""
         record = self._held()
         self._change(groups=tuple(dict.fromkeys((*record.groups, *folders))))
 
-    def release_groups(self, folders: Iterable[Path]) -> None:
-        """Remove control groups from the record."""
-        gone = set(folders)
-        self._change(groups=tuple(folder for folder in self._held().groups if folder not in gone))
+    def claim(self, key: str, *entries: object) -> None:
+        """Record things before they are made or taken.
 
-    def claim(self, key: str, entry: object) -> None:
-        """Record something that a package of drivers declares as a leftover, before it is made.
-
-        `key`: Of the declaration.
-        `entry`: As the declaration has it.
+        `key`: Of a list of the record, or of the leftovers that a package of drivers declares.
         """
-        self._change_declared(key, (*self._held().declared.get(key, ()), entry))
+        self._change(**{key: (*self._entries(key), *entries)})
 
     def release(self, key: str, entries: Iterable[object]) -> None:
-        """Remove entries of declared leftovers from the record."""
+        """Remove entries from a list of the record, after their removal."""
         gone = tuple(entries)
-        self._change_declared(key, tuple(each for each in self._held().declared.get(key, ()) if each not in gone))
+        self._change(**{key: tuple(each for each in self._entries(key) if each not in gone)})
 
-    def _change_declared(self, key: str, entries: tuple[object, ...]) -> None:
-        self._change(**{key: entries})
+    def _entries(self, key: str) -> tuple[object, ...]:
+        return getattr(self._held(), key, ())
 
     def claim_folder(self, folder: Path) -> None:
         """Record a folder before it is made; its contents are removed with it.
@@ -200,11 +194,7 @@ class Claims:
         if folder in record.folders or folder.exists():
             whose = "left by an earlier run" if folder in record.folders else "not ours; look at it and remove it"
             raise CsitError(f"there is a folder {folder} already, {whose}")
-        self._change(folders=(*record.folders, folder))
-
-    def release_folder(self, folder: Path) -> None:
-        """Remove a folder from the record."""
-        self._change(folders=tuple(each for each in self._held().folders if each != folder))
+        self.claim("folders", folder)
 
     def claim_ports(self, ports: Iterable[AdoptedPort]) -> None:
         """Record physical ports and their state before they are moved.
@@ -216,28 +206,7 @@ class Claims:
         for port in ports:
             if (port.home, port.device) in known:
                 raise CsitError(f"{port} is in use, or left by an earlier run")
-        self._change(ports=(*self._held().ports, *ports))
-
-    def release_ports(self, ports: Iterable[AdoptedPort]) -> None:
-        """Remove restored ports from the record."""
-        home = tuple(ports)
-        self._change(ports=tuple(port for port in self._held().ports if port not in home))
-
-    def claim_binding(self, binding: Binding) -> None:
-        """Record the driver of a PCI device before another one is bound."""
-        self._change(bindings=(*self._held().bindings, binding))
-
-    def release_binding(self, binding: Binding) -> None:
-        """Remove a PCI device that has its original driver again from the record."""
-        self._change(bindings=tuple(each for each in self._held().bindings if each != binding))
-
-    def claim_functions(self, port: ParentFunction) -> None:
-        """Record a physical function before its virtual functions are created."""
-        self._change(functions=(*self._held().functions, port))
-
-    def release_functions(self, port: ParentFunction) -> None:
-        """Remove a physical function from the record after its virtual functions are removed."""
-        self._change(functions=tuple(each for each in self._held().functions if each != port))
+        self.claim("ports", *ports)
 
     def _held(self) -> OwnershipRecord:
         if self._record is None:

@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from resources.libraries.python.errors import CsitError, NotReady
 
@@ -48,3 +49,47 @@ def receive(
         if len(got) > MAX_REPLY_BYTES:
             raise CsitError(f"{what}: more than {MAX_REPLY_BYTES >> 20} MB")
     return got
+
+
+class SocketDialogue:
+    """A connection to a Unix socket that is asked in lines, made when it is first needed and again after a failure."""
+
+    def __init__(self, path: Path, within_s: float) -> None:
+        """Prepare; nothing is connected yet.
+
+        `within_s`: Deadline for each answer, and for the connection.
+        """
+        self._path, self._within_s = path, within_s
+        self._socket: socket.socket | None = None
+
+    def _begin(self, connection: socket.socket) -> None:
+        """Say what comes before all questions."""
+
+    def _exchange(self, line: bytes, what: str, complete: Callable[[bytes], bool]) -> bytes:
+        """Send a line and return the answer.
+
+        Raises:
+            NotReady: It is not complete in time.
+            CsitError: The other end closed the connection, or sent too much.
+            OSError: There is no other end, or the connection is broken.
+        """
+        try:
+            if self._socket is None:
+                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+                self._socket.settimeout(self._within_s)
+                self._socket.connect(str(self._path))
+                self._begin(self._socket)
+            self._socket.sendall(line + b"\n")
+            return self._read(self._socket, what, complete)
+        except (CsitError, OSError):
+            self.close()  # what comes late would be taken for the next answer
+            raise
+
+    def _read(self, connection: socket.socket, what: str, complete: Callable[[bytes], bool]) -> bytes:
+        return receive(connection, what, complete, self._within_s)
+
+    def close(self) -> None:
+        """Close the connection. Safe to call at any time."""
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            connection.close()

@@ -4,9 +4,10 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
+from pathlib import Path
 
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.host.cpu.observer_affinity import took, where
@@ -26,6 +27,8 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.features import Edge, StateGraph
 
 _log = logging.getLogger(__name__)
+_VCPU = "anon_inode:kvm-vcpu:"
+"""Beginning of the name of an open file that is a vCPU."""
 _READER = "resources.libraries.python.drivers.probes.tracer.reader"
 _ALL_BUFFERS_KIB = 64 << 10
 _MAX_BUFFER_KIB = 8 << 10
@@ -45,7 +48,6 @@ class KernelTracer:
         owners: Callable[[], Mapping[str, Collection[int]]],
         machine: Claims,
         *,
-        guests: Collection[str] = (),
         window_s: float = WINDOW_S,
         period_s: float = PERIOD_S,
         cpu: int | None = None,
@@ -56,7 +58,6 @@ class KernelTracer:
           vCPUs and vhost threads.
         `machine`: Keeps the tracing instance and the reader on record, so that the next run removes what a killed one
           left.
-        `guests`: Those of the owners that are virtual machines under KVM.
         `window_s`: How long is recorded in each period, in seconds; as long as that or longer: all the time.
         `cpu`: Where windows are opened and closed, and pages read: one without data threads. None: windows wherever
           they can be closed first, pages wherever a CPU is idle.
@@ -65,7 +66,6 @@ class KernelTracer:
         """Processor time from `start` to `stop`, in seconds; after `stop`."""
         self._cpu = cpu
         self._owners = owners
-        self._guests = frozenset(guests)
         self._machine = machine
         self._window_s, self._period_s = window_s, period_s
         self._name = f"csit-density-{os.getpid()}"
@@ -138,7 +138,7 @@ class KernelTracer:
     def _choose(self, there: Collection[str]) -> tuple[str, ...]:
         """Events for the kinds of NFs that there are."""
         owners = {owner: tuple(sorted(threads)) for owner, threads in self._owners().items() if threads}
-        sources = {owner: _source(owner in self._guests) for owner in owners}
+        sources = {owner: _source(threads) for owner, threads in owners.items()}
         if not sources:
             raise Unsupported("no NF has a thread on this machine that could be followed")
         choices: dict[Source, EventChoice] = {source: choose(source, there) for source in sorted(set(sources.values()))}
@@ -196,8 +196,15 @@ class KernelTracer:
         return dict(self._facts)
 
 
-def _source(is_guest: bool) -> Source:
-    return "kvm" if is_guest else "kernel"
+def _source(threads: Iterable[int]) -> Source:
+    """Return what is followed of threads: of those that run a virtual machine under KVM, which has its vCPUs open."""
+    for folder in (Path(f"/proc/{thread}/fd") for thread in threads):
+        with suppress(OSError):  # it has ended
+            for each in folder.iterdir():
+                with suppress(OSError):
+                    if each.readlink().name.startswith(_VCPU):
+                        return "kvm"
+    return "kernel"
 
 
 def _buffer_kib(cpus: int) -> int:

@@ -1,22 +1,17 @@
 """The vSwitch as Linux bridges, one per L2 segment; frames are copied by traffic control."""
 
 import errno
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
-
-from pyroute2.netlink.rtnl import RTM_NEWQDISC, RTM_NEWTFILTER
-from pyroute2.netlink.rtnl.tcmsg import cls_u32, tcmsg
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
+from resources.libraries.python.drivers.host.links.link_devices import at_arrival
+from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.links.routing import move_steps
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
     add_station,
     bridge,
-    encoded,
     enslave,
     forward_known_only,
     set_down,
@@ -31,43 +26,6 @@ from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.testbed.roles.part import VSwitch
-
-_INGRESS_PARENT, _INGRESS = 0xFFFFFFF1, 0xFFFF0000
-_ALL_PROTOCOLS = 3  # ETH_P_ALL
-_FIRST = 1 << 16
-"""Priority 1, in the place where the kernel has it."""
-_EVERYTHING = ["0x0/0x0+0"]
-"""The filter u32 rather than matchall, which not every kernel has."""
-
-
-def copy_received(name: str, index: int, others: Sequence[tuple[str, int]]) -> list[Request]:
-    """Requests that make a port's received frames go out of other ports of its namespace too, before it forwards them.
-
-    A copy that finds no room is lost and counted at the port that it should leave; the frame itself goes on.
-
-    `others`: names and indexes of those that get the copies.
-    """
-    head = {"family": socket.AF_UNSPEC, "index": index, "parent": _INGRESS_PARENT, "handle": _INGRESS}
-    to = ", ".join(other for other, _ in others)
-    actions = [{"kind": "mirred", "direction": "egress", "action": "mirror", "ifindex": each} for _, each in others]
-    options: Any = cls_u32.get_parameters({"target": 0, "keys": _EVERYTHING, "action": actions})
-    rule = {
-        "family": socket.AF_UNSPEC,
-        "index": index,
-        "parent": _INGRESS,
-        "info": _FIRST | socket.htons(_ALL_PROTOCOLS),
-    }
-    return [
-        Request(
-            RTM_NEWQDISC, CREATE_NEW, encoded(tcmsg, head, [("TCA_KIND", "ingress")]), f"watch what {name} receives"
-        ),
-        Request(
-            RTM_NEWTFILTER,
-            CREATE_NEW,
-            encoded(tcmsg, rule, [("TCA_KIND", "u32"), ("TCA_OPTIONS", options)]),
-            f"copy what {name} receives to {to}",
-        ),
-    ]
 
 
 def make_copies(change: Callable[[Sequence[Request]], None], requests: Sequence[Request]) -> None:
@@ -135,7 +93,7 @@ class LinuxBridge(Disturbed, VSwitch):
         """Both ways: what every member receives is all that the segment forwards."""
         taps = [(port, self._fabric.index(port)) for port in segment.copies]
         for member in segment.members if taps else ():
-            yield from copy_received(member, self._fabric.index(member), taps)
+            yield from at_arrival(member, self._fabric.index(member), taps, copies=True)
 
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target != self._owner:

@@ -3,7 +3,7 @@
 import logging
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from resources.libraries.python.drivers.host.programs.disturbances import MOVED,
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.drivers.vswitches.ovs import transaction
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
-from resources.libraries.python.drivers.vswitches.ovs.pmd_statistics import node_costs
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     DPDK,
@@ -47,7 +46,7 @@ _MIB = 2**20
 _log = logging.getLogger(__name__)
 
 
-_THREAD = re.compile(r"pmd thread .*core_id (\d+):")
+_THREAD = re.compile(r"^pmd thread .*core_id (\d{1,9}):")
 _QUEUE = re.compile(r"port: (\S+)\s+queue-id:\s*(\d+)")
 _VERSION = re.compile(r"(?<!\d)(\d++)\.(\d+)(?:\.\d+)*")
 _SLEEPS_FROM = (3, 1)
@@ -127,6 +126,53 @@ def link_states(printed: str) -> dict[str, str]:
         CsitError: It is not what was asked for.
     """
     return {str(name): state for name, state in _rows(printed) if isinstance(state, str)}
+
+
+_COUNT = re.compile(r"^\s+(?:- )?([A-Za-z][A-Za-z ]*[a-z]):\s*(\d{1,18})(?![\d.])")
+_LOOKUPS = {
+    "phwol hits": "hardware offload",
+    "simple match hits": "simple match",
+    "emc hits": "exact match cache",
+    "smc hits": "signature match cache",
+    "megaflow hits": "megaflow classifier",
+    "miss with success upcall": "upcall",
+}
+"""Counted by packets only: the clocks of a packet are those of all of its stages together."""
+
+
+def node_costs(part: str, *shown: str) -> tuple[NodeCost, ...]:
+    """Read what both commands show: the stages of each PMD thread that had packets."""
+    threads: dict[str, dict[str, int]] = {}
+    for text in shown:
+        counts: dict[str, int] | None = None
+        for line in text.splitlines():
+            if match := _THREAD.match(line):
+                counts = threads.setdefault(f"core {match[1]}", {})
+            elif line and not line[0].isspace():
+                counts = None  # the main thread, or the head of the answer
+            elif counts is not None and (match := _COUNT.match(line)):
+                counts.setdefault(match[1].lower(), int(match[2]))
+    return tuple(row for thread, counts in threads.items() for row in _stages(part, thread, counts))
+
+
+def _stages(part: str, thread: str, counts: dict[str, int]) -> Iterator[NodeCost]:
+    packets = counts.get("packets received", 0)
+    if not packets:
+        return
+    clocks = counts.get("processing cycles")
+    yield NodeCost(
+        part=part,
+        thread=thread,
+        node="processing",
+        packets=packets,
+        calls=counts.get("busy iterations"),
+        cost=None if clocks is None else clocks / packets,
+    )
+    for name, node in _LOOKUPS.items():
+        if counts.get(name):
+            yield NodeCost(part=part, thread=thread, node=node, packets=counts[name])
+    if sent := counts.get("tx packets"):
+        yield NodeCost(part=part, thread=thread, node="output", packets=sent, calls=counts.get("tx batches"))
 
 
 class OpenVSwitch(Disturbed, VSwitch):

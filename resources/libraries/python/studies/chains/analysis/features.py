@@ -45,7 +45,7 @@ class Feature:
     @property
     def title(self) -> str:
         """Name without its unit, in words: `CPU`, `rx dropped`."""
-        return _OF_UNITS.sub("", self.name).replace("_", " ").replace("cpu", "CPU")
+        return _OF_UNITS.sub("", self.name).replace("_", " ").replace("cpu", "CPU").replace("helper", "kernel threads")
 
     @property
     def of(self) -> str:

@@ -358,11 +358,11 @@ def _dropped(chain: _Measured, at: Workload, known: GroundTruth) -> Iterator[Que
 
 
 def _in_words(each: Distance) -> str:
-    unit = feature(each.feature).unit
+    known = feature(each.feature)
     whose = "" if each.owner == CHAIN else f" of {each.owner}"
     return (
-        f"it stands out most in {each.feature}{whose} at {each.workload.volume_bps / 1e6:.4g} Mbit/s: "
-        f"{amount(each.measured, unit)}, where {amount(each.expected, unit)} are expected "
+        f"it stands out most in {known.title}{whose} at {each.workload.volume_bps / 1e6:.4g} Mbit/s: "
+        f"{amount(each.measured, known.unit)}, where {amount(each.expected, known.unit)} are expected "
         f"(distance {each.distance:.2f}, threshold {each.threshold:.2f})"
     )
 

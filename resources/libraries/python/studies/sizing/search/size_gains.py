@@ -13,6 +13,7 @@ from resources.libraries.python.model.service.spec import (
     Overhead,
     Scaling,
     WatchedResource,
+    vcpus_text,
 )
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.quantities import grouped, signed
@@ -197,15 +198,11 @@ def _sentence(spec: DeploymentSpec, workload: WorkloadSpec, component: str, a: M
     most = round(_most_used(spec, b, component) or 0.0, 2)
     # One that uses more than the smaller flavor has, at the same capacity, does scale past it: to no effect.
     verdict = (
-        f"does not scale past {_in_words(low)}"
+        f"does not scale past {vcpus_text(low)}"
         if most <= low
-        else f"gains nothing from {_in_words(high)} instead of {low:g}"
+        else f"gains nothing from {vcpus_text(high)} instead of {low:g}"
     )
     return (
-        f"{component} {verdict}: {b.name} carries {grouped(b.capacity or 0.0)} {workload.unit}, {a.name} "
-        f"{grouped(a.capacity or 0.0)}, where an instance uses at most {most:.2f} of {_in_words(high)}."
+        f"{component} {verdict}: {b.text} carries {grouped(b.capacity or 0.0)} {workload.unit}, {a.text} "
+        f"{grouped(a.capacity or 0.0)}, where an instance uses at most {most:.2f} of {vcpus_text(high)}."
     )
-
-
-def _in_words(vcpus: float) -> str:
-    return f"{vcpus:g} vCPU{'' if vcpus == 1 else 's'}"

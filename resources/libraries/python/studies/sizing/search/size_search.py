@@ -15,6 +15,7 @@ from resources.libraries.python.model.service.spec import (
     Size,
     Sizing,
     WatchedResource,
+    vcpus_text,
 )
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.quantities import DASH, grouped
@@ -51,7 +52,6 @@ class SizeSpace:
 
     planned: tuple[Size, ...] | None
     """All of them in their order; None for directed search."""
-    name: Callable[[Size], str]
     grow: Callable[[Size, str], Size | None]
     """More for one component; None where it has the most already."""
 
@@ -105,7 +105,7 @@ class SizingSearch:
             sized = self._sizes[-1]
             found = outcome(sized, self._workload.unit)
             self._steps.append(
-                f"{sized.name}, size {number} of {len(planned)}, {self._spec.vcpus(size):g} vCPUs: {found}."
+                f"{sized.text}, size {number} of {len(planned)}, {vcpus_text(self._spec.vcpus(size))}: {found}."
             )
         if all(row.failed for row in self._sizes):
             self._step("Ended: no size could be measured.")
@@ -115,14 +115,14 @@ class SizingSearch:
 
     def _directed(self) -> Generator[Size, None, Stopped]:
         size = self._spec.smallest()
-        self._step(f"{self._space.name(size)} first: the smallest size, {self._spec.vcpus(size):g} vCPUs.")
+        self._step(f"First: {size.text}, the smallest size, {vcpus_text(self._spec.vcpus(size))}.")
         base: MeasuredSize | None = None
         tried: list[str] = []
         while True:
             yield size
             sized = self._sizes[-1]
             if sized.failed:
-                self._step(f"Ended: {sized.name} could not be measured, so the component that needs more is unknown.")
+                self._step(f"Ended: {sized.text} could not be measured, so the component that needs more is unknown.")
                 return self._back("failed", base, sized)
             more = gain(base, sized) if base else None
             if base is None or more is None or not more.is_nothing:
@@ -133,24 +133,24 @@ class SizingSearch:
                 return "workload reached"
             why, use = self._why(sized)
             if not use:
-                self._step(f"Ended: {why}.")
+                self._step(f"Ended: it {why}.")
                 return self._back("failed", base, sized)
             if more is not None and more.is_nothing:
-                why = f"{why}; that gains nothing over {base.name} ({more})"
+                why = f"{why}; that gains nothing over {base.text} ({more})"
             costs = more is not None and more.high < 0
             component = None if costs else self._next(sized, use, tried)
             if component is None:
-                self._step(f"Ended: {why}{self._reason(sized)}.")
+                self._step(f"Ended: it {why}{self._reason(sized)}.")
                 return self._back("no gain", base, sized)
             larger = self._space.grow(size, component)
             if larger is None:
-                self._step(f"Ended: {why}; there is no larger size of {component}.")
+                self._step(f"Ended: it {why}; there is no larger size of {component}.")
                 return self._back("no larger size", base, sized)
             lacking = self._spec.lacking(larger)
             if lacking:
-                self._step(f"Ended: {why}; {self._space.name(larger)} {lacking}.")
+                self._step(f"Ended: it {why}; {larger.text} {lacking}.")
                 return self._back("resources exhausted", base, sized)
-            self._step(f"{self._space.name(larger)} next: {why}; {self._spec.vcpus(larger):g} vCPUs.")
+            self._step(f"It {why}. Next: {larger.text}, {vcpus_text(self._spec.vcpus(larger))}.")
             size = larger
             tried.append(component)
 
@@ -184,7 +184,7 @@ class SizingSearch:
             self._sizes[at] = base.model_copy(update={"bottleneck": None, "near_limit": False})
         if not last.failed:
             added = round(last.vcpus - base.vcpus, 6)
-            self._step(f"Taken back to {base.name}: {last.name} has {added:g} vCPUs more and carries no more.")
+            self._step(f"Taken back to {base.text}: {last.text} has {added:g} vCPUs more and carries no more.")
         return stopped
 
     def _reached(self, sized: MeasuredSize) -> str | None:
@@ -193,19 +193,19 @@ class SizingSearch:
         if sized.capacity is None:
             return None
         if workload is not None and sized.capacity >= workload:
-            return f"{sized.name} carries {grouped(sized.capacity)} {unit}, {grouped(workload)} are required"
+            return f"{sized.text} carries {grouped(sized.capacity)} {unit}, {grouped(workload)} are required"
         if sized.at_top:
-            return f"{sized.name} carries {grouped(sized.capacity)} {unit}, the highest load of the range"
+            return f"{sized.text} carries {grouped(sized.capacity)} {unit}, the highest load of the range"
         return None
 
     def _why(self, sized: MeasuredSize) -> tuple[str, Mapping[str, float]]:
-        """Capacity of a size in words, and the use of its components; empty where that is unknown."""
+        """Capacity of the size that the step before names, and the use of its components; empty where unknown."""
         point = at_capacity(sized.offered, sized.capacity)
         use = utilization(point, self._spec.watch) if point else {}
         carries = (
-            f"{sized.name} carries {carried(sized, self._workload.unit)}"
+            f"carries {carried(sized, self._workload.unit)}"
             if sized.capacity is not None
-            else f"{sized.name} does not carry {grouped(self._workload.range.min)} {self._workload.unit}"
+            else f"does not carry {grouped(self._workload.range.min)} {self._workload.unit}"
         )
         if not use:
             return f"{carries}, but its {self._spec.watch.value} use is unknown", use
@@ -332,7 +332,7 @@ def scale_out_costs(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequenc
         else:
             verdict = f"they bring {-100 * cost:.0f} %"
         yield (
-            f"{size.name} carries {grouped(size.capacity)} {workload.unit}, {base.name} with the same vCPUs "
+            f"{size.text} carries {grouped(size.capacity)} {workload.unit}, {base.text} with the same vCPUs "
             f"{grouped(base.capacity)}: {verdict}."
         )
 
@@ -343,7 +343,7 @@ def _losses(spec: DeploymentSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str
         for base in sizes:
             more = gain(base, size)
             if more is not None and more.high < 0 and len(grown := _grown(spec, base, size)) == 1:
-                yield f"{size.name} carries less than {base.name} ({more}): more for {grown[0]} costs capacity."
+                yield f"{size.text} carries less than {base.text} ({more}): more for {grown[0]} costs capacity."
 
 
 def _grown(spec: DeploymentSpec, base: MeasuredSize, size: MeasuredSize) -> list[str]:
@@ -355,7 +355,7 @@ def _grown(spec: DeploymentSpec, base: MeasuredSize, size: MeasuredSize) -> list
 def _not_near_limit(spec: DeploymentSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
     found = [row for row in sizes if row.near_limit is False and row.capacity is not None]
     if found:
-        names = ", ".join(row.name for row in found[:_FEW])
+        names = "; ".join(row.text for row in found[:_FEW])
         others = f" and {len(found) - _FEW} more" if len(found) > _FEW else ""
         most = max(max(most_used(row.offered).values()) for row in found)
         threads = "".join(
@@ -385,7 +385,7 @@ def _enough(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[s
     if least is None:
         yield f"No measured size carries {grouped(wanted)} {workload.unit}."
     else:
-        carries = f"{least.name} carries {grouped(wanted)} {workload.unit}"
+        carries = f"{least.text} carries {grouped(wanted)} {workload.unit}"
         yield f"{carries} with the fewest vCPUs of all measured, {least.vcpus:g}."
 
 
@@ -394,14 +394,14 @@ def _carried_again(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Ite
         again = carried_again(size.offered, workload.threshold)
         if again:
             loads = ", ".join(map(grouped, again))
-            yield f"{size.name} carries {loads} {workload.unit} above one that it does not carry; these do not count."
+            yield f"{size.text} carries {loads} {workload.unit} above one that it does not carry; these do not count."
 
 
 def _drifting(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
-    found = [(row.name, lasting_drift(row.offered, workload.threshold)) for row in sizes]
+    found = [(row.text, lasting_drift(row.offered, workload.threshold)) for row in sizes]
     drifting = {name: correlation for name, correlation in found if correlation is not None}
     if drifting:
-        names = ", ".join(f"{name} ({correlation:.2f})" for name, correlation in drifting.items())
+        names = "; ".join(f"{name} ({correlation:.2f})" for name, correlation in drifting.items())
         yield (
             f"The repetitions drift together in {names}: correlation of one with the next. The service or its host "
             "changes more slowly than it is measured, so that the true capacity may be outside the interval."

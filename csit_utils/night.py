@@ -1,33 +1,144 @@
-"""A night on disk and its Robot runs: choices, a journal of its tests, and no test begun that would not fit."""
+"""A night: tests to choose from, its Robot runs and journal, no test begun that would not fit, and its page."""
 
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
-from robot.api import SuiteVisitor
+from robot.api import SuiteVisitor, TestSuite
+from robot.errors import DataError
+from robot.model import TagPatterns
 
-from csit_utils.analysis.night import NightLine, NightPlan
+from csit_utils.analysis.night import NightKey, NightLine, NightPlan, NightReason, NightTest, Omission, OmittedTest
 from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.runs.outcome import unfinished
 from csit_utils.commands.runs.robot import run_suites
+from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
-from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
-from csit_utils.report.units import seconds
-from resources.libraries.python.errors import CsitError, without_middle
+from csit_utils.dataset.rows import OWN, TestRow
+from csit_utils.report.html import html_templates, style
+from csit_utils.report.units import percent, seconds
+from csit_utils.studies.density.preview.duration import SIMULATED_TEST_S
+from csit_utils.studies.registry import cost_of, kind_of, studies_by_name
+from resources.libraries.python.errors import ConfigError, CsitError, without_middle
 from resources.libraries.python.model.base import Frozen, of_form
 from resources.libraries.python.model.bounds import LONGEST_RUN_S, MAX_FILES, MAX_RUNS
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.variables import DENSITY as OF_DENSITY
 from resources.libraries.python.model.request.variables import VARIABLES
+from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.planning.duration import test_s
+from resources.libraries.python.studies.density.planning.extras import chosen_extras
+from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.shared.run_state import ends_run
+
+DENSITY = PROJECT / "tests" / "density"
+CHARACTERIZATION = PROJECT / "tests" / "characterization"
+OPENING_S = {World.LOCAL: 2.0, World.SIM: 0.3, World.LAB: 10.0}
+"""Opening the testbed of a run, and removing leftovers; 2.0 s measured locally, assumed in a lab."""
+_UNLESS_ASKED = "${UNLESS ASKED}"
+"""In a tag of tests that run only where `MORE` is set."""
+
+
+def matrix_tests(
+    variables: Mapping[str, str], types: Sequence[ServiceType], test_types: Sequence[TestType]
+) -> Iterator[NightTest]:
+    """Yield the tests of a density matrix, of which each service and test type is a suite, in the order of suites.
+
+    Raises:
+        CsitError: A choice is wrong.
+    """
+    topology, search = load_topology(Path(variables["TOPOLOGY"])), profile(variables["SEARCH"])
+    extras = chosen_extras(variables.get)
+    for service_type, test_type in ((service, test) for service in types for test in test_types):
+        made = rows_for({**variables, "SERVICE_TYPE": service_type.value, "TEST_TYPE": test_type.value}.get)
+        suite = f"{service_type.lower()}-{test_type.lower()}"
+        for row in made.rows if made else ():
+            cost_s = test_s(topology, row.cell, search, test_type, extras)
+            yield NightTest(
+                NightKey(suite, row.name, search.name),
+                f"{row.cell.name} {row.frame.name} {test_type}",
+                f"Density.{suite.title()}.{row.name}",
+                SIMULATED_TEST_S if topology.world is World.SIM else cost_s,
+            )
+        for refused in dict.fromkeys(each.refused for each in made.refused) if made else ():
+            title = f"{refused.cell.name} {test_type}"
+            yield NightTest(NightKey(suite, title), title, "", None, refused.reason)
+
+
+def study_tests(pattern: str, topology: Topology, more: str = "") -> Iterator[NightTest]:
+    """Yield the tests of other studies with the tags of a Robot pattern, such as `OUTAGE OR STATEFUL`.
+
+    Without the variable `MORE`, tests that need it are left out.
+
+    Raises:
+        ConfigError: No test has such tags.
+    """
+    try:
+        suites = TestSuite.from_file_system(str(CHARACTERIZATION))
+    except DataError as error:
+        raise ConfigError(str(error)) from error
+    tags = TagPatterns([pattern])
+    found = [test for test in suites.all_tests if tags.match(test.tags)]
+    if not found:
+        raise ConfigError(f"--studies '{pattern}': no test of {CHARACTERIZATION} has these tags")
+    for test in found:
+        if not more and any(_UNLESS_ASKED in tag for tag in test.tags):
+            continue
+        study = Path(test.source).stem
+        made = NightTest(NightKey(study, test.name), f"{study}: {test.name}", test.full_name, None, study=True)
+        try:
+            cost = cost_of(study, test.body[0].args, topology.world)
+        except CsitError as error:
+            yield replace(made, why_not=str(error))
+            continue
+        if cost is not None:
+            simulated = topology.world is World.SIM
+            made = replace(made, seconds=SIMULATED_TEST_S * cost.steps if simulated else cost.seconds)
+        yield made
+
+
+def stored_rows(found: Contents, topology: Topology) -> list[tuple[NightKey, TestRow]]:
+    """Return stored tests of a testbed with their identities."""
+    of_kind = {kind.kind: name for name, study in studies_by_name().items() for kind in study.kinds}
+    pairs = [
+        (NightKey(f"{row.service_type}-{row.test_type}".lower(), row.test_name, row.profile or ""), row)
+        for row in found.tests
+    ]
+    pairs += [
+        (NightKey(of_kind[item.record.kind], row.test_name), row)
+        for item in found.characterizations
+        if item.record.kind in of_kind
+        for row in kind_of(item).rows_of(item)
+    ]
+    here = (topology.metadata.name, topology.world.value, OWN)
+    return [(key, row) for key, row in pairs if (row.testbed, row.world, row.origin) == here and row.recorded]
+
+
+def as_known(test: NightTest, measured_s: float | None, statuses: Collection[str], *, has_figure: bool) -> NightTest:
+    """Return a test with the duration of its stored results, and with what has become of it in the night so far.
+
+    A test that failed, or gave no figure, is not measured again in the same night.
+    """
+    why_not = test.why_not
+    if "FAIL" in statuses:
+        why_not = "failed in this night"
+    elif statuses and not has_figure:
+        why_not = "gave no figure in this night"
+    return replace(test, seconds=measured_s or test.seconds, tried=bool(statuses), why_not=why_not)
+
 
 CHOICES_FILE = "night.choices"
 """JSON, but no result record: what reads a folder of results takes each .json file for one."""
@@ -268,3 +379,85 @@ def arguments_of(tests: Sequence[TestOfNight], choices: NightChoices, folder: Pa
     argv += [word for name, value in variables.items() if value for word in ("--variable", f"{name}:{value}")]
     argv += [word for test in tests for word in ("--test", test.test)]
     return [*argv, str(CHARACTERIZATION if study else DENSITY)]
+
+
+_FEW_DAYS = 2.0
+
+
+def reason_of(line: NightLine) -> str:
+    """Why a test is measured."""
+    known = line.known
+    match line.reason:
+        case NightReason.SUSPECTED:
+            of = f", {line.repeat} of {known.missing} figures that a step lacks"
+            return f"suspected: {known.suspect} {percent(known.suspected, signed=True)}{of}"
+        case NightReason.UNSEEN:
+            return "unseen: " + (
+                "never measured" if known.last_seen is None else f"last measured {_days(line.score)} ago"
+            )
+        case _:
+            metric = known.metric or "level"
+            if line.before is None:
+                return f"uncertain: one figure gives no interval of {metric}"
+            after = f", about ±{percent(line.after)} then" if line.after is not None else ""
+            return f"uncertain: {metric} ±{percent(line.before)}{after}"
+
+
+def why_left_out(left: OmittedTest) -> str:
+    """Why a test is not measured, or less often than wanted."""
+    match left.why:
+        case Omission.UNFIT:
+            return f"{'open' if left.test.tried else 'does not fit'}: {left.test.why_not}"
+        case Omission.NO_DURATION:
+            return "its duration is not known: it has no preview, and no stored result; measure it once by ./csit robot"
+        case Omission.SETTLED:
+            known = left.known
+            width = known.half_width(known.count)
+            return "settled: " + (f"{known.metric} ±{percent(width)}" if width is not None else "measured enough")
+    of = f"{left.planned} of {left.wanted} measurements are planned" if left.planned else "not planned"
+    return f"no time: {of}; one takes {seconds(left.test.seconds)}"
+
+
+def summary(plan: NightPlan) -> str:
+    """The plan in one sentence."""
+    tests = len({line.test.key for line in plan.lines})
+    counts = {reason: sum(line.reason is reason for line in plan.lines) for reason in NightReason}
+    listed = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count) or "none"
+    opening = f", {seconds(plan.opening_s)} of it for opening the testbed" if plan.opening_s else ""
+    count, runs = _many(len(plan.lines), "measurement"), _many(len(plan.runs), "run")
+    return (
+        f"{count} of {_many(tests, 'test')} ({listed}) in {runs}: "
+        f"about {seconds(plan.seconds)} of {seconds(plan.budget_s)}{opening}"
+    )
+
+
+def _days(days: float) -> str:
+    return f"{days * 24:.0f} hours" if days < _FEW_DAYS else f"{days:.0f} days"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def render_night(
+    choices: NightChoices,
+    rows: Iterable[TestOfNight],
+    ending: str,
+    still_open: Sequence[tuple[str, str]],
+    left_out: Sequence[tuple[str, str]],
+    *,
+    has_report: bool,
+) -> str:
+    """Return the page of a night that has ended; one file that needs no network and no script."""
+    return html_templates().get_template("night.html.j2").render(
+        topology=Path(choices.topology).name,
+        choices=choices,
+        began=choices.began[:16].replace("T", " "),
+        ending=ending,
+        rows=tuple(rows),
+        duration=seconds,
+        still_open=still_open,
+        left_out=left_out,
+        has_report=has_report,
+        style=style(),
+    )  # fmt: skip

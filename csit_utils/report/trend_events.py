@@ -11,8 +11,7 @@ from csit_utils.analysis.trends.trend import Trend
 from csit_utils.dataset.ledger import AcknowledgedStep
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.environments import words
-from csit_utils.report.links import test_href
-from csit_utils.report.trends.cell_names import CellNames
+from csit_utils.report.links import CellNames, test_href
 from csit_utils.report.units import DASH, amount, percent
 from resources.libraries.python.model.result import Environment
 
@@ -170,11 +169,8 @@ def changed(
 ) -> Sequence[Changed]:
     """Return unexplained steps of the last runs, tests whose outcome changed, and changes of the environment.
 
-    Args:
-        history: Runs of density tests.
-        whole: All runs, including those without density tests.
-        trends: Trends of all cells.
-        environments: By digest.
+    `history`: runs of density tests.
+    `whole`: all runs, including those without density tests.
     """
     return list(_changed(history, whole, trends, environments))
 

@@ -4,7 +4,7 @@ import pytest
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 from robot.variables import Variables
 
-from resources.libraries.python.studies.shared.robot_context import announce, variable
+from resources.libraries.python.studies.shared.boundary import announce, variable
 from tests.unit.unwritable import UNWRITABLE, unwritable
 
 

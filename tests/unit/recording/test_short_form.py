@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.load import parse_record
 from csit_utils.dataset.testrows import packed_head
 from resources.libraries.python.model.record import packed_keys
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.recording.packed_record import NotUnpacked, pack, unpack
+from resources.libraries.python.recording.records import NotUnpacked, unpack
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 

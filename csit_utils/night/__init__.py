@@ -1,1 +1,0 @@
-"""`./csit night`: the tests to choose from, the runs of a night, and their report."""

@@ -1,1 +1,0 @@
-"""Trends as text and plots."""

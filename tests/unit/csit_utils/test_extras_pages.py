@@ -1,0 +1,123 @@
+"""What is measured besides the rates (power, bursts, losses, the generator) on the page of a test, and as columns."""
+
+from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes, load_words
+from csit_utils.report.details.loss_patterns import loss_pattern_figure, loss_patterns
+from csit_utils.report.details.qualification import qualification_figure, qualification_view
+from csit_utils.report.details.testview import burst_figure, bursts_text
+from resources.libraries.python.model.measurements.energy import IDLE, Energy
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.search.losses import flow_in_words, worst_flow
+from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.builders import cpus, plan_of, qualification, qualified_point
+from tests.loaded import rows_of_tests
+from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.measured_extras import BURSTS, LOSSES, METERED, power_at
+
+UNMETERED = Energy(
+    trial_s=10.0,
+    duts=("DUT1",),
+    loads=(power_at("PDR0", None), power_at("PDR90", None, 2e6, 1.9)),
+    unmetered={"DUT1": "no counters"},
+)
+
+
+def test_a_line_for_each_load_has_power_and_energy_per_packet() -> None:
+    lines = {line.label: line for line in energy_lines(METERED)}
+    assert lines["PDR50"].power == "90.00 ± 0.5 W"
+    assert lines["PDR50"].joules_per_packet == 90e-6 and lines["PDR50"].above_idle == 30e-6
+    assert lines["PDR0"].joules_per_packet is None
+    assert lines["PDR90"].nodes == "DUT1 by powercap in 9.5 s: package-0 99.00 W"
+    assert load_words("PDR50") == "50 % of PDR" and load_words(IDLE) == "before the deployment"
+    assert energy_lines(None) == () and energy_notes(None) == ()
+
+
+def test_the_figure_has_power_with_its_uncertainty_over_the_rate() -> None:
+    figure = energy_figure("e", "t", METERED, simulated=False)
+    power, idle = figure.variants[""]["data"]
+    assert (power["x"], power["y"], power["error_y"]["array"]) == ([0, 1, 2], [80, 90, 99], [0.5, 0.5, 0.5])
+    assert idle["y"] == [60, 60, 60]
+
+
+def test_without_a_meter_the_figure_has_busy_cpus_and_a_note_says_why() -> None:
+    figure = energy_figure("e", "t", UNMETERED, simulated=False)
+    assert figure is not None and figure.variants[""]["data"][0]["y"] == [1.0, 1.9]
+    assert energy_notes(UNMETERED) == ("DUT1: no counters.",)
+    shared = plan_of("local", "CSC", cores=cpus(8))
+    assert energy_notes(UNMETERED, shared) == ("DUT1: no counters.",)
+    assert energy_notes(METERED, shared) == (
+        "The generator runs on the same machine: its power is part of that of the system under test.",
+    )
+    bare = UNMETERED.model_copy(update={"loads": (power_at("PDR0", None, busy=None),)})
+    assert (
+        energy_figure("e", "t", bare, simulated=False) is None
+        and energy_figure("e", "t", None, simulated=False) is None
+    )
+
+
+def test_the_sentence_has_the_mean_the_range_and_both_times() -> None:
+    assert bursts_text(BURSTS) == (
+        "Back-to-back: 310 ± 10 frames of each flow at 1.00 Mpps, a buffer of 465 µs (620 µs implied); "
+        "3 repetitions from 300 to 320 frames, 45 bursts."
+    )
+    assert bursts_text(BURSTS.model_copy(update={"endless": True})).startswith("Back-to-back: at least 310 ")
+    assert bursts_text(None) == ""
+
+
+def test_the_figure_has_a_point_for_each_repetition() -> None:
+    figure = burst_figure("b", "t", BURSTS, simulated=False)
+    assert figure is not None and figure.variants[""]["data"][0]["y"] == [300, 310, 320]
+    single = BURSTS.model_copy(update={"frames": (300,)})
+    assert burst_figure("b", "t", single, simulated=False) is None
+    assert burst_figure("b", "t", None, simulated=False) is None
+
+
+def test_the_table_has_a_sentence_for_every_flow() -> None:
+    lines = loss_patterns(LOSSES)
+    assert [(line.load, line.direction) for line in lines] == [
+        (load, direction) for load in ("NDR", "PDR") for direction in ("forward", "reverse")
+    ]
+    assert lines[0].sentence == "none of 20,000 packets lost" and not lines[0].largest_extent
+    lossy = lines[2]
+    assert " at random; " in lossy.sentence and "packets reordered" in lossy.sentence
+    assert lossy.lost == LOSSES[1].flows[0].lost and lossy.longest >= 1
+    assert lossy.largest_extent and lossy.three_reordered
+
+
+def test_the_figure_has_losses_over_time_by_length_and_the_order() -> None:
+    figure = loss_pattern_figure("losses-1", "loss patterns", LOSSES, simulated=True)
+    assert figure is not None and figure.simulated
+    assert figure.selectors == (("PDR",), ("over time", "loss periods by length", "reorder density"))
+    over_time = figure.variants["PDR|over time"]["data"]
+    assert len(over_time) == 1 and len(over_time[0]["x"]) == len(LOSSES[1].flows[0].listed)
+    assert loss_pattern_figure("losses-1", "loss patterns", LOSSES[:1], simulated=True) is None
+
+
+def test_the_worst_flow_of_each_load_is_a_column() -> None:
+    sentences = {row.label: flow_in_words(worst_flow(row)) for row in LOSSES}
+    made = plain(1, 1, 2e5).model_copy(update={"losses": LOSSES, "loss_patterns": sentences})
+    assert DensityRecord.model_validate_json(made.model_dump_json()) == made
+    (row,) = rows_of_tests(dataset_of(made))
+    assert row.loss_patterns.startswith(
+        "NDR: instance 1 forward: none of 20,000 packets lost; PDR: instance 1 forward: 1 in "
+    )
+
+
+FOUND = qualification(qualified_point(), qualified_point(size="1518B", loss_free_pps=None))
+
+
+def test_the_table_says_which_line_bounds_the_test() -> None:
+    view = qualification_view(FOUND, frame("IMIX"), 20)
+    assert view is not None and view.bound == FOUND.points[0] and view.points == FOUND.points
+    assert view.caption == ("auto 1 on veth, 1 CPU of m; XDP live frames; trials of 0.2 s, 2026-11-25T12:00:00+00:00")
+    assert qualification_view(None, frame("64B"), 2) is None
+
+
+def test_the_figure_has_the_rates_of_the_generator_and_those_of_the_test() -> None:
+    view = qualification_view(FOUND, frame("64B"), 2)
+    figure = qualification_figure("q", "t", view, [("NDR", 712e3), ("PDR", None)], simulated=False)
+    no_loss, _, arrived, ndr = figure.variants[""]["data"]
+    assert no_loss["x"] == ["64B, 2 flows", "1518B, 2 flows"]
+    assert no_loss["y"] == [1.0, None] and arrived["y"] == [1.2, 1.2]
+    assert (ndr["name"], ndr["x"], ndr["y"]) == ("NDR of this test", ["64B, 2 flows"], [0.712])
+    assert figure.variants[""]["layout"]["yaxis"]["title"]["text"] == "rate of all flows, Mpps"
+    assert qualification_figure("q", "t", None, [], simulated=False) is None
