@@ -37,8 +37,8 @@ _STRAIGHTER = 4.0
 """As BETTER, of lines with as many knots."""
 _RIVAL = 9.0
 """Of Akaike's criterion: lines that are less likely by more than this count for nothing."""
-_RARER = 1.4
-"""The same for each degree of a line: before anything is measured, one more is half as likely."""
+_RARER = 0.7
+"""The same for each degree of a line: before anything is measured, two more are half as likely."""
 _SIMPLE = 3
 """Shapes by which the noise is judged."""
 UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))

@@ -19,7 +19,9 @@ from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     BETTER,
     COUNT_NOISE,
     EQUAL_NOISE,
+    ONE_KNOT,
     RELATIVE_NOISE,
+    TWO_KNOTS,
     UP_TO_FULL,
     BrokenLine,
     best_line,
@@ -51,6 +53,8 @@ _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
 _STRAIGHT = ((1, 0), (1, 1), (1, 2), (1, -1), (1, -2), (1, 1, 0), (1, 1, 1))
 """Shapes of throughput, which is straight below saturation."""
+_OF_CPU = (*ONE_KNOT, (1, -1), (1, -2), *TWO_KNOTS)
+"""Shapes of the use of a CPU."""
 _ONE_BEND = ((1, 0),)
 """Shape of memory: of a soft approach to its bound, a curve or a line with two bends would take the end."""
 _LIKELIER = 6.0
@@ -221,11 +225,11 @@ def _saturation(x: Array, y: Array, there: int) -> CurveBreakPoint | None:
             line = best_line(x, y, UP_TO_FULL, full=float(there))
             at = None if line is None else _at(line)
         else:
-            at = curve_break_point(x, y)
-            if at is None and full is not None and (line := best_line(x, y)) is not None:
+            at = curve_break_point(x, y, _OF_CPU)
+            if at is None and full is not None and (line := best_line(x, y, _OF_CPU)) is not None:
                 at = _at(line) if line.levels[-1] >= NEARLY * there else None
     elif full is None:
-        at = curve_break_point(x, y)
+        at = curve_break_point(x, y, _OF_CPU)
     if at is None and full is not None and full > x[0]:
         # Loads that use all CPUs are sign enough where there are too few others for a line.
         return CurveBreakPoint(*_between(x, y, (float(x[x < full].max()), full), FULL * there), float(there))
