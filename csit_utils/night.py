@@ -39,8 +39,7 @@ from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.planning.duration import test_s
-from resources.libraries.python.studies.density.planning.extras import chosen_extras
+from resources.libraries.python.studies.density.planning.extras import chosen_extras, test_s
 from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.shared.run_state import ends_run
 

@@ -31,13 +31,13 @@ from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.interference.model.record import InterferenceFile
-from resources.libraries.python.studies.outage.model.spec import OutageFile
-from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.outage.model.record import OutageSpec
+from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 
 _WIDTH = 100
 """Of --help, in characters: it fits a page."""
-_SPECIFICATIONS = (ChainFile, InterferenceFile, OutageFile, StatefulFile, BisectionSpec)
+_SPECIFICATIONS = (ChainFile, InterferenceSpec, OutageSpec, StatefulSpec, BisectionSpec)
 _UNITS = {
     "ns": "ns", "us": "µs", "ms": "ms", "s": "s", "hz": "Hz", "pps": "packets/s", "bps": "bit/s", "gbps": "Gbit/s",
     "mb": "MiB", "mib": "MiB", "bytes": "bytes", "percent": "%", "ratio": "ratio", "share": "ratio", "w": "W", "j": "J",

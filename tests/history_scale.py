@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from csit_utils.dataset.store import columns, details
+from csit_utils.dataset.store import details
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, partition, run_of
-from csit_utils.dataset.store.staging import Detail, Partition
+from csit_utils.dataset.store.staging import Detail, Partition, WaitingRows
 from csit_utils.dataset.testrows import head_row, packed_head
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
@@ -53,7 +53,7 @@ def make(folder: Path, tests: int) -> list[str]:
         for chains in SIZES
         for nodes in SIZES
     ]
-    rows = columns.WaitingRows("", {})
+    rows = WaitingRows("", {})
     for record in records:
         rows.add(head_row(packed_head(record), "PASS", ""))
     table = rows.table()

@@ -12,6 +12,17 @@ from resources.libraries.python.model.result import Environment
 
 IDENTITY = "environments"
 _SCORES = str.maketrans("_", " ")
+_NAMES = {
+    "hostname": "host",
+    "cpu_model": "CPU",
+    "cpus_online": "CPUs online",
+    "memory_bytes": "memory",
+    "command_line": "kernel command line",
+    "python": "Python",
+    "git_revision": "revision of the suite",
+    "git_dirty": "uncommitted changes",
+}
+"""Names of keys that are no words."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,8 @@ def words(path: str) -> str:
         at = path.find(before)
         if at == 0 or (at > 0 and path[at - 1] == "."):
             return f"{path[:at]}{after}{path[at + len(before) :]}".replace("nodes.", "")
-    return path.replace("nodes.", "").translate(_SCORES)
+    name = path.rpartition(".")[2]
+    return f"{path.removesuffix(name)}{_NAMES.get(name, name)}".replace("nodes.", "").translate(_SCORES)
 
 
 def first_pair(views: Sequence[EnvironmentView]) -> tuple[int, int] | None:

@@ -64,10 +64,8 @@ def explanations_by_heading() -> dict[str, list[Explanation]]:
 def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | None:
     """Return the cost of a test of a study; None where the study does not declare it, or its first keyword is another.
 
-    Args:
-        study: Its name, or that of a suite.
-        arguments: Of the test's first keyword: `Run Study`, or one that hands them on.
-        world: Of the testbed.
+    `study`: its name, or that of a suite.
+    `arguments`: of the test's first keyword: `Run Study`, or one that hands them on.
 
     Raises:
         CsitError: The specification is wrong, or the test needs another world.

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -66,12 +66,12 @@ from resources.libraries.python.studies.chains.planning.chain_generation import 
 from resources.libraries.python.studies.chains.planning.chain_policies import policy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.interference.model.record import load_interference
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.outage.model.spec import load_outage
+from resources.libraries.python.studies.outage.model.record import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
@@ -581,15 +581,15 @@ TARGETS = {
         _yaml(*_SPECS, "chains", "four-vnfs.yaml"), (*_YAML, *_POLICY), 0.02,
     ),
     "interference specifications": Target(
-        _file(load_interference, "spec.yaml"),
+        _file(partial(load_yaml, model=InterferenceSpec), "spec.yaml"),
         (*_yaml(*_SPECS, "interference", "pairs.yaml"), *_yaml(*_SPECS, "interference", "sweep.yaml")), _YAML, 0.02,
     ),
     "outage specifications": Target(
-        _file(load_outage, "spec.yaml"),
+        _file(partial(load_yaml, model=OutageSpec), "spec.yaml"),
         (*_yaml(*_SPECS, "outage", "routers.yaml"), *_yaml(*_SPECS, "outage", "chains.yaml")), _YAML, 0.02,
     ),
     "specifications of stateful density": Target(
-        _file(load_stateful, "spec.yaml"),
+        _file(partial(load_yaml, model=StatefulSpec), "spec.yaml"),
         (*_yaml(*_SPECS, "stateful", "nat.yaml"), *_yaml(*_SPECS, "stateful", "firewall.yaml")), _YAML, 0.02,
     ),
     "deployments to size": Target(_sizing("deployment"), _yaml(*_SPECS, "clearwater", "deployment.json"), _JSON, 0.02),

@@ -3,33 +3,43 @@
 import json
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.studies.shared.run_state import StudyRunState
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
+from resources.libraries.python.testbed.remote.proxies import Proxy
 from tests.integration.robot_runs import PROJECT
 
 LISTENER = PROJECT / "tests" / "integration" / "robot" / "Pauses.py"
-_TESTBED = "resources.libraries.python.testbed.deployment"
-_SHARED = "resources.libraries.python.studies.shared"
-DEPLOYING = "resources.libraries.python.drivers.generators.builtin.driver:BuiltInGenerator.start"
+
+
+def call_of(method: Callable[..., object]) -> str:
+    """How the listener finds a method: its module, its class and its name."""
+    return f"{method.__module__}:{method.__qualname__}"
+
+
+DEPLOYING = call_of(BuiltInGenerator.start)
 """VSwitch and NFs run, the generator does not yet."""
-DEPLOYED = f"{_TESTBED}.deployment:Deployment.affinity"
+DEPLOYED = call_of(Deployment.affinity)
 """The last step of a deployment: all parts run, and nothing has been sent."""
-STEPS = f"{_TESTBED}.deployment:Deployment.__enter__"
+STEPS = call_of(Deployment.__enter__)
 """A step of a study is about to be deployed, or afterwards is."""
-SENDING = f"{_TESTBED}.cell:CellUnderTest.measure"
-REMOVING = f"{_TESTBED}.deployment:Deployment.__exit__"
-CALLING = "resources.libraries.python.testbed.remote.proxies:Proxy.begin"
+SENDING = call_of(CellUnderTest.measure)
+REMOVING = call_of(Deployment.__exit__)
+CALLING = call_of(Proxy.begin)
 """A role on a node of a lab is about to be called."""
-BETWEEN = f"{_SHARED}.run_state:StudyRunState.check"
+BETWEEN = call_of(StudyRunState.check)
 """Nothing is deployed, and the next test is about to begin."""
-WRITING = f"{_SHARED}.run_state:StudyRunState._write"
-KEEPING = "resources.libraries.python.recording.step_journal:StepJournal.keep"
+WRITING = call_of(StudyRunState._write)
+KEEPING = call_of(StepJournal.keep)
 """A step of a study is about to be written into its journal."""
 
 

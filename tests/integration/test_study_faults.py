@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from csit_utils.dataset.items import Recorded
+from resources.libraries.python.studies.sizing.size_trials import SizeTrials
 from tests.integration.disks import filled, small_disk
-from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused
+from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused, call_of
 from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot
 from tests.loaded import items
 
@@ -110,7 +111,7 @@ WORKLOAD = {
     "range": {"min": 200, "max": 1000}, "increase": 200, "repeat": 1, "stop": {"below": 0.8, "loads": 1},
     "generator": f"{SUITES}/specs/clearwater/reg-dereg.sh", "duration_s": 10, "threshold": 0.9, "unit": "calls/s",
 }  # fmt: skip
-OFFERING = "resources.libraries.python.studies.sizing.size_trials:SizeTrials.offer"
+OFFERING = call_of(SizeTrials.offer)
 STUDIES: Mapping[str, Study] = {
     "density": Study(
         "csc-mrr.robot",

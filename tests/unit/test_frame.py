@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
+from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.interference.model.record import InterferenceFile
-from resources.libraries.python.studies.outage.model.spec import OutageFile
-from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.outage.model.record import OutageSpec
+from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 from resources.libraries.python.testbed.connection.authentication import HostsOfPasswords
 
 ROOT = Path(__file__).parents[2]
@@ -125,7 +126,7 @@ def test_help_fits_a_terminal_and_its_examples_are_whole(command: str, monkeypat
 FOLLOWED = {"add-a-driver.md", "add-a-metric.md", "add-a-study.md"}
 """Pages that make or edit the files they name; tests of their own follow them to the letter."""
 OTHERS: dict[str, type[BaseModel]] = {
-    "vnfs": ChainFile, "contenders": InterferenceFile, "events": OutageFile, "tear_downs": StatefulFile,
+    "vnfs": ChainFile, "contenders": InterferenceSpec, "events": OutageSpec, "tear_downs": StatefulSpec,
     "install": BisectionSpec, "env:LAB_PASSWORD": HostsOfPasswords,
 }  # fmt: skip
 """Files that are no topologies, by a key that only they have."""
@@ -170,7 +171,7 @@ def test_examples_of_pages_can_be_read(page: Path) -> None:
         if language == "yaml" and page.name not in FOLLOWED:
             data = completed(yaml.safe_load(body))
             model = next((model for key, model in OTHERS.items() if key in data), Topology)
-            model.model_validate(data)
+            model.model_validate(data, context=ASKED)
         elif language == "python":
             imports = [node for node in ast.parse(body).body if isinstance(node, ast.Import | ast.ImportFrom)]
             if page.name not in FOLLOWED:

@@ -1,8 +1,10 @@
 """Staging of rows of tests: written to files that a commit moves to their places."""
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Problem, Recorded, Refusal
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import DEFAULTS, LISTS, TestRow
 from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.details import DetailsWriter, WaitingDetails, close_quietly
 from csit_utils.dataset.store.layout import (
@@ -25,7 +27,7 @@ from csit_utils.dataset.store.layout import (
     partition,
     run_of,
 )
-from csit_utils.dataset.testrows import HeadRow
+from csit_utils.dataset.testrows import HeadRow, columns_of
 from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import RefusedCell
 
@@ -36,6 +38,8 @@ _ROW_BYTES = 2_500
 """Approximate size of a row without its message."""
 _MAX_LISTED = 32
 """Values of a column that are listed for a part."""
+_CACHED_ROWS = 64
+"""Rows that become columns at once: their records are still in the CPU cache then."""
 _BUFFER_BYTES = 1 << 16
 """Write buffer of a file: a table of tests is written in about two hundred short pieces."""
 
@@ -169,13 +173,70 @@ class _Heavy(msgspec.Struct):
     environment: msgspec.Raw
 
 
+class WaitingRows:
+    """Rows of tests that are written together.
+
+    `run`: id of the run of tests with a head.
+    `constants`: columns with the same value in all rows, which override those of the rows.
+    """
+
+    def __init__(self, run: str, constants: Mapping[str, str]) -> None:
+        self._constants = constants
+        self._defaults = {**DEFAULTS, "run": run}
+        self._rows: list[HeadRow | TestRow] = []
+        self._count = 0
+        """Number of rows in `_values`."""
+        self._values: dict[str, list[Any]] = {}
+        """Without columns that have the default of `TestRow` in all rows."""
+
+    def add(self, row: HeadRow | TestRow) -> None:
+        """Add a row."""
+        self._rows.append(row)
+        if len(self._rows) >= _CACHED_ROWS:
+            self._make_columns()
+
+    def _make_columns(self) -> None:
+        for kind, same in groupby(self._rows, type):
+            rows: list[Any] = list(same)
+            made = (
+                columns_of(rows)
+                if kind is HeadRow
+                else {name: map(attrgetter(name), rows) for name in columns.TEST_TYPES}
+            )
+            for name in made.keys() - self._values.keys():
+                self._values[name] = [self._defaults.get(name)] * self._count
+            for name, values in self._values.items():
+                values.extend(made[name] if name in made else (self._defaults[name],) * len(rows))
+            self._count += len(rows)
+        self._rows.clear()
+
+    def table(self) -> pa.Table | None:
+        """Return all rows as columns, in their order, and forget them; None without any."""
+        self._make_columns()
+        count, self._count = self._count, 0
+        same = {**self._defaults, **self._constants}
+        arrays = [
+            pa.repeat(pa.scalar(same[name], kind), count)
+            if name in self._constants or name not in self._values
+            else pa.array(_plain(self._values[name]) if name in LISTS else self._values[name], kind)
+            for name, kind in columns.TEST_TYPES.items()
+        ]
+        self._values.clear()
+        return pa.table(arrays, schema=columns.TESTS) if count else None
+
+
+def _plain(values: Iterable[Sequence[Any] | None]) -> list[list[dict[str, Any]] | None]:
+    """Rows of tables in a column, as Arrow takes them."""
+    return [None if rows is None else [asdict(row) for row in rows] for rows in values]
+
+
 class Partition:
     """Tests of one testbed and night: buffered rows and details, and their two files."""
 
     def __init__(self, path: str, tests: Path, details: Path, run: str, constants: dict[str, str]) -> None:
         self.path = path
         self._tests, self._details = _TestsWriter(tests), DetailsWriter(details)
-        self._rows = columns.WaitingRows(run, constants)
+        self._rows = WaitingRows(run, constants)
         self._waiting = WaitingDetails()
         self._count = 0
         self._begun: str | None = None

@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn, get_args, get_type_hints
 
 import msgspec
+import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from csit_utils.dataset.flatten import TABLES, RowT, record_rows
@@ -25,7 +26,7 @@ from csit_utils.dataset.items import (
     Unrecorded,
 )
 from csit_utils.dataset.load import read_recorded
-from csit_utils.dataset.rows import OWN, LatencyRow, TestRow
+from csit_utils.dataset.rows import DEFAULTS, LISTS, OWN, LatencyRow, TestRow
 from csit_utils.dataset.store import characterization_files, columns, details
 from csit_utils.dataset.store.bounded_files import opened
 from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
@@ -43,6 +44,79 @@ _MAX_NEAR = 256
 _OF_GOALS = ("origin", "world", "simulated", "testbed", "drivers", "frame", "goals")
 """Columns of rows that `_join_goals` needs."""
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _in_lists(name: str, values: Iterable[Sequence[Mapping[str, Any] | None] | None]) -> list[Any]:
+    """Rows of tables in a column, from what Arrow gives.
+
+    Raises:
+        ReadError: A row, or a value that each has, is missing.
+    """
+    needed = [each for each, hint in get_type_hints(LISTS[name]).items() if type(None) not in get_args(hint)]
+
+    def row_of(row: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - of the type of the column's rows
+        if row is None or any(row[each] is None for each in needed):
+            raise ReadError(f"its column '{name}' has a row without values")
+        return LISTS[name](**row)
+
+    return [None if rows is None else tuple(map(row_of, rows)) for rows in values]
+
+
+def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
+    """Yield columns as rows. A column missing in an older dataset has the default of `TestRow`."""
+    there = set(table.column_names)  # which Arrow makes anew each time
+    names = [name for name in columns.TEST_TYPES if name in there]
+    values_of = [
+        _in_lists(name, values) if name in LISTS else values
+        for name in names
+        for values in [table.column(name).to_pylist()]
+    ]
+    blank = {name: DEFAULTS.get(name) for name in columns.TEST_TYPES}
+    for values in zip(*values_of, strict=True):
+        # A frozen dataclass takes ten times as long to set a hundred fields one by one.
+        row = object.__new__(TestRow)
+        filled = blank.copy()  # of its final size: a dictionary that grows takes longer
+        filled.update(zip(names, values, strict=True))
+        object.__setattr__(row, "__dict__", filled)
+        yield row
+
+
+class SomeColumns:
+    """Makes rows that have some columns, and no memory for others; asking one for another column is an error."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = tuple(name for name in columns.NAMES if name in names)
+        unread = {name: property(partial(_refuse, name)) for name in columns.NAMES if name not in names}
+        self._type = type(TestRow.__name__, (TestRow,), {"__slots__": self.names, "__module__": __name__, **unread})
+        self._setters = [getattr(self._type, name).__set__ for name in self.names]
+        self._known: dict[str, str] = {}
+        """Texts, most of which are equal in many rows."""
+
+    def rows_of(self, table: pa.Table) -> Iterator[TestRow]:
+        """Yield columns as rows. A column missing in an older dataset has the default of `TestRow`."""
+        there = set(table.column_names)
+        values_of = [
+            self._values(name, table.column(name)) if name in there else (DEFAULTS.get(name),) * table.num_rows
+            for name in self.names
+        ]
+        for values in zip(*values_of, strict=True):
+            row: TestRow = object.__new__(self._type)
+            for put, value in zip(self._setters, values, strict=True):
+                put(row, value)
+            yield row
+
+    def _values(self, name: str, column: pa.ChunkedArray) -> Sequence[Any]:
+        values: list[Any] = column.to_pylist()
+        if name in LISTS:
+            return _in_lists(name, values)
+        if columns.TEST_TYPES[name] != pa.string():
+            return values
+        known = self._known.setdefault
+        return [None if value is None else known(value, value) for value in values]
+
+
+def _refuse(name: str, _: object) -> NoReturn:
+    raise AttributeError(f"the column '{name}' was not read")
 
 
 class _Place(NamedTuple):
@@ -85,7 +159,7 @@ class Stored:
     ) -> None:
         self._layouts = layouts
         self._choose = choose
-        self._some = None if wanted is None else columns.SomeColumns(wanted)
+        self._some = None if wanted is None else SomeColumns(wanted)
         self._damaged = [*problems]
         """With files of the datasets that were found damaged, and are left out."""
         self._near: dict[str, tuple[str, str]] = {}
@@ -137,7 +211,7 @@ class Stored:
             details.check(path)
             path = layout.path(TESTS, part)
             names, rows_of = (
-                (columns.NAMES, columns.rows_of_table) if self._some is None else (self._some.names, self._some.rows_of)
+                (columns.NAMES, rows_of_table) if self._some is None else (self._some.names, self._some.rows_of)
             )
             with opened(path, columns.TESTS, names, optional=columns.OPTIONAL, rows=part.tests) as file:
                 return [row for group in range(file.count) for row in rows_of(file.read(group))]

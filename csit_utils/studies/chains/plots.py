@@ -16,9 +16,8 @@ from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.analysis.features import LOSS, PERFORMANCE, THROUGHPUT, feature
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Distance, Suspect
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Distance, Statistic, Suspect
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
-from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 _MAX_CHAINS = 40
 """Maximum number of chains of a plot; all are in the table."""

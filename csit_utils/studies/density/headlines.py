@@ -87,9 +87,7 @@ Trends = Mapping[CellMetric, Trend]
 def testbed_views(systems: Sequence[SystemView], trends: Trends) -> list[TestbedView]:
     """A view per system, in their order.
 
-    Args:
-        systems: The latest runs.
-        trends: Of cells with earlier runs, for the change against the run before.
+    `trends`: of cells with earlier runs, for the change against the run before.
     """
     return [
         TestbedView(

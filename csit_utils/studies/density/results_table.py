@@ -32,10 +32,8 @@ _STYLES = {
 def print_results(contents: Contents, *, why: bool = False, form: TableForm = TableForm.TABLE) -> None:
     """Print one line per test.
 
-    Args:
-        contents: The tests.
-        why: Print the evidence of each verdict below its test.
-        form: Output format; raw values are the study, the columns of a `TestRow`, and the p99 in nanoseconds.
+    `why`: print the evidence of each verdict below its test.
+    `form`: output format; raw values are the study, the columns of a `TestRow`, and the p99 in nanoseconds.
     """
     heads, lines = _lines_of(contents, why=why, with_raw=form is not TableForm.TABLE)
     print_table(heads, lines, form, _LEFT)

@@ -86,9 +86,7 @@ def far_below(rows: Iterable[TestRow]) -> tuple[str, ...]:
 def rare_losses(found: Iterable[Matrix], called: Mapping[Series, str]) -> tuple[str, ...]:
     """One sentence per series of which cells have an NDR that is far below what the same cells forward at fixed loads.
 
-    Args:
-        found: Matrices.
-        called: Names of their series.
+    `called`: names of their series.
     """
     by_series: dict[Series, dict[Measure, Matrix]] = {}
     for matrix in found:

@@ -9,12 +9,11 @@ from csit_utils.report.record_blocks import Column, Heat, Plot, Row, Sentences, 
 from csit_utils.report.record_page import record_page
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import count, digits3, rate
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import counted
-from resources.libraries.python.studies.outage.analysis.sentences import headline, sentences
-from resources.libraries.python.studies.outage.analysis.tables import EFFECTS, TRIALS, outage_tables
-from resources.libraries.python.studies.outage.model.record import Outage
-from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.analysis import EFFECTS, TRIALS, headline, outage_tables, sentences
+from resources.libraries.python.studies.outage.model.record import CONTROL, Outage, OutageSpec
 from resources.libraries.python.studies.outage.planning import cost
 
 
@@ -242,5 +241,5 @@ STUDY = Study(
         ),
     ),
     explanations={"Outages": EXPLANATIONS},
-    preview=lambda path, keys: cost(load_outage(path, keys)),
+    preview=lambda path, keys: cost(load_yaml(path, OutageSpec, keys)),
 )

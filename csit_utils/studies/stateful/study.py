@@ -8,6 +8,7 @@ from csit_utils.report.record_blocks import Column, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import count, seconds
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import DECIMAL, counted, scaled
 from resources.libraries.python.studies.stateful.analysis import (
@@ -20,8 +21,12 @@ from resources.libraries.python.studies.stateful.analysis import (
     sentences,
     stateful_tables,
 )
-from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.model.record import (
+    CellConnections,
+    Phase,
+    StatefulDensity,
+    StatefulSpec,
+)
 from resources.libraries.python.studies.stateful.planning import cost
 
 _RATE = "rate_lower_cps"
@@ -279,5 +284,5 @@ STUDY = Study(
         ),
     ),
     explanations={"Stateful density": EXPLANATIONS},
-    preview=lambda path, keys: cost(load_stateful(path, keys)),
+    preview=lambda path, keys: cost(load_yaml(path, StatefulSpec, keys)),
 )

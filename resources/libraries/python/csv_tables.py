@@ -11,6 +11,19 @@ semicolon, by which Excel separates columns where the comma is a decimal sign.""
 
 Table = tuple[str, Iterable[Sequence[object]]]
 """Name and rows, of which the first one names the columns."""
+Row = tuple[object, ...]
+Tables = tuple[tuple[str, list[Row]], ...]
+
+
+def filled(*tables: tuple[str, Iterable[Row]]) -> Tables:
+    """Return the tables that have more than the names of their columns."""
+    listed = ((name, list(rows)) for name, rows in tables)
+    return tuple((name, rows) for name, rows in listed if len(rows) > 1)
+
+
+def times(value: float | None, factor: float) -> float | None:
+    """Return a value in another unit."""
+    return None if value is None else factor * value
 
 
 def harmless(cell: object) -> object:

@@ -6,9 +6,10 @@ not followed.
 """
 
 import os
+import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -17,6 +18,7 @@ from resources.libraries.python.errors import CsitError
 
 _FLAGS = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _OF_THE_KERNEL = (("dev",), ("proc",))
+_PART = re.compile(r"\.[0-9a-f]{16}\.part")
 _FILE_MODE = 0o666
 """Less what the umask takes."""
 
@@ -84,7 +86,7 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replacing(path: Path, *, sync: bool) -> Iterator[BinaryIO]:
-    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    part = path.with_name(f".{secrets.token_hex(8)}.part")  # as _PART
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_EXCL | _FLAGS, _FILE_MODE), "wb") as file:
         try:
             yield file
@@ -96,6 +98,14 @@ def _replacing(path: Path, *, sync: bool) -> Iterator[BinaryIO]:
             with suppress(OSError):
                 part.unlink()
             raise
+
+
+def remove_unfinished(folders: Iterable[Path]) -> None:
+    """Remove what a killed process has left of files that it was writing, in folders that no other one writes to."""
+    for part in (part for folder in folders for part in folder.glob(".*.part")):
+        if _PART.fullmatch(part.name):
+            with suppress(OSError):
+                part.unlink()
 
 
 def remove_link(path: Path) -> None:

@@ -1,10 +1,18 @@
 """A study of outages as tests of its pages have it."""
 
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.outage.analysis.effects import effects
-from resources.libraries.python.studies.outage.model.record import Delays, EventTrial, Impact, InstanceTrace, Outage
-from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.analysis import effects
+from resources.libraries.python.studies.outage.model.record import (
+    CONTROL,
+    Delays,
+    EventTrial,
+    Impact,
+    InstanceTrace,
+    Outage,
+    OutageSpec,
+)
 from tests.unit.csit_utils.characterization_records import record
 
 SPEC = PROJECT / "tests" / "characterization" / "specs" / "outage" / "routers.yaml"
@@ -20,7 +28,7 @@ def impact(instance: int, lost: int) -> Impact:
 
 def outage(collateral: int = 0) -> Outage:
     """A restart of instance 1 by which instance 2 loses a little, and trials without an event."""
-    spec = load_outage(SPEC).model_copy(update={"instances": 2, "repetitions": 3})
+    spec = load_yaml(SPEC, OutageSpec).model_copy(update={"instances": 2, "repetitions": 3})
     trials = [
         EventTrial(
             number=2 * repetition + place,

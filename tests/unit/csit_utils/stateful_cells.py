@@ -1,5 +1,6 @@
 """Cells of a study of stateful density."""
 
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
@@ -11,14 +12,14 @@ from resources.libraries.python.studies.stateful.model.record import (
     InstanceConnections,
     Phase,
     StatefulDensity,
+    StatefulSpec,
     TableCapacity,
     TearDown,
 )
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from tests.unit.csit_utils.characterization_records import record
 
 SPEC = PROJECT / "tests" / "characterization" / "specs" / "stateful" / "nat.yaml"
-NAT = load_stateful(SPEC)
+NAT = load_yaml(SPEC, StatefulSpec)
 
 
 def trial(phase: Phase, load_cps: float, entries: int, instances: int) -> ConnectionTrial:

@@ -14,7 +14,7 @@ from csit_utils.dataset.store.views import files_of
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
-from resources.libraries.python.studies.outage.analysis.tables import outage_tables
+from resources.libraries.python.studies.outage.analysis import outage_tables
 from resources.libraries.python.studies.sizing.analysis import sizing_rows
 from resources.libraries.python.studies.stateful.analysis import stateful_tables
 from tests.loaded import load

@@ -9,10 +9,10 @@ from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.pages import overview
 from csit_utils.report.site import RenderedPage, single_file
 from csit_utils.studies.registry import views
-from csit_utils.studies.sizing import page as sizings
-from csit_utils.studies.sweep.pages import bursts, predictions, profiles
-from csit_utils.studies.sweep.pages.bursts import on_periods
+from csit_utils.studies.sizing import study as sizings
+from csit_utils.studies.sweep.pages import predictions, profiles
 from csit_utils.studies.sweep.pages.predictions import share_of
+from csit_utils.studies.sweep.study import BURSTS, on_periods
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath
@@ -22,7 +22,7 @@ from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, chained, dataset_of, one_of_each, record, sized
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 
-PAGES = (profiles.PAGE, predictions.PAGE, bursts.PAGE, sizings.PAGE)
+PAGES = (profiles.PAGE, predictions.PAGE, BURSTS, sizings.PAGE)
 
 
 SIZES = ("front 1 s, back 1 s", "front 1 m, back 1 s")
@@ -119,7 +119,7 @@ def test_a_vnf_in_one_of_two_branches_gets_half() -> None:
 def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
     made_burst = burst()
     assert on_periods(made_burst.sweep.samples) == [(0, 2), (3, 5)]
-    page = made(bursts.PAGE, made_burst)
+    page = made(BURSTS, made_burst)
     (loss,) = drawn(page, "-loss", "")
     assert loss["x"][:3] == [0, 1, 2] and loss["x"][-1] == len(made_burst.sweep.samples)
     assert loss["y"][:3] == [pytest.approx(20), 0.0, None]
@@ -144,7 +144,7 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     cores = plan.cores.model_copy(update={"oversubscribed": True})
     crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
     # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
-    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (bursts.PAGE, 1), (overview.PAGE, 7)):
+    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (BURSTS, 1), (overview.PAGE, 7)):
         assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
         assert 'class="mark over"' not in made(page, *one_of_each()).html
 

@@ -15,10 +15,10 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.density import layouts
-from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.latency_cells import BOTH
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
+from csit_utils.studies.density.pages.fairness import fairness_of
 from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 from resources.libraries.python.model.request.cell import ServiceType, TestType
@@ -317,8 +317,8 @@ def test_environments_are_compared_by_relevance() -> None:
     assert "2 environments" in text
     pair = text[text.index("Differences of two environments") : text.index("Side by side")]
     assert pair.index("command line intel_pstate=disable mitigations=off") < pair.index("kernel 6.18.4-amd64 6.19.0")
-    assert pair.index("kernel 6.18") < pair.index("hostname bench-1 bench-2")
-    assert "cpu model" not in pair, "what is equal is left out"
+    assert pair.index("kernel 6.18") < pair.index("host bench-1 bench-2")
+    assert "Xeon" not in pair, "what is equal is left out"
     contents = InMemory(dataset)
     views = environment_views(contents.environments, ReportContents(contents).history.runs, {})
     assert views[0].environment.kernel == "6.19.0", "that of the newest run comes first"

@@ -1,4 +1,4 @@
-"""Throughput per core, efficiency and ratios by hand; cells that do not fit show why."""
+"""Throughput per core, by number of flows, efficiency and ratios by hand; cells that do not fit show why."""
 
 from pathlib import Path
 from typing import Any
@@ -8,15 +8,19 @@ from robot.api import TestSuite as Suite
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.items import Refusal
+from csit_utils.report.figures import Figure
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies
+from csit_utils.studies.density.figures.throughput import flows_figure
 from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
 from tests.loaded import load, rows_of_tests
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.rendered_pages import Page
 
 CSC, CSP, VSC = ServiceType.CSC, ServiceType.CSP, ServiceType.VSC
@@ -105,3 +109,33 @@ def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
     suite.run(output=str(path), console="none", log=None, report=None)
     (found,) = load([path]).refused
     assert found == Refusal(str(path), REFUSED.refused)
+
+
+OF_FLOWS = (("128B-1f", 1e6), ("128B-1000f", 9e5), ("128B-100000f", 5e5), ("128B-ip6-1000f", 8e5))
+
+
+def recorded(*rates: tuple[str, float]) -> list[DensityRecord]:
+    return [plain(2, 1, rate, frame=frame(name), test_id=name, test_name=name) for name, rate in rates]
+
+
+def drawn(*rates: tuple[str, float]) -> Figure | None:
+    rows = InMemory(dataset_of(*recorded(*rates))).tests
+    return flows_figure("f", "Flows", [matrix for one in all_series(rows) for matrix in matrices(rows, one)])
+
+
+def test_a_cell_has_a_line_per_version_of_ip_over_all_numbers_of_flows() -> None:
+    figure = drawn(*OF_FLOWS)
+    variant = figure.variants["NDR"]
+    assert [(line["name"][-4:], line["x"], line["y"], line["line"]["dash"]) for line in variant["data"]] == [
+        ("IPv4", [1, 1000, 100_000], [1.0, 0.9, 0.5], "solid"),
+        ("IPv6", [1000], [0.8], "dash"),
+    ]
+    assert len({line["meta"]["colour"] for line in variant["data"]}) == 1, "of one cell"
+    assert variant["layout"]["xaxis"]["ticktext"] == ["1", "1,000", "100,000"]
+
+
+def test_frame_sizes_are_not_one_line_and_one_load_alone_is_no_line() -> None:
+    assert drawn(("128B-1f", 1e6), ("1518B-1f", 5e5)) is None
+    assert drawn(("128B", 1e6), ("128B-1f", 5e5)) is None, "packets without ports are another load"
+    figure = drawn(("128B-1f", 1e6), ("128B-1000f", 9e5), ("1518B-1f", 5e5), ("1518B-1000f", 4e5))
+    assert len({line["meta"]["colour"] for line in figure.variants["PDR"]["data"]}) == 2

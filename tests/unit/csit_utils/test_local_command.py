@@ -15,8 +15,8 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.duration import test_s as planned_test_s
 from resources.libraries.python.studies.density.planning.extras import Extras
+from resources.libraries.python.studies.density.planning.extras import test_s as planned_test_s
 
 
 def test_all_texts_say_how_long_the_default_matrix_is_planned_to_take() -> None:

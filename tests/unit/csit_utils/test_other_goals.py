@@ -1,4 +1,4 @@
-"""Re-goal: bounds for other definitions of NDR and PDR, by hand and against simulated seconds of traffic."""
+"""Re-goal: bounds for other definitions of NDR and PDR, by hand and in simulated traffic; MLRsearch's checklist."""
 
 import json
 from pathlib import Path
@@ -7,13 +7,17 @@ from random import Random
 import pytest
 
 from csit_utils.cli import make_app
+from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import GOALS, GoalAnswer, TrialsNeeded, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.request.goal import SearchProfile
+from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
+from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.foreign_files import nfvbench, packed, searched
-from tests.unit.search.search_fakes import trial_result
+from tests.unit.search.search_fakes import Bench, capped, search, trial_result
 
 BY_NAME = {asked.goal.name: asked for asked in GOALS}
 
@@ -182,3 +186,39 @@ def test_trials_of_nfvbench_are_judged_as_own_ones(tmp_path: Path, capsys: pytes
     )
     line = json.loads(capsys.readouterr().out)
     assert (line["lower_pps"], line["upper_pps"], line["lower_by_shorter"]) == (3_720_238, 3_740_000, False)
+
+
+def checked(profile: SearchProfile, capacity_pps: float = 4e6) -> dict[str, CheckedRequirement]:
+    found = search(Bench(capped(capacity_pps)), profile=profile)
+    record = result(ndr=found.ndr, pdr=found.pdr, search=found.record, trials=tuple(found.trials))
+    return {each.key: each for each in checklist(record)}
+
+
+@pytest.mark.parametrize("profile", [LADDER, REFERENCE], ids=lambda each: each.name)
+def test_all_requirements_are_there_and_each_has_evidence_or_a_deviation(profile: SearchProfile) -> None:
+    found = checked(profile)
+    assert list(found) == list(REQUIREMENTS)
+    assert all(each.evidence or each.deviations for each in found.values())
+
+
+def test_deviations_of_the_record_are_not_met_and_the_others_are() -> None:
+    found = checked(REFERENCE)
+    assert [key for key, each in found.items() if not each.met] == ["trial", "trial-forwarding-ratio"]
+
+
+def test_evidence_has_the_numbers_of_the_result() -> None:
+    found = checked(REFERENCE)
+    assert found["relevant-lower-bound"].evidence.startswith("NDR 3.99 Mpps, upper bound 4.0")
+    assert found["goal-width"].evidence.startswith("NDR 0.") and "0.5 % asked" in found["goal-width"].evidence
+    assert found["irregular-result"].evidence == "NDR regular; PDR regular"
+    assert "exceed ratio 50 %" in found["attributes"].evidence
+
+
+def test_a_result_without_an_upper_bound_is_irregular() -> None:
+    found = checked(REFERENCE, 40e6)
+    assert found["irregular-result"].evidence == "NDR irregular; PDR irregular"
+    assert "no load was an upper bound" in found["goal-width"].deviations[0]
+
+
+def test_records_without_a_search_have_no_checklist() -> None:
+    assert checklist(result(search=None)) == ()

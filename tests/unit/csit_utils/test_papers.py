@@ -15,9 +15,9 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from csit_utils.studies.chains import study as chain_study
-from csit_utils.studies.interference import page as interference_page
+from csit_utils.studies.interference import study as interference_page
 from csit_utils.studies.registry import record_kinds
-from csit_utils.studies.sizing import page as sizings
+from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sweep.pages import profiles
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record

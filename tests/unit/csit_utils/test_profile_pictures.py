@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.report.figures import Figure
 from csit_utils.report.site import RenderedPage
-from csit_utils.studies.sweep.comparison import below
+from csit_utils.studies.sweep.figures import below
 from csit_utils.studies.sweep.pages import predictions, profiles
 from csit_utils.studies.sweep.pages.predictions import PartMeasurements, chain_figures
 from resources.libraries.python.model.request.kinds import NfKind

@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.report import figures as report_figures
 from csit_utils.report.figures import Figure, Panel, stacked
-from csit_utils.studies.sizing import page as sizings
+from csit_utils.studies.sizing import study as sizings
 from resources.libraries.python.model.service.spec import Offered
 from resources.libraries.python.model.service.workload import Option
 from resources.libraries.python.studies.sizing.model.record import SizingRecord

@@ -8,8 +8,7 @@ from csit_utils.studies.chains.plots import furthest
 from csit_utils.studies.chains.state_graphs import rates_of
 from resources.libraries.python.model.measurements.features import Edge, FeatureSeries
 from resources.libraries.python.studies.chains.analysis.points import regression
-from resources.libraries.python.studies.chains.model.record import ChainStudy, StepCost
-from resources.libraries.python.studies.chains.model.statistic import Statistic
+from resources.libraries.python.studies.chains.model.record import ChainStudy, Statistic, StepCost
 from tests.unit.csit_utils.characterized_pages import drawn, made
 from tests.unit.csit_utils.study_records import FAULTY, LOSSY, VNFS, chain_studied, chain_study
 from tests.unit.studies.chains.chain_runs import graph

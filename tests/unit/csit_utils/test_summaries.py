@@ -10,8 +10,8 @@ from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, THROUGHPUTS, InstanceRow, TestRow
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, layouts, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, ratios, speedups
-from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.summary import Headline, changes, headlines
+from csit_utils.studies.density.pages.fairness import fairness_of
 from csit_utils.studies.density.sentences import rare_losses
 from tests.unit.csit_utils.histories import row
 

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.store.columns import WaitingRows, rows_of_table
 from csit_utils.dataset.store.details import GROUP_BYTES, WaitingDetails
+from csit_utils.dataset.store.staging import WaitingRows
+from csit_utils.dataset.store.stored_contents import rows_of_table
 from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
 from resources.libraries.python.model.result import ReceiveRate
 from resources.libraries.python.recording.writer import pack

@@ -4,6 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.request.frames import FrameByName, frame
 
 
@@ -43,6 +44,8 @@ def test_a_number_of_bytes_without_its_unit_is_refused_with_what_is_meant() -> N
 def test_what_names_no_frame_in_a_file_is_refused_with_an_example(written: object, sentence: str) -> None:
     sizes: TypeAdapter[object] = TypeAdapter(FrameByName)
     with pytest.raises(ValidationError) as refused:
-        sizes.validate_python(written)
+        sizes.validate_python(written, context=ASKED)
     assert refused.value.errors()[0]["msg"].startswith(f"Value error, {sentence}")
-    assert sizes.validate_python("512B") == sizes.validate_python(frame("512B")) == frame("512B")
+    assert sizes.validate_python("512B", context=ASKED) == sizes.validate_python(frame("512B")) == frame("512B")
+    with pytest.raises(ValidationError):  # a record: a name may be that of any file
+        sizes.validate_python("512B")

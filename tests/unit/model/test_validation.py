@@ -26,14 +26,14 @@ from resources.libraries.python.model.testbed.nodes import MacAddress, PciAddres
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.interference.model.record import InterferenceFile
-from resources.libraries.python.studies.outage.model.spec import OutageFile
-from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.outage.model.record import OutageSpec
+from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 
 LAB = (Path(__file__).parents[3] / "topologies" / "available" / "lab-2n-vpp.yaml").read_text(encoding="utf-8")
 FILES = (
     Topology, driver_registry.settings_of("TG"), driver_registry.settings_of("DUT"), Simulation, TrafficProfile,
-    BisectionSpec, ChainFile, InterferenceFile, OutageFile, StatefulFile, DeploymentSpec, WorkloadSpec,
+    BisectionSpec, ChainFile, InterferenceSpec, OutageSpec, StatefulSpec, DeploymentSpec, WorkloadSpec,
     SimulatedService, CsitTest, NfvbenchRun,
 )  # fmt: skip
 """What users write, or other programs for them."""

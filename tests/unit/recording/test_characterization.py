@@ -18,7 +18,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.records import records_schema
 from resources.libraries.python.recording.writer import pack, write_record, write_tables
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
-from resources.libraries.python.studies.sweep.profile_store import ProfileStore
+from resources.libraries.python.studies.sweep.run import ProfileStore
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.characterization_records import sized
 from tests.unit.csit_utils.study_records import chain_studied, interfered

@@ -1,7 +1,9 @@
 """Result files: what is written is read back equal; what cannot be written is told in one sentence."""
 
 import json
+import os
 import resource
+import signal
 from pathlib import Path
 
 import jsonschema
@@ -10,8 +12,9 @@ import pytest
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.records import records_schema
-from resources.libraries.python.recording.writer import Reserve, check_folder, write_record
+from resources.libraries.python.recording.writer import Reserve, check_folder, remove_half_written, write_record
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.whole_files import writing_whole
 from tests.unit.csit_utils import builders
 
 
@@ -52,6 +55,20 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list((tmp_path / "results").iterdir())
+
+
+def test_what_a_killed_run_was_writing_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    places = [tmp_path / "results", tmp_path / "characterization" / "a_sweep"]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / ".mine.part").touch()
+        if (child := os.fork()) == 0:
+            with writing_whole(place / "a.json"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert len(list(place.iterdir())) == 2
+    remove_half_written(tmp_path)
+    assert [[file.name for file in place.iterdir()] for place in places] == [[".mine.part"]] * 2
 
 
 def test_space_is_reserved_but_not_in_the_file_of_another(tmp_path: Path) -> None:

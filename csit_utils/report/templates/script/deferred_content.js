@@ -19,7 +19,8 @@
   }
   addEventListener("load", () => csit.idle(later));
   addEventListener("beforeprint", csit.complete);
-  // Paper cannot be opened: what is folded on the page of a test is printed, and answers and flame graphs everywhere.
+  // Paper cannot be opened: what is folded on the page of a test is printed, and answers and flame graphs everywhere. The
+  // evidence of a number (`.why`) is among that of the verdict.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open], .why):is(.body *, .of-run, :has(.answers, .flames))")];

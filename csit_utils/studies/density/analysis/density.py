@@ -91,10 +91,7 @@ def refusals(rows: Iterable[TestRow], series: Series, refused: Iterable[Refusal]
 def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[Refusal] = ()) -> list[Matrix]:
     """A matrix per metric for which the series has any figure. All have the same rows and columns.
 
-    Args:
-        rows: All tests.
-        series: Which of them.
-        refused: Cells for which there is no test because they do not fit.
+    `refused`: cells for which there is no test because they do not fit.
     """
     sources = systems_by_source(rows)
     mine = [row for row in rows if belongs(row, series, sources.get(row.source))]
@@ -223,12 +220,10 @@ def layouts(
 ) -> list[SeriesLayout]:
     """A layout for each series in which at least one test has what is asked for; measured systems first.
 
-    Args:
-        rows: All tests.
-        has: Whether a test has it.
-        refused: Cells for which there is no test because they do not fit.
-        missing: Said of cells whose tests passed and do not have it.
-        test_type: Tests of this type come before newer ones of other types.
+    `has`: whether a test has it.
+    `refused`: cells for which there is no test because they do not fit.
+    `missing`: said of cells whose tests passed and do not have it.
+    `test_type`: tests of this type come before newer ones of other types.
     """
     refused = list(refused)
     by_series: dict[Series, list[TestRow]] = {}

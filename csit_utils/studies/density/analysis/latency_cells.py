@@ -74,11 +74,7 @@ def figure(rows: Sequence[LatencyRow], quantile: Quantile, load: str, direction:
     A percentile of all packets that were sent is unknown when as many probes are lost as lie above it: the lost ones
     may have been the slowest. One such instance makes the worst of all unknown.
 
-    Args:
-        rows: Of one test.
-        quantile: Which percentile.
-        load: Name of the load.
-        direction: `forward`, `reverse`, or the worse of both.
+    `direction`: `forward`, `reverse`, or the worse of both.
     """
     chosen = [row for row in rows if row.load == load and direction in (BOTH, row.direction)]
     if not chosen:

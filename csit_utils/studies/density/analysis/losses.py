@@ -50,9 +50,7 @@ def owner_of(row: HopRow | ThreadRow) -> str:
 def shares(hops: Iterable[HopRow], threads: Iterable[ThreadRow] = ()) -> list[OwnerShare]:
     """Losses of one test by kind of owner, most packets first; empty where none were located.
 
-    Args:
-        hops: Losses of one test.
-        threads: Its data threads in the same trials.
+    `threads`: its data threads in the same trials.
     """
     lost: dict[str, int] = {}
     for hop in hops:

@@ -34,10 +34,8 @@ def matrix_maps(
 ) -> CellMaps | None:
     """Maps of series that may be compared, with one colour scale for each choice; None without any latency.
 
-    Args:
-        identity: For links and the page's script.
-        layouts: The cells of each series, with the tests that have latency.
-        latencies: By anchor of the test.
+    `layouts`: the cells of each series, with the tests that have latency.
+    `latencies`: by anchor of the test.
     """
     loads = loads_of(row for layout in layouts for _, test in layout.found() for row in latencies.get(test.anchor, ()))
     if not loads:

@@ -18,12 +18,9 @@ def matrix_map(
 ) -> CellMap:
     """The map of one matrix.
 
-    Args:
-        layout: Its cells.
-        name: Of the map.
-        missing: Text for cells whose tests passed without the quantity.
-        word: The same in the cell itself.
-        shown: A cell with a test that has it, from the cell's name and place, the test, and what the reader chose.
+    `missing`: text for cells whose tests passed without the quantity.
+    `word`: the same in the cell itself.
+    `shown`: a cell with a test that has it, from the cell's name and place, the test, and what the reader chose.
     """
 
     def square(line: int, column: int, choice: tuple[str, ...]) -> MapSquare:

@@ -1,11 +1,11 @@
 """Whether all service instances get the same: Jain's index over the matrix, and the shares of instances in overload."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from csit_utils.analysis.grouping import Series, System
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import InstanceRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
@@ -14,8 +14,54 @@ from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
-from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
 from csit_utils.studies.density.figures.matrix_map import matrix_map
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """Fairness among the instances of a test at one load. Rates are sums of both directions."""
+
+    number: str
+    """NDR, PDR, SOAK, MRR, ORR, or overload."""
+    load_pps: float
+    index: float | None
+    """Jain's index; None for a single instance."""
+    rates_pps: tuple[tuple[int, float], ...]
+    """Instances with their forwarded rates."""
+    worst_loss_ratio: float
+    """The highest loss ratio of an instance and direction."""
+
+    @property
+    def lowest(self) -> tuple[int, float]:
+        """The first instance with the lowest rate, and its rate."""
+        return min(self.rates_pps, key=lambda each: each[1])
+
+    @property
+    def highest(self) -> tuple[int, float]:
+        """The first instance with the highest rate, and its rate."""
+        return max(self.rates_pps, key=lambda each: each[1])
+
+    @property
+    def ratio(self) -> float | None:
+        """Lowest over highest rate; None if nothing is forwarded."""
+        return self.lowest[1] / self.highest[1] if self.highest[1] > 0 else None
+
+
+def fairness_of(rows: Iterable[InstanceRow]) -> dict[str, Fairness]:
+    """By number, for the rows of one test."""
+    numbers: dict[str, list[InstanceRow]] = {}
+    for row in rows:
+        numbers.setdefault(row.number, []).append(row)
+    return {number: _fairness(number, own) for number, own in numbers.items()}
+
+
+def _fairness(number: str, rows: Sequence[InstanceRow]) -> Fairness:
+    rates: dict[int, float] = {}
+    for row in rows:
+        rates[row.instance] = rates.get(row.instance, 0.0) + row.forwarded_pps
+    worst = max(row.loss_ratio for row in rows)
+    return Fairness(number, rows[0].load_pps, rows[0].fairness, tuple(sorted(rates.items())), worst)
+
 
 _LISTED = 100
 _GROUPS = (
@@ -133,12 +179,7 @@ def fairness_maps(
 ) -> CellMaps:
     """Jain's index over the matrix.
 
-    Args:
-        identity: For the page's script.
-        title: Of the maps.
-        layouts: Cells that may be compared, some of several instances, with tests that count by instance.
-        called: Names of their series.
-        found: What is known of each test.
+    `layouts`: cells that may be compared, some of several instances, with tests that count by instance.
     """
     every = [each for layout in layouts for _, test in layout.found() for each in found[test.anchor].values()]
     numbers = [number for number in _ORDER if any(each.number == number and each.index is not None for each in every)]

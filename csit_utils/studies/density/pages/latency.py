@@ -75,11 +75,7 @@ def cells_figure(
 ) -> Figure | None:
     """A curve per cell, all instances together; load and direction are chosen. None without histograms.
 
-    Args:
-        identity: For the page's script.
-        title: Of the figure.
-        layouts: Cells that may be compared.
-        latencies: By anchor of the test, with histograms.
+    `latencies`: by anchor of the test, with histograms.
     """
     rows = [row for layout in layouts for _, test in layout.found() for row in latencies.get(test.anchor, ())]
     loads = loads_of(row for row in rows if row.histogram)

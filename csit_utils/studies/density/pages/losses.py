@@ -130,12 +130,7 @@ def loss_maps(
 ) -> CellMaps:
     """Shares of losses over the matrix, by owner.
 
-    Args:
-        identity: For the page's script.
-        title: Of the maps.
-        layouts: Cells that may be compared, with tests that looked for losses.
-        called: Names of their series.
-        found: What is known of each test.
+    `layouts`: cells that may be compared, with tests that looked for losses.
     """
     owners = owners_of(layouts, found)
     return CellMaps(

@@ -7,8 +7,7 @@ from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.studies.density.planning.duration import test_s
-from resources.libraries.python.studies.density.planning.extras import MAX_FACTOR, MIN_FACTOR, Extras
+from resources.libraries.python.studies.density.planning.extras import MAX_FACTOR, MIN_FACTOR, Extras, test_s
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 SIMULATED_TEST_S = 0.1
@@ -63,12 +62,8 @@ def times(
 ) -> Times:
     """Estimate the time of every suite.
 
-    Args:
-        topology: The testbed, whose world decides the time lost around a trial.
-        rows: The cells; those that run are counted, a test for each frame size that can be sent through.
-        profile: The search.
-        test_types: A suite each.
-        extras: Further measurements of each test.
+    `topology`: the testbed, whose world decides the time lost around a trial.
+    `rows`: the cells; those that run are counted, a test for each frame size that can be sent through.
 
     Raises:
         ConfigError: More measurements, or more time, than `model.bounds` allows.

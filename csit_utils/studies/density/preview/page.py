@@ -14,7 +14,6 @@ from csit_utils.report.html import html_templates, own_file
 from csit_utils.studies.density.preview.duration import Times
 from csit_utils.studies.density.preview.terminal import (
     LETTERS,
-    MEANINGS,
     examples,
     mark,
     shared,
@@ -81,7 +80,7 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
         over=runs - fits,
         refused=len(rows) - runs,
         any_uneven=any(row.balance and not row.balance.even for row in rows),
-        letters=[(LETTERS[limit], MEANINGS[limit]) for limit in LETTERS if limit in limits],
+        letters=[words for limit, words in LETTERS.items() if limit in limits],
         lists=[
             ("Why cells do not fit", [*examples(not_run), *examples(not_run, others=True)]),
             ("Why cells are oversubscribed", examples(row for row in rows if row.oversubscribed)),

@@ -1,14 +1,14 @@
 """The plan of a matrix, and of one cell, for a terminal."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import DASH, rate, seconds
 from csit_utils.studies.density.preview.duration import Times
 from resources.libraries.python.model.core_map import Thread, ThreadRole
-from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.model.plan import Flow, Plan, Port
 from resources.libraries.python.model.request.cell import Dimensions, Frame
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
@@ -19,30 +19,18 @@ from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 LETTERS = {
-    Limit.CORES: "C",
-    Limit.CACHE: "W",
-    Limit.MEMORY: "M",
-    Limit.HUGEPAGES: "H",
-    Limit.ADDRESSES: "A",
-    Limit.SMT: "S",
-    Limit.KIND: "K",
-    Limit.TRAFFIC: "T",
-    Limit.LINKS: "L",
-    Limit.DISCRIMINATOR: "D",
+    Limit.CORES: ("C", "cores"),
+    Limit.CACHE: ("W", "cache ways"),
+    Limit.MEMORY: ("M", "memory"),
+    Limit.HUGEPAGES: ("H", "huge pages"),
+    Limit.ADDRESSES: ("A", "addresses"),
+    Limit.SMT: ("S", "SMT for half cores"),
+    Limit.KIND: ("K", "a driver for these NFs"),
+    Limit.TRAFFIC: ("T", "traffic that these NFs take"),
+    Limit.LINKS: ("L", "cables"),
+    Limit.DISCRIMINATOR: ("D", "drivers that support the discriminator"),
 }
-"""Resources that a cell lacks."""
-MEANINGS = {
-    Limit.CORES: "cores",
-    Limit.CACHE: "cache ways",
-    Limit.MEMORY: "memory",
-    Limit.HUGEPAGES: "huge pages",
-    Limit.ADDRESSES: "addresses",
-    Limit.SMT: "SMT for half cores",
-    Limit.KIND: "a driver for these NFs",
-    Limit.TRAFFIC: "traffic that these NFs take",
-    Limit.LINKS: "cables",
-    Limit.DISCRIMINATOR: "drivers that support the discriminator",
-}
+"""Resources that a cell lacks: their letters and names."""
 
 
 def print_plan(rows: Sequence[Candidate], times: Times) -> None:
@@ -51,7 +39,7 @@ def print_plan(rows: Sequence[Candidate], times: Times) -> None:
         title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
         _print_matrix(title, list(group))
     limits = {reason.limit for row in rows if not row.runs for reason in row.reasons}
-    letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if limit in limits)
+    letters = ", ".join(" ".join(words) for limit, words in LETTERS.items() if limit in limits)
     print_sentence("Numbers: physical cores of a cell, system core included. *: queues or threads are uneven.")
     if letters:
         print_sentence(f"Not enough: {letters}.")
@@ -108,7 +96,7 @@ def _print_matrix(title: str, rows: Sequence[Candidate]) -> None:
 def mark(row: Candidate) -> str:
     """A cell in a few characters: cores it takes, or letters of what is missing."""
     if row.cores is None:
-        return "".join(LETTERS[reason.limit] for reason in row.reasons)
+        return "".join(LETTERS[reason.limit][0] for reason in row.reasons)
     return f"{row.cores.cores_needed}{'*' if row.balance and not row.balance.even else ''}"
 
 
@@ -185,84 +173,63 @@ def print_cell(row: Candidate, plan: Plan | None, frames: Sequence[Frame] = ()) 
             print_sentence(f"  {frame.name}: at most {both}, {flow} for each instance and direction ({highest.reason})")
         if short := too_few_senders(plan, frame):
             print_sentence(f"  {short}")
-    for name, physical in _machines(plan):
-        _core_table(name, physical, cores.on(name)).print()
+    _print_cores("Thread to core map", plan.cores.physical, cores.on(None))
+    for each in plan.cores.elsewhere:
+        _print_cores(f"Thread to core map of {each.machine}", each.physical, cores.on(each.machine))
     if plan.cache:
-        _cache_table(plan).print()
-    for table in (_segment_table, _link_table, _queue_table, _function_table, _flow_table):
-        table(plan).print()
+        _print("Ways of the last-level cache", ("owner", "CPUs", "cache", "ways", "mask"), _cache(plan))
+    copied = any(segment.copies for segment in plan.segments)
+    _print(
+        "Segments of the vSwitch",
+        ("segment", "instance", "joins", *(["copies to"] if copied else [])),
+        (
+            (each.name, str(each.instance), " - ".join(each.members), *([", ".join(each.copies)] if copied else []))
+            for each in plan.segments
+        ),
+    )
+    _print(
+        "Links",
+        ("from", "to", "medium"),
+        ((_end(plan, link.a), _end(plan, link.b), link.medium) for link in plan.links),
+    )
+    _print("Receive queues", ("port", "queue", "data thread", "CPU"), _queues(plan))
+    _print("NFs", ("NF", "kind", "size", "address", "route"), _functions(plan))
+    _print("Flows", ("instance", "direction", "from", "to", "source", "destination"), map(_flow, plan.flows))
 
 
-class _Table:
-    """A table with a title, of words."""
-
-    def __init__(self, title: str, *heads: str) -> None:
-        self._title, self._heads = title, heads
-        self._lines: list[TableLine] = []
-
-    def add_row(self, *texts: str) -> None:
-        """Add a line."""
-        self._lines.append(TableLine(texts, {}))
-
-    def print(self) -> None:
-        """Print it below an empty line."""
-        print_sentence(f"\n{self._title}")
-        print_table(self._heads, self._lines, TableForm.TABLE, self._heads)
+def _print(title: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> None:
+    """Print a table of words below an empty line."""
+    print_sentence(f"\n{title}")
+    print_table(heads, [TableLine(row, {}) for row in rows], TableForm.TABLE, heads)
 
 
-def _machines(plan: Plan) -> list[tuple[str | None, tuple[tuple[int, ...], ...]]]:
-    """Machines with their physical cores; None is the (first) DUT."""
-    return [(None, plan.cores.physical), *((each.machine, each.physical) for each in plan.cores.elsewhere)]
-
-
-def _core_table(machine: str | None, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> _Table:
+def _print_cores(title: str, physical: Sequence[Sequence[int]], threads: Iterable[Thread]) -> None:
     by_cpu: dict[int, list[str]] = {}
     for thread in threads:
         role = "" if thread.role is ThreadRole.SYSTEM else f" {thread.role} {thread.index}"
         by_cpu.setdefault(thread.cpu, []).append(f"{thread.owner}{role}")
-    width = max(len(core) for core in physical)
-    title = f"Thread to core map of {machine}" if machine else "Thread to core map"
-    table = _Table(title, "core", *(f"thread {number}" for number in range(width)))
-    for number, core in enumerate(physical):
-        table.add_row(str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
-    return table
+    rows = (
+        (str(number), *(f"CPU {cpu}: {', '.join(by_cpu.get(cpu, ['idle']))}" for cpu in core))
+        for number, core in enumerate(physical)
+    )
+    _print(title, ("core", *(f"thread {number}" for number in range(max(map(len, physical))))), rows)
 
 
-def _cache_table(plan: Plan) -> _Table:
-    table = _Table("Ways of the last-level cache", "owner", "CPUs", "cache", "ways", "mask")
+def _cache(plan: Plan) -> Iterator[tuple[str, ...]]:
     for part in plan.cache:
         for domain, mask in part.masks.items():
-            table.add_row(part.owner, part.cpu_list, str(domain), str(mask.bit_count()), f"{mask:#x}")
-    return table
+            yield part.owner, part.cpu_list, str(domain), str(mask.bit_count()), f"{mask:#x}"
 
 
-def _segment_table(plan: Plan) -> _Table:
-    copied = any(segment.copies for segment in plan.segments)
-    table = _Table("Segments of the vSwitch", "segment", "instance", "joins", *(["copies to"] if copied else []))
-    for segment in plan.segments:
-        copies = [", ".join(segment.copies)] if copied else []
-        table.add_row(segment.name, str(segment.instance), " - ".join(segment.members), *copies)
-    return table
-
-
-def _link_table(plan: Plan) -> _Table:
-    table = _Table("Links", "from", "to", "medium")
-    for link in plan.links:
-        table.add_row(_end(plan, link.a), _end(plan, link.b), link.medium)
-    return table
-
-
-def _queue_table(plan: Plan) -> _Table:
+def _queues(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Which data thread polls each receive queue, and on which CPU; the ports of the generator are its own affair."""
-    table = _Table("Receive queues", "port", "queue", "data thread", "CPU")
     for port in (end for link in plan.links for end in (link.a, link.b)):
         if port.owner == GENERATOR:
             continue
         cpus = plan.cores.cpus(port.owner)
         for queue, thread in enumerate(port.queues):
             name = "" if queue else f"{port.owner} {port.interface}{_place(plan, port)}"
-            table.add_row(name, str(queue), str(thread), str(cpus[thread]))
-    return table
+            yield name, str(queue), str(thread), str(cpus[thread])
 
 
 def _end(plan: Plan, port: Port) -> str:
@@ -277,26 +244,21 @@ def _place(plan: Plan, port: Port) -> str:
     return f" at {plan.machines[port.owner]}.{port.nic.port}{vlan} by {how(port.nic)}"
 
 
-def _function_table(plan: Plan) -> _Table:
-    table = _Table("NFs", "NF", "kind", "size", "address", "route")
+def _functions(plan: Plan) -> Iterator[tuple[str, ...]]:
     for function in plan.functions:
         for side in (function.left, function.right):
             route = f"{side.route.prefix} via {side.route.address} {side.route.mac}"
-            table.add_row(function.name, function.kind, function.size, f"{side.name} {side.address}", route)
+            yield function.name, function.kind, str(function.size), f"{side.name} {side.address}", route
     for tap in plan.taps:
-        table.add_row(tap.name, tap.kind, tap.size, tap.interface, f"passive: copies of {tap.segment}")
-    return table
+        yield tap.name, tap.kind, str(tap.size), tap.interface, f"passive: copies of {tap.segment}"
 
 
-def _flow_table(plan: Plan) -> _Table:
-    table = _Table("Flows", "instance", "direction", "from", "to", "source", "destination")
-    for flow in plan.flows:
-        table.add_row(
-            str(flow.instance),
-            flow.direction,
-            f"{flow.tx_interface} {flow.source_mac}",
-            f"{flow.rx_interface} {flow.destination_mac}",
-            f"{flow.source_ip} and {flow.sources - 1} more",
-            flow.destination_ip,
-        )
-    return table
+def _flow(flow: Flow) -> tuple[str, ...]:
+    return (
+        str(flow.instance),
+        flow.direction,
+        f"{flow.tx_interface} {flow.source_mac}",
+        f"{flow.rx_interface} {flow.destination_mac}",
+        f"{flow.source_ip} and {flow.sources - 1} more",
+        flow.destination_ip,
+    )

@@ -8,9 +8,10 @@ import typer
 
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import counted
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec, load_interference
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 from resources.libraries.python.studies.interference.planning import (
     AROUND_S,
     cost,
@@ -47,7 +48,7 @@ def interference(
     As JSON, one object per line:
       ./csit interference interference/pairs.yaml --format json
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    spec = load_interference(specification_file(specification))
+    spec = load_yaml(specification_file(specification), InterferenceSpec)
     price = cost(spec, deploy)
     if list_them:
         print_table(_LISTED, list(_gatherings(spec)), form, _LISTED)

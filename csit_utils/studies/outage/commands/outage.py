@@ -8,13 +8,13 @@ import typer
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.load import load_topology, load_yaml
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.plan import kinds, make_plan
 from resources.libraries.python.planning.traffic import not_taken
-from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.model.record import CONTROL, OutageSpec
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
 from resources.libraries.python.testbed.kinds.factory import layout_of
 
@@ -46,7 +46,7 @@ def outage(
     As JSON, one object per line:
       ./csit outage outage/routers.yaml --format json
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    spec = load_outage(specification_file(specification))
+    spec = load_yaml(specification_file(specification), OutageSpec)
     testbed = None if topology is None else load_topology(topology, Secrets.IGNORE)
     plan, unchecked = None, ""
     if testbed is not None:

@@ -7,8 +7,9 @@ import typer
 
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 from resources.libraries.python.studies.stateful.planning import cost
 
 _CELLS = ("cell", "instances", "NFs per instance")
@@ -31,7 +32,7 @@ def stateful(
     As JSON, one object per line:
       ./csit stateful stateful/nat.yaml --format json
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    spec = load_stateful(specification_file(specification))
+    spec = load_yaml(specification_file(specification), StatefulSpec)
     price = cost(spec)
     rows = [
         TableLine(

@@ -9,12 +9,13 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
-from csit_utils.studies.sweep.comparison import REACHES, below
 from csit_utils.studies.sweep.figures import (
     CPU,
     INPUT,
     METRICS,
     NAMES,
+    REACHES,
+    below,
     load_row,
     load_rows,
     metric_column,

@@ -13,8 +13,7 @@ from csit_utils.report.record_blocks import Column, DrawnTable, Plot, RecordTabl
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate, seconds
-from csit_utils.studies.sweep.comparison import ON_A_LINE, comparisons
-from csit_utils.studies.sweep.figures import INPUT, METRICS, function_rows, sweep_figures
+from csit_utils.studies.sweep.figures import INPUT, METRICS, ON_A_LINE, comparisons, function_rows, sweep_figures
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals, student
 from resources.libraries.python.studies.sweep.analysis.profile import (

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.record import Record, packed_keys
-from resources.libraries.python.whole_files import opened, replace_file
+from resources.libraries.python.whole_files import opened, remove_unfinished, replace_file
 
 RESULTS_FOLDER = "results"
 TABLES_FOLDER = "characterization"
@@ -95,6 +95,11 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
     space = free.f_bavail * free.f_frsize
     if space < bytes_needed:
         raise CsitError(f"{folder}: {space / 1e6:.1f} MB of disk space for results, {bytes_needed / 1e6:.1f} MB needed")
+
+
+def remove_half_written(folder: Path) -> None:
+    """Remove results that a killed run was writing, before another one writes to its folder."""
+    remove_unfinished((folder, folder / RESULTS_FOLDER, *folder.glob(f"{TABLES_FOLDER}/*")))
 
 
 def _on_disk(path: Path, text: str) -> None:

@@ -1,5 +1,7 @@
 """A study from its runs to its suspects: what is planted is found, and what cannot be judged is said."""
 
+from itertools import permutations
+
 import pytest
 
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH
@@ -165,3 +167,18 @@ def test_the_papers_chain_that_saturates_early_stands_out_among_pairs() -> None:
     assert found.suspects[0].chain == slow
     first = found.suspects[0].distances[0]
     assert (first.workload.volume_bps, first.feature) == (1000e6, "throughput_bps")
+
+
+NAMES = ("a", "b", "c")
+VOLUMES = (2e6, 4e6)
+
+
+@pytest.mark.parametrize(("lost", "suspected"), [(1e-8, False), (0.2, True)])
+def test_a_chain_whose_throughput_differs_by_digits_is_no_suspect(lost: float, *, suspected: bool) -> None:
+    runs = [
+        run(chain(*order), volume, volume * (1 - lost * (order == ("a", "b"))))
+        for order in permutations(NAMES, 2)
+        for volume in VOLUMES
+    ]
+    found = analyse(spec_of(NAMES, lengths=(2,), volumes_bps=VOLUMES), runs)
+    assert bool([suspect for suspect in found.suspects if suspect.chain.order == ("a", "b")]) is suspected

@@ -1,14 +1,16 @@
 """Files of what is asked: a study of chains and one of interference. Each mistake is one sentence with its place."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import Mode, load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.interference.model.record import load_interference
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 CHAINS = """\
@@ -52,7 +54,7 @@ def test_the_range_of_resources_holds_for_vnfs_without_their_own(tmp_path: Path)
 
 
 def test_the_share_that_has_to_be_measured_is_in_both_files(tmp_path: Path) -> None:
-    for load, text in ((load_chains, CHAINS), (load_interference, INTERFERENCE)):
+    for load, text in ((load_chains, CHAINS), (partial(load_yaml, model=InterferenceSpec), INTERFERENCE)):
         assert load(written(tmp_path, text)).least_measured == 1
         assert load(written(tmp_path, f"{text}least_measured: 0.9\n")).least_measured == 0.9
 
@@ -106,7 +108,7 @@ def test_no_object_is_made_of_a_tag_in_the_file(tmp_path: Path) -> None:
 
 
 def test_a_study_of_interference_names_its_frame(tmp_path: Path) -> None:
-    spec = load_interference(written(tmp_path, INTERFERENCE))
+    spec = load_yaml(written(tmp_path, INTERFERENCE), InterferenceSpec)
     assert type(spec).__name__ == "InterferenceSpec"
     assert (spec.frame.largest_bytes, len(spec.contenders), spec.repetitions) == (512, 2, 10)
 
@@ -121,7 +123,7 @@ def test_a_study_of_interference_names_its_frame(tmp_path: Path) -> None:
 )
 def test_so_have_mistakes_in_a_study_of_interference(tmp_path: Path, right: str, wrong: str, message: str) -> None:
     with pytest.raises(ConfigError, match=r"spec\.yaml:[0-9]+: ") as caught:
-        load_interference(written(tmp_path, INTERFERENCE.replace(right, wrong)))
+        load_yaml(written(tmp_path, INTERFERENCE.replace(right, wrong)), InterferenceSpec)
     assert message in str(caught.value)
 
 
@@ -132,7 +134,7 @@ def test_every_shipped_study_of_chains_has_chains(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((SPECS / "interference").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_shipped_study_of_interference_loads(path: Path) -> None:
-    assert len(load_interference(path).contenders) > 1
+    assert len(load_yaml(path, InterferenceSpec).contenders) > 1
 
 
 def test_the_example_of_the_how_to_has_chains(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.density import suite_rows
 from resources.libraries.python.studies.density.model.selection import Selection
-from resources.libraries.python.studies.density.planning.duration import test_s as planned_s
 from resources.libraries.python.studies.density.planning.extras import Extras
+from resources.libraries.python.studies.density.planning.extras import test_s as planned_s
 from resources.libraries.python.studies.density.planning.matrix import PlannedRows, journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for, suite_choice

@@ -5,11 +5,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import cast
 
+from resources.libraries.python.csv_tables import Row
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
-from resources.libraries.python.studies.interference.analysis.tables import Row, interference_tables
+from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Contender,

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.studies.interference.page import PAGE
+from csit_utils.studies.interference.study import PAGE
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, most_sensitive
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots
 from resources.libraries.python.studies.interference.model.record import (
     Interference,
     InterferenceSpec,
-    load_interference,
 )
 from resources.libraries.python.studies.interference.planning import schedule
 from tests.unit.csit_utils.characterized_pages import made
@@ -32,7 +32,7 @@ contenders:
 
 def loaded(folder: Path, text: str = FILE) -> InterferenceSpec:
     (folder / "sweep.yaml").write_text(text)
-    return load_interference(folder / "sweep.yaml")
+    return load_yaml(folder / "sweep.yaml", InterferenceSpec)
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +71,10 @@ def test_lists_that_make_no_sense_are_refused(tmp_path: Path, before: str, after
 def test_settings_make_a_sweep_of_a_point_and_a_point_of_a_sweep(tmp_path: Path) -> None:
     loaded(tmp_path)
     file = tmp_path / "sweep.yaml"
-    changed = load_interference(file, {"frame": "64B", "load_pps": "[5000, auto]"})
+    changed = load_yaml(file, InterferenceSpec, {"frame": "64B", "load_pps": "[5000, auto]"})
     assert [(frame.name, load_pps) for frame, load_pps in changed.points()] == [("64B", 5e3), ("64B", None)]
     with pytest.raises(ConfigError, match=r"a number is expected here, not the string 'many'"):
-        load_interference(file, {"load_pps": "[5000, many]"})
+        load_yaml(file, InterferenceSpec, {"load_pps": "[5000, many]"})
 
 
 def test_every_repetition_has_every_point_in_one_shuffled_order(tmp_path: Path) -> None:

@@ -12,13 +12,18 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean
-from resources.libraries.python.studies.interference.analysis.placement import capacity, groups_of, predicted_groups
+from resources.libraries.python.studies.interference.analysis.placement import (
+    PlacementVerification,
+    capacity,
+    groups_of,
+    predicted_groups,
+)
 from resources.libraries.python.studies.interference.analysis.study import colocated
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
-from resources.libraries.python.studies.interference.model.record import Group, load_interference
+from resources.libraries.python.studies.interference.model.record import Group, InterferenceSpec
 from resources.libraries.python.studies.interference.planning import more_turns, most_verifications
 from tests.unit.examples import share
 from tests.unit.studies.interference.measurements import spec_of
@@ -173,7 +178,7 @@ def test_counts_that_make_no_sense_are_refused(tmp_path: Path, value: str, messa
     text = "name: a\nframe: 64B\ncontenders: [{name: a, type: I, kind: ngrep}]\n"
     (tmp_path / "a.yaml").write_text(f"{text}verify: {value}\n")
     with pytest.raises(ConfigError, match=message):
-        load_interference(tmp_path / "a.yaml")
+        load_yaml(tmp_path / "a.yaml", InterferenceSpec)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +194,8 @@ def test_counts_that_make_no_sense_are_refused(tmp_path: Path, value: str, messa
 def test_guarantees_are_a_yes_or_the_names_of_resources(tmp_path: Path, value: str, wanted: tuple[str, ...]) -> None:
     text = "name: a\nframe: 64B\ncontenders: [{name: a, type: I, kind: ngrep}]\n"
     (tmp_path / "a.yaml").write_text(f"{text}guarantee: {value}\n")
-    assert load_interference(tmp_path / "a.yaml").guarantee == wanted
+    assert load_yaml(tmp_path / "a.yaml", InterferenceSpec).guarantee == wanted
     for wrong, message in (("memory", "unknown word 'memory'"), ("[cpu, cpu]", "each resource once")):
         (tmp_path / "a.yaml").write_text(f"{text}guarantee: {wrong}\n")
         with pytest.raises(ConfigError, match=message):
-            load_interference(tmp_path / "a.yaml")
+            load_yaml(tmp_path / "a.yaml", InterferenceSpec)

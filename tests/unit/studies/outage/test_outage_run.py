@@ -15,16 +15,21 @@ from resources.libraries.python.drivers.generators.builtin.flow_results import f
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.outage.analysis.effects import impacts
-from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import Effect, Impact, Outage
-from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
+from resources.libraries.python.studies.outage.analysis import impacts, outage_tables
+from resources.libraries.python.studies.outage.model.record import (
+    CONTROL,
+    Effect,
+    Impact,
+    Outage,
+    OutageSpec,
+)
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageTest, was_offered
 from resources.libraries.python.studies.shared.progress import StepEnded
@@ -61,7 +66,7 @@ def study_of(
 ) -> OutageTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
-    return OutageTest(testbed, world, load_outage(folder / "spec.yaml"), world.environment(), on_progress)
+    return OutageTest(testbed, world, load_yaml(folder / "spec.yaml", OutageSpec), world.environment(), on_progress)
 
 
 def measured(folder: Path, text: str = SPEC, testbed: Topology = SIM) -> Outage:
@@ -285,7 +290,7 @@ def test_rules_are_loaded_anew_where_a_testbed_has_some(tmp_path: Path, rules: i
     dut = dut.model_copy(update={"vpp": dut.settings(Vpp).model_copy(update={"acl_rules": rules})})
     why = "it has no access list (set vpp: {acl_rules: 100})"
     refused = {f"reload {name}": f"reload is not possible for {name}: {why}" for name in targets}
-    assert refusals(load_outage(tmp_path / "spec.yaml"), dut) == ({} if rules else refused)
+    assert refusals(load_yaml(tmp_path / "spec.yaml", OutageSpec), dut) == ({} if rules else refused)
 
 
 @pytest.mark.parametrize(("kind", "testbed"), [("vpp", "local-vpp"), ("testpmd", "local-ovs")])
@@ -294,7 +299,7 @@ def test_a_start_on_a_cpu_that_the_generator_takes_is_refused(
     tmp_path: Path, kind: str, testbed: str, count: int, is_starved: bool
 ) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC.replace("linux_router", kind))
-    spec = load_outage(tmp_path / "spec.yaml")
+    spec = load_yaml(tmp_path / "spec.yaml", OutageSpec)
     plan = plan_of(testbed, "CSC", 3, 1, cpus(count), nf_kinds=spec.nf_kinds)
     found = starved(spec, "ovs", plan)
     assert set(found) == ({"restart nf-2-1", "add nf-2-1"} if is_starved else set())
@@ -310,7 +315,7 @@ def test_a_start_on_a_cpu_that_the_generator_takes_is_refused(
 
 def test_a_move_needs_another_cpu_of_the_same_machine(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC)
-    spec = load_outage(tmp_path / "spec.yaml")
+    spec = load_yaml(tmp_path / "spec.yaml", OutageSpec)
     plan = plan_of("local", "CSC", 3, 1, cpus(1), nf_kinds=spec.nf_kinds)
     refused = {
         "move nf-2-1": "move is not possible for nf-2-1: the data threads of nf-2-1 are on CPU 0, and the plan has no "
@@ -330,7 +335,7 @@ def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(t
     local = shipped("local-trex")
     world = SimulatedTestbed(SIM)
     (tmp_path / "spec.yaml").write_text(SPEC)
-    study = OutageTest(local, world, load_outage(tmp_path / "spec.yaml"), world.environment())
+    study = OutageTest(local, world, load_yaml(tmp_path / "spec.yaml", OutageSpec), world.environment())
     with pytest.raises(Unsupported, match="the generator trex numbers no packets"):
         study.plan()
 
@@ -396,4 +401,4 @@ def test_a_load_that_is_off_by_less_than_a_hundredth_was_offered(
 
 def test_specifications_of_the_project_can_be_read() -> None:
     for path in sorted((PROJECT / "tests" / "characterization" / "specs" / "outage").glob("*.yaml")):
-        assert isinstance(load_outage(path), OutageSpec)
+        assert isinstance(load_yaml(path, OutageSpec), OutageSpec)

@@ -1,11 +1,14 @@
-"""The base of all Robot libraries of studies: testbed and journal, opened once for all suites of a run."""
+"""The base of all Robot libraries of studies: testbed and journal, variables, the console, earlier records."""
 
 from pathlib import Path
 
 import pytest
+from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
+from robot.variables import Variables
 
 from docs.keywords import library_names
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.variables import Lookup
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
@@ -13,9 +16,13 @@ from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.studies.shared import library as measuring
 from resources.libraries.python.studies.shared import run_state
+from resources.libraries.python.studies.shared.boundary import announce, variable
+from resources.libraries.python.studies.shared.earlier_records import earlier_records
 from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.studies.shared.StudyLibrary import StudyLibrary
 from tests.unit.csit_utils.builders import ENVIRONMENT
+from tests.unit.recording.characterizations import characterization as whole
+from tests.unit.unwritable import UNWRITABLE, unwritable
 
 TOPOLOGY = Path(__file__).parents[4] / "topologies" / "local.yaml"
 
@@ -68,3 +75,40 @@ def test_every_library_is_among_those_whose_keywords_are_checked() -> None:
     sources = (PROJECT / "resources" / "libraries" / "python").rglob("*.py")
     declared = {source.stem for source in sources if "\n@library(" in source.read_text(encoding="utf-8")}
     assert {name.rpartition(".")[2] for name in library_names()} == declared != set()
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Variables:
+    """Those of a running test."""
+    variables = Variables()
+    monkeypatch.setattr(BuiltIn, "_variables", variables)
+    return variables
+
+
+@pytest.mark.parametrize("name", ["NF_SIZES", "nf sizes", "NFSIZES"])
+def test_a_variable_is_found_as_robot_finds_it(known: Variables, name: str) -> None:
+    known["${NF_SIZES}"] = "1c"
+    assert variable(name) == "1c" == known.replace_scalar(f"${{{name}}}")
+
+
+def test_nothing_is_read_outside_a_run() -> None:
+    with pytest.raises(RobotNotRunningError):
+        variable("LOSSES")
+
+
+@pytest.mark.parametrize("lack", UNWRITABLE)
+def test_a_sentence_for_the_console_fails_no_test(monkeypatch: pytest.MonkeyPatch, lack: str) -> None:
+    with unwritable(lack) as stream:
+        monkeypatch.setattr("sys.__stdout__", stream)
+        announce("connecting to DUT1")
+        announce("the testbed is open")
+
+
+@pytest.mark.slow
+def test_a_file_of_a_terabyte_is_not_read_and_the_others_are(tmp_path: Path) -> None:
+    (results := tmp_path / "night" / "results").mkdir(parents=True)
+    (results / "one.json").write_text(whole().model_dump_json(), encoding="utf-8")
+    with (results / "disk.json").open("wb") as file:
+        file.truncate(1 << 40)  # without blocks
+    (results / "folder.json").mkdir()
+    assert earlier_records(tmp_path, Record) == [whole()]

@@ -28,12 +28,12 @@ from resources.libraries.python.studies.chains.model.spec import ChainStudySpec,
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.outage.model.spec import OutageSpec
+from resources.libraries.python.studies.outage.model.record import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
+from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.model.record import Rates
 from resources.libraries.python.studies.sweep.request import SweepRequest

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
-from resources.libraries.python.model.service.spec import DeploymentSpec, Sizing
+from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_runs import run_sizing
@@ -63,8 +63,8 @@ def said(sizing: Sizing) -> list[re.Match[str]]:
     return [found for note in sizing.notes if (found := _NOTE.fullmatch(note))]
 
 
-def flavor_cpus(spec: DeploymentSpec, sizing: Sizing, size: str, name: str) -> float:
-    return spec.flavors[sizing.named()[size].size.components[name].flavor].vcpus
+def flavor_cpus(spec: DeploymentSpec, size: MeasuredSize, name: str) -> float:
+    return spec.flavors[size.size.components[name].flavor].vcpus
 
 
 def test_a_component_that_uses_all_its_cpus_scales() -> None:
@@ -171,18 +171,20 @@ def test_notes_on_scaling_are_true(data: st.DataObject) -> None:
         control=data.draw(st.sampled_from([None, {}])),
     )
     spec = found.deployment
+    measured_sizes = {size.text: size for size in found.sizes}
     for note in said(found):
         name, threads = note["name"], simulated.components[note["name"]].threads
         small, large = (
             simulated.limit(name, share, spec.flavors[share.flavor], 1.0)
-            for share in (found.named()[note[size]].size.components[name] for size in ("small", "large"))
+            for share in (measured_sizes[note[size]].size.components[name] for size in ("small", "large"))
         )
         assert threads is not None, note.string
         assert large < 1.1 * small, note.string
-        assert simulated.capacity(spec, found.named()[note["large"]].size, 1.0) == pytest.approx(large), note.string
+        assert simulated.capacity(spec, measured_sizes[note["large"]].size, 1.0) == pytest.approx(large), note.string
         # The CPUs that it is said to use are those of an instance, and go together with the verdict.
         assert float(note["used"]) <= min(1.2 * threads, float(note["of"])), note.string
-        assert float(note["of"]) == flavor_cpus(spec, found, note["large"], name)
+        assert float(note["of"]) == flavor_cpus(spec, measured_sizes[note["large"]], name)
         if note["verdict"] == "does not scale past":
-            assert threads <= float(note["vcpus"]) == flavor_cpus(spec, found, note["small"], name), note.string
+            of_small = flavor_cpus(spec, measured_sizes[note["small"]], name)
+            assert threads <= float(note["vcpus"]) == of_small, note.string
             assert float(note["used"]) <= float(note["vcpus"]), note.string

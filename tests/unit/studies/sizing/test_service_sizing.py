@@ -1,6 +1,7 @@
-"""A sizing test around a world that deploys nothing: what is recorded, what fails it, what goes into its folder."""
+"""A sizing test around a world that deploys nothing: record, failures, folder, cable and sentences."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, cast
@@ -9,10 +10,13 @@ import pytest
 
 from resources.libraries.python.drivers.sim.sizing import VirtualTime
 from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import Size, Sizing
+from resources.libraries.python.planning.edges import service_cable
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.studies.sizing.planning.sizes import cost
+from resources.libraries.python.studies.sizing.run import ServiceSizing, cost_in_words
 from resources.libraries.python.testbed.deployment.parts import Host, Testbed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from tests.builders import SIM
@@ -155,3 +159,44 @@ def test_a_sizing_of_which_nothing_could_be_measured_fails_with_the_reason_and_i
     with pytest.raises(CsitError, match=r"^nothing was measured: install script of edge-1 ended with 3: port 5060 is"):
         run(test, tmp_path / "out")
     assert [row.failed is not None for row in test.draft.sizing.sizes] == [True, True]
+
+
+LABS = Path(__file__).parents[4] / "topologies" / "available"
+
+
+@pytest.mark.parametrize("path", sorted(LABS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_it_joins_the_generator_with_the_first_dut(path: Path) -> None:
+    lab = load_topology(path)
+    near, far = service_cable(lab)
+    assert near.nic is not None
+    assert far.nic is not None
+    ends = {
+        lab.nodes[name].interfaces[nic.port].link
+        for name, nic in ((lab.tg_name, near.nic), (next(iter(lab.duts)), far.nic))
+    }
+    assert len(ends) == 1, "both ports are on one link"
+    assert (near.owner, near.interface, far.owner, far.interface) == (
+        "service-load", "eth0", "service-bridge", "uplink",
+    )  # fmt: skip
+    assert near.mac != far.mac
+    assert near.vlan is None and far.vlan is None
+
+
+SPECS = Path(__file__).parents[3] / "characterization" / "specs"
+
+
+@pytest.mark.parametrize(
+    ("deployment", "workload", "words"),
+    [
+        (
+            "clearwater/deployment.json",
+            "clearwater/workload.json",
+            r"at most 4 sizes, at most 19 loads on each, each 10 times: at most \d+ h \d\d min",
+        ),
+        ("sip-service/deployment.json", "sip-service/reg-dereg.json", r"at most 4 sizes, at most 9 loads on each: .+"),
+        ("http-proxy/deployment.json", "http-proxy/requests.json", r"4 sizes, at most 8 loads on each: at most .+"),
+    ],
+)
+def test_the_cost_of_a_sizing_is_shown_before_it_runs(deployment: str, workload: str, words: str) -> None:
+    asked = load_specifications(SPECS / deployment, SPECS / workload)
+    assert re.fullmatch(words, cost_in_words(cost(asked.deployment, asked.workload)))

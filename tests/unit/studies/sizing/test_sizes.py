@@ -7,8 +7,13 @@ from hypothesis import strategies as st
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.service.spec import DeploymentSpec, Share, Size, flavor_codes, name_of
 from resources.libraries.python.model.service.workload import Stop, WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.cost import cost, most_directed
-from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, instance_names, next_size
+from resources.libraries.python.studies.sizing.planning.sizes import (
+    cost,
+    exhaustive,
+    instance_names,
+    most_directed,
+    next_size,
+)
 from tests.unit.studies.sizing.sizing_specs import service, services
 
 WORKLOAD = WorkloadSpec.model_validate(

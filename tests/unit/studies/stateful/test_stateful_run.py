@@ -1,19 +1,32 @@
-"""A study of stateful density on simulated hash tables, whose truth is no rate and no formula of the study."""
+"""A study of stateful density on simulated hash tables, whose truth is no rate and no formula; its searches alone."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, PlanError, Unsupported
+from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import MaxRate
+from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.shared.progress import StepEnded
-from resources.libraries.python.studies.stateful import rate as rate_search
+from resources.libraries.python.studies.stateful import run
 from resources.libraries.python.studies.stateful.analysis import CAPACITY, RATE, TABLES, TEAR_DOWN, stateful_tables
-from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
-from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.run import StatefulTest
+from resources.libraries.python.studies.stateful.model.record import (
+    CellConnections,
+    ConnectionTrial,
+    InstanceConnections,
+    Phase,
+    StatefulDensity,
+    StatefulSpec,
+)
+from resources.libraries.python.studies.stateful.run import ConnectionLimits, StatefulTest, search_capacity, search_rate
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 
@@ -40,7 +53,7 @@ def study_of(
 ) -> StatefulTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
-    return StatefulTest(testbed, world, load_stateful(folder / "spec.yaml"), world.environment(), on_progress)
+    return StatefulTest(testbed, world, load_yaml(folder / "spec.yaml", StatefulSpec), world.environment(), on_progress)
 
 
 def measured(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulDensity:
@@ -192,13 +205,117 @@ def test_no_trial_asks_for_more_connections_than_frames_fit_on_a_line_in_one_dir
 ) -> None:
     """The generator's maximum is found in both directions; connections are opened in one."""
     line = MaxRate(flow_pps=5000.0, direction_pps=5000.0, aggregate_pps=10_000.0, reason="TG.port1: 3.4 Mb/s")
-    monkeypatch.setattr(rate_search, "max_rate", lambda *_: line)
+    monkeypatch.setattr(run, "max_rate", lambda *_: line)
     found = measured(tmp_path, topology(), SPEC.replace("[1, 2]", "[1]"))
     loads = [trial.load_cps for cell in found.cells for trial in cell.trials if trial.phase is Phase.RATE]
     assert max(loads) == 5000.0
     said = found.cells[0].rate.remark
     assert said.endswith("a line carries no more connections in one direction, of one packet each (TG.port1: 3.4 Mb/s)")
     wide = line.__class__(flow_pps=1e9, direction_pps=1e9, aggregate_pps=2e9, reason="TG.port1: 672 Gb/s")
-    monkeypatch.setattr(rate_search, "max_rate", lambda *_: wide)
+    monkeypatch.setattr(run, "max_rate", lambda *_: wide)
     (free,) = measured(tmp_path, topology(insert_ns=1), SPEC.replace("[1, 2]", "[1]")).cells
     assert "line" not in free.rate.remark
+
+
+Row = tuple[int, int, int]
+
+
+def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> ConnectionTrial:
+    instances = tuple(InstanceConnections(sent=sent, arrived=arrived, entries=held) for sent, arrived, held in rows)
+    return ConnectionTrial(
+        phase=Phase.CAPACITY, load_cps=1000.0, duration_s=1.0, instances=instances,
+        failed=0, dropped=dropped, evicted=evicted,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("made", "refused", "held", "reached"),
+    [
+        (trial([(100, 100, 100), (100, 100, 100)]), False, 100, 100),
+        (trial([(100, 95, 95), (100, 90, 91)]), False, 91, 95),  # lost before, or behind, the tables
+        (trial([(100, 95, 80), (100, 94, 80)], evicted=29), True, 80, 95),
+        (trial([(100, 80, 80), (100, 94, 94)], dropped=15), True, 80, 100),
+        (trial([(100, 80, 80)], dropped=None), True, 80, 100),  # nothing tells whether the table refused some
+    ],
+)
+def test_losses_before_a_table_are_distinguished_from_its_refusals(
+    made: ConnectionTrial, *, refused: bool, held: int, reached: int
+) -> None:
+    assert (made.refused, made.held, made.reached) == (refused, held, reached)
+
+
+MAX_ENTRIES = 100_000
+
+
+@given(st.integers(0, MAX_ENTRIES), st.integers(1, MAX_ENTRIES), st.sampled_from([0.001, 0.01, 0.2]))
+def test_the_bounds_hold_the_capacity_and_are_as_close_as_asked(capacity: int, guess: int, width: float) -> None:
+    tried: list[int] = []
+
+    def passes(entries: int) -> bool:
+        tried.append(entries)
+        return entries <= capacity
+
+    low, high = search_capacity(passes, guess, MAX_ENTRIES, width)
+    assert low <= capacity
+    assert low in tried or low == 0
+    if capacity == MAX_ENTRIES:
+        assert (low, high) == (MAX_ENTRIES, None)
+    else:
+        assert high in tried
+        assert high is not None and capacity < high <= low + max(1, int(width * max(1, low)))
+    assert len(tried) <= 40
+    assert all(1 <= entries <= MAX_ENTRIES for entries in tried)
+
+
+def test_a_guess_that_is_right_takes_two_attempts() -> None:
+    tried: list[int] = []
+
+    def passes(entries: int) -> bool:
+        tried.append(entries)
+        return entries <= 5000
+
+    assert search_capacity(passes, 5000, MAX_ENTRIES, 0.01) == (5000, 5050)
+    assert tried == [5000, 5050]
+
+
+QUICK = profile("quick")
+ONE_GOAL = QUICK.model_copy(update={"goals": QUICK.goals[:1]})
+
+
+def search(each_s: float, *, generator_limited: bool = False) -> Callable[[], object]:
+    """A search whose trials establish no connection, and take so long."""
+    now_s = 0.0
+
+    def run(trial: Trial) -> TrialResult:
+        nonlocal now_s
+        now_s += each_s
+        sent = round(trial.load_pps * trial.duration_s)
+        flows = (FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=0),)
+        return TrialResult(
+            trial=trial,
+            started_at="2026-01-01T00:00:00.000+00:00",
+            offered_duration_s=trial.duration_s,
+            total_duration_s=each_s,
+            flows=flows,
+            generator_limited=generator_limited,
+        )
+
+    room = ConnectionLimits(offered_cps=10_000.0, most=1_000_000, full="fills the table")
+    return lambda: search_rate(run, ONE_GOAL, frame("64B"), room, lambda: now_s, instances=1, least_cps=100.0)
+
+
+def test_a_rate_below_the_lowest_is_reported_with_it() -> None:
+    text = "no rate without a failed connection was found down to 100 per second"
+    with pytest.raises(NoTraffic, match=f"^{re.escape(text)}$"):
+        search(each_s=1.0)()
+
+
+def test_a_search_that_ended_before_the_lowest_rate_names_its_limit() -> None:
+    text = r"down to [\d,]+ per second; the search ended early, at its limit of 58 s$"
+    with pytest.raises(NoTraffic, match=text):
+        search(each_s=30.0)()
+
+
+def test_a_search_that_decided_nothing_in_time_says_so() -> None:
+    with pytest.raises(NoTraffic, match=r"^no rate was decided by \d trials? in \d+ s$"):
+        search(each_s=100.0, generator_limited=True)()

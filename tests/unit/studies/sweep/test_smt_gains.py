@@ -19,9 +19,8 @@ from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gain
 from resources.libraries.python.studies.sweep.analysis.tables import smt_rows
 from resources.libraries.python.studies.sweep.model.profile import Profile, SmtEstimate, SmtGain
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
-from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import SweepRequest
-from resources.libraries.python.studies.sweep.run import ServiceSweep
+from resources.libraries.python.studies.sweep.run import ProfileStore, ServiceSweep
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import NOWHERE, SIM

@@ -2,26 +2,23 @@
 
 import math
 import socket
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
+from resources.libraries.python.drivers.generators.builtin.kernel import classic_bpf
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.trial import FlowGaps, Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR
 
-_BUT_TCP = b"".join(
-    struct.pack("=HBBI", *step)
-    for step in (
-        (0x30, 0, 0, 14 + 9),  # ldb protocol of an IPv4 packet
-        (0x15, 1, 0, socket.IPPROTO_TCP),  # jeq TCP, drop
-        (0x06, 0, 0, 0x40000),  # ret all of it
-        (0x06, 0, 0, 0),  # drop: ret 0
-    )
+_BUT_TCP = classic_bpf(
+    (0x30, 0, 0, 14 + 9),  # ldb protocol of an IPv4 packet
+    (0x15, 1, 0, socket.IPPROTO_TCP),  # jeq TCP, drop
+    (0x06, 0, 0, 0x40000),  # ret all of it
+    (0x06, 0, 0, 0),  # drop: ret 0
 )
 """Classic BPF: generators talk to themselves by TCP, which iperf3 does through the ports of its load."""
 _ROOM = 1.25

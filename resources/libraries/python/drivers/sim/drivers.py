@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
+from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
@@ -195,21 +197,9 @@ class SimulatedLoop(TrafficGenerator):
     def _latency(self, trial: Trial) -> tuple[FlowLatency, ...]:
         floor_ns, probes = round(self._simulation.generator.floor_us * 1e3), round(trial.probe_pps * trial.duration_s)
         p50_ns, p999_ns = round(floor_ns * (1 + _SPREAD) / 2), round(floor_ns * _SPREAD)
+        values = LatencyReport(floor_ns, float(p50_ns), p50_ns, p999_ns, p999_ns, p999_ns, p999_ns)
         return tuple(
-            FlowLatency(
-                instance=flow.instance,
-                direction=flow.direction,
-                sent=probes,
-                received=probes,
-                min_ns=floor_ns,
-                mean_ns=float(p50_ns),
-                p50_ns=p50_ns,
-                p90_ns=p999_ns,
-                p99_ns=p999_ns,
-                p999_ns=p999_ns,
-                max_ns=p999_ns,
-                histogram=None,
-            )
+            flow_latency(flow.instance, flow.direction, sent=probes, received=probes, values=values)
             for flow in self._plan.flows
         )
 

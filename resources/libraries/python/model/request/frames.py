@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MAX_CAPTURE_BYTES, quoted
+from resources.libraries.python.model.bounds import ASKED, MAX_CAPTURE_BYTES, quoted
 from resources.libraries.python.model.load import content_of, load_yaml
 from resources.libraries.python.model.request.capture import IP6, read_capture
 from resources.libraries.python.model.request.cell import CAPTURE_PREFIX, MAX_FLOWS, CaptureFile, Frame, FramePart
@@ -161,9 +161,9 @@ def with_ipv6(sizes: Frame) -> Frame:
     return sizes.model_copy(update={"name": f"{sizes.size_name}-ip6{flows}", "ip_version": 6})
 
 
-def _named(value: object) -> object:
-    if isinstance(value, Frame):
-        return value
+def _named(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, Frame) or info.context is not ASKED:
+        return value  # records have all of a frame, and name no file
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise ValueError("expected a frame size, such as 512B or IMIX")
     try:
@@ -173,7 +173,7 @@ def _named(value: object) -> object:
 
 
 FrameByName = Annotated[Frame, BeforeValidator(_named)]
-"""A field of a file in which a frame size has its name only."""
+"""A frame size; specifications have its name only: `64B`, `IMIX`."""
 
 
 class LoadPackets(Frozen):

@@ -293,10 +293,8 @@ class WatchedChain:
 def watching(parts: Parts, names: Mapping[str, str], duration_s: int) -> Iterator[WatchedChain]:
     """Watch until the context ends. What cannot be watched is noted, and the rest is watched.
 
-    Args:
-        parts: Of the deployed chain.
-        names: VNF by its name in the plan; other owners but the machine and the vSwitch are left out.
-        duration_s: Whole seconds that are kept after the first `LEAD_S`.
+    `names`: VNF by its name in the plan; other owners but the machine and the vSwitch are left out.
+    `duration_s`: whole seconds that are kept after the first `LEAD_S`.
     """
     watched = WatchedChain()
     features, tracer = parts.features, parts.tracer

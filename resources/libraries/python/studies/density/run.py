@@ -78,8 +78,6 @@ class DensityTest(StudyTest[MeasurementRequest]):
             each trial.
         priors: Earlier results that a search may start from.
         measured: Cells of this run, which predict one without an earlier result; None for no predictions.
-        noise: Noise floor of the testbed.
-        qualification: Of its generator.
     """
 
     RECORD = DensityRecord
@@ -292,8 +290,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
     def at_rate(self, rate_pps: float) -> str:
         """Run trials at a rate of each instance, until each goal is decided there; return what was found in words.
 
-        Args:
-            rate_pps: Of an instance, both directions together.
+        `rate_pps`: of an instance, both directions together.
         """
         draft, asked = self.draft, self.draft.asked
         draft.at_rate, row, trials = measure_at_rate(
@@ -313,9 +310,6 @@ class DensityTest(StudyTest[MeasurementRequest]):
         """Count losses, duplicates and reordering at NDR, PDR and in overload; return them in words.
 
         Where the generator cannot, the record has the reason in the place of a pattern.
-
-        Args:
-            duration_s: Of each trial.
         """
         draft = self.draft
         ndr_pps, pdr_pps = (found.lower_pps if found else None for found in (draft.ndr, draft.pdr))
@@ -382,9 +376,7 @@ class DensityTest(StudyTest[MeasurementRequest]):
     def energy(self, trial_s: float, report: Callable[[float], None] = lambda _: None) -> Energy:
         """Measure the power of all nodes at 0, 10, 50 and 90 % of PDR, or of the soak rate.
 
-        Args:
-            trial_s: Length of each trial.
-            report: Called with the load before each, in packets per second.
+        `report`: called with the load before each, in packets per second.
         """
         draft, full = self.draft, self.draft.pdr or self.draft.soak
 
@@ -431,9 +423,6 @@ class DensityTest(StudyTest[MeasurementRequest]):
         """Sample the call stacks of the data CPUs in a trial at PDR, else at the soak rate or NDR; return what was.
 
         The trial comes after those of the search and is none of them. A failure is a warning of the record.
-
-        Args:
-            trial_s: Length of the trial.
         """
         draft, found = self.draft, self._found()
         if found is None:

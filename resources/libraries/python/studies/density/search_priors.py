@@ -39,8 +39,7 @@ _SAME = ("cpu_model", "microcode", "cpus_online", "kernel", "command_line", "vir
 class PriorBook:
     """Results below a folder, read on first use.
 
-    Args:
-        folder: Of one run or of many; `results/*.json` in it at any depth.
+    `folder`: of one run or of many; `results/*.json` in it at any depth.
 
     Raises:
         ConfigError: There is no such folder.

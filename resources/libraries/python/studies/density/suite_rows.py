@@ -44,8 +44,7 @@ from resources.libraries.python.studies.density.model.selection import (
     parse_kinds,
     parse_selection,
 )
-from resources.libraries.python.studies.density.planning.duration import test_s
-from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
+from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s, test_s
 from resources.libraries.python.studies.density.planning.matrix import (
     PlannedRows,
     RefusedRow,
@@ -277,9 +276,8 @@ def _refusals(refused: Sequence[RefusedRow]) -> str:
 class RowsBeforeFilter(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
     """A pre-run modifier: makes the rows of every suite before Robot filters them.
 
-    Args:
-        variables: Of the command line, as `NAME:value`.
-        include: Patterns of tags of the command line; Robot applies them afterwards.
+    `variables`: of the command line, as `NAME:value`.
+    `include`: patterns of tags of the command line; Robot applies them afterwards.
     """
 
     def __init__(self, variables: Sequence[str], include: Sequence[str] = ()) -> None:

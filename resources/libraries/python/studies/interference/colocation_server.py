@@ -57,12 +57,9 @@ def measurement_of(
 ) -> ColocationMeasurement:
     """Load all that is deployed alike, and see what becomes of the target.
 
-    Args:
-        cell: Deployed; its first service instance is the target.
-        turn: Which measurement this is.
-        spec: Of the study.
-        load_pps: Offered to each, one way.
-        protocol: Of the load; None for what the generator sends as a rule.
+    `cell`: deployed; its first service instance is the target.
+    `load_pps`: offered to each, one way.
+    `protocol`: of the load; None for what the generator sends as a rule.
 
     Raises:
         SystemBroken: A part died.

@@ -152,9 +152,8 @@ def first_instances(plan: Plan, count: int) -> Plan:
 
     So one instance is measured alone where it is when it has neighbours, on the same CPUs.
 
-    Args:
-        plan: Its instances share nothing but cables and the vSwitch.
-        count: Instances that stay, 1 at least.
+    `plan`: its instances share nothing but cables and the vSwitch.
+    `count`: instances that stay, 1 at least.
 
     Raises:
         ValueError: There are fewer, or instances share NFs.

@@ -18,6 +18,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import datagrams_of
 from resources.libraries.python.quantities import counted, rate
+from resources.libraries.python.studies.interference.analysis.placement import PlacementVerification
 from resources.libraries.python.studies.interference.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.interference.analysis.study import (
     analyse,
@@ -25,7 +26,6 @@ from resources.libraries.python.studies.interference.analysis.study import (
     to_place,
 )
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.analysis.verification import PlacementVerification
 from resources.libraries.python.studies.interference.colocation_server import (
     MIN_PPS,
     SharedServer,
@@ -40,7 +40,6 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceRecord,
     InterferenceSpec,
     Resource,
-    load_interference,
 )
 from resources.libraries.python.studies.interference.planning import (
     PlannedMeasurement,
@@ -78,7 +77,7 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
     ROW = ColocationMeasurement
     LOAD = LoadsFound
     MEASURED = "measurements were made"
-    read = staticmethod(load_interference)
+    SPECIFICATION = InterferenceSpec
     tables = staticmethod(interference_tables)
     headline = staticmethod(headline)
     sentences = staticmethod(sentences)

@@ -12,7 +12,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, nf_name
-from resources.libraries.python.studies.outage.model.spec import CONTROL, VSWITCH, OutageSpec, TargetedEvent
+from resources.libraries.python.studies.outage.model.record import CONTROL, VSWITCH, OutageSpec, TargetedEvent
 
 AROUND_S = 1.0
 """Assumed around the traffic of a trial: deploying, preparing, removing."""
@@ -47,10 +47,8 @@ def parts_hit(spec: OutageSpec, strike: TargetedEvent) -> tuple[str, ...]:
 def refusals(spec: OutageSpec, dut: DutNode | None, plan: Plan | None = None) -> dict[str, str]:
     """Events that a driver does not support, or that the plan leaves no CPU for, a sentence each.
 
-    Args:
-        spec: Has events and kinds of NFs.
-        dut: The node under test; None if not known.
-        plan: Of the service on that node; None if not known.
+    `dut`: the node under test; None if not known.
+    `plan`: of the service on that node; None if not known.
     """
     found = {} if dut is None or plan is None else starved(spec, dut.vswitch, plan) | immovable(spec, plan)
     for strike in spec.events:

@@ -14,11 +14,22 @@ from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, quarantined, traces
-from resources.libraries.python.studies.outage.analysis.sentences import headline, sentences
-from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
-from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent, load_outage
+from resources.libraries.python.studies.outage.analysis import (
+    effects,
+    headline,
+    impacts,
+    outage_tables,
+    quarantined,
+    sentences,
+    traces,
+)
+from resources.libraries.python.studies.outage.model.record import (
+    EventTrial,
+    Outage,
+    OutageRecord,
+    OutageSpec,
+    TargetedEvent,
+)
 from resources.libraries.python.studies.outage.planning import OutageTurn, cost, parts_hit, refusals, schedule
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -50,7 +61,7 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
     ROW = EventTrial
     LOAD = RateFound
     MEASURED = "trials were made"
-    read = staticmethod(load_outage)
+    SPECIFICATION = OutageSpec
     tables = staticmethod(outage_tables)
     headline = staticmethod(headline)
     sentences = staticmethod(sentences)

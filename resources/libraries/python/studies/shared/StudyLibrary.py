@@ -143,9 +143,7 @@ class StudyLibrary(StudyKeywords[AnyStepStudy]):
     def specification(self, name: str, keys: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ANN401 - of any study
         """Load a specification, with the keys that a test and the variable ``SET`` set; the variable counts more.
 
-        Args:
-            name: Of the file, or of what a study without files measures.
-            keys: Keys of a test.
+        `name`: of the file, or of what a study without files measures.
 
         Raises:
             ConfigError: There is no such file, or it or a value does not fit.

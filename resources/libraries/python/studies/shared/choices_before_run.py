@@ -238,11 +238,8 @@ def _refuse_wrong(
 ) -> Mapping[Path | None, World]:
     """Let the study of each suite look at its choices.
 
-    Args:
-        suites: All suites of the run.
-        given: What the command line says.
-        running: Names of the tests that run, by the files of their suites.
-        dry_run: Whether keywords are not run.
+    `running`: names of the tests that run, by the files of their suites.
+    `dry_run`: whether keywords are not run.
 
     Returns:
         The worlds of their testbeds, by file.
@@ -319,9 +316,7 @@ def refuse_misspelt(given: Iterable[str], known: Iterable[str]) -> None:
 
     Secrets choose nothing, and are for keywords of users.
 
-    Args:
-        given: Names that the user gives.
-        known: Names that the suites read. One that only others read is refused too, such as FRAME where FRAMES counts.
+    `known`: names that the suites read. One that only others read is refused too, such as FRAME where FRAMES counts.
 
     Raises:
         ConfigError: A name is not among them; it may be in lower case, in which rows are not made by it.

@@ -227,8 +227,7 @@ class TestbedSession:
     def leave(self, then: Callable[[], None]) -> None:
         """Count a suite out; the outermost one closes the testbed, open or not.
 
-        Args:
-            then: Called afterwards in any case.
+        `then`: called afterwards in any case.
         """
         self._suites -= 1
         if self._suites <= 0:
@@ -242,11 +241,9 @@ class TestbedSession:
         Returns:
             Its fingerprint.
 
-        Args:
-            topology: The testbed.
-            noise_s: How long the noise floor is observed; 0 for not at all.
-            qualifications: Folder of the generator's qualification; where it has none, a short one is made. None: no
-                qualification.
+        `noise_s`: how long the noise floor is observed; 0 for not at all.
+        `qualifications`: folder of the generator's qualification; where it has none, a short one is made. None: no
+        qualification.
 
         Raises:
             Unsupported: A machine lacks something.

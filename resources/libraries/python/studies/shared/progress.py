@@ -57,12 +57,10 @@ class StudyProgress:
     ) -> None:
         """A study begins.
 
-        Args:
-            name: Put before all its lines.
-            lines: Its preview.
-            simulated: Whether its time is simulated: then no time left is shown.
-            each_s: Expected seconds of a unit of work, used until one was measured.
-            left: Work of the whole study.
+        `name`: put before all its lines.
+        `simulated`: whether its time is simulated: then no time left is shown.
+        `each_s`: expected seconds of a unit of work, used until one was measured.
+        `left`: work of the whole study.
         """
         self._name, self._is_timed, self._each_s = name, not simulated, each_s
         self._began_s = self._last_s = self._clock()

@@ -37,6 +37,7 @@ from resources.libraries.python.recording.writer import (
     Reserve,
     check_folder,
     pack,
+    remove_half_written,
     write_record,
     write_tables,
 )
@@ -188,6 +189,7 @@ class StudyRunState:
         check_folder(folder, RESULT_SPACE_BYTES)
         if folder.resolve() not in _BEGUN:
             refuse_active(folder / JOURNAL_FILE)
+            remove_half_written(folder)
         self._folder = folder
 
     def open(self, lookup: Lookup, topology: Topology, environment: Environment) -> None:
@@ -231,11 +233,9 @@ class StudyRunState:
     ) -> None:
         """Let a test begin; one that has ended before the run was resumed ends here in the same way.
 
-        Args:
-            key: Of the test.
-            failed_again: Whether to run a failed test again, which measures the steps that it lacks. One that is in
-                quarantine stays there.
-            on_carried: Takes the record of a test that has ended before.
+        `failed_again`: whether to run a failed test again, which measures the steps that it lacks. One that is in
+        quarantine stays there.
+        `on_carried`: takes the record of a test that has ended before.
 
         Raises:
             PassExecution, Failure, SkipExecution: It has ended in this way, or its cell is in quarantine.

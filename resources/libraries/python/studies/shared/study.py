@@ -112,9 +112,8 @@ class StudyTest(ABC, Generic[_Spec]):
     def careful(self, name: str, measure: Callable[[], _Result]) -> _Result:
         """Deploy and measure by a function, and remove; where that breaks the system under test, once more.
 
-        Args:
-            name: For the notes on that, and on errors of removals.
-            measure: Its error goes through where it breaks nothing, and the last time.
+        `name`: for the notes on that, and on errors of removals.
+        `measure`: its error goes through where it breaks nothing, and the last time.
         """
         for _ in range(1, MAX_ATTEMPTS):
             try:

@@ -94,8 +94,7 @@ def _sizing_rows(sizing: Sizing, figures: Sequence[str], further: Sequence[float
 class TraceFiles:
     """The load monitor's files: `<folder>/<size>/<instance>.csv`, which grow while a size is measured.
 
-    Args:
-        folder: Made when something is written.
+    `folder`: made when something is written.
     """
 
     def __init__(self, folder: Path) -> None:

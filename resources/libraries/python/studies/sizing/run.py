@@ -24,8 +24,8 @@ from resources.libraries.python.studies.shared.progress import StepEnded, human_
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.analysis import TraceFiles, headline, sizing_rows
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
+from resources.libraries.python.studies.sizing.planning.sizes import SizingCost, cost
 from resources.libraries.python.studies.sizing.search.size_search import carried_over, outcome
 from resources.libraries.python.studies.sizing.size_trials import SizeTrials, search_of
 from resources.libraries.python.whole_files import write_whole

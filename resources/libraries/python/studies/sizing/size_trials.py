@@ -55,10 +55,8 @@ class WatchedLoad:
 class LoadMonitor:
     """Asks a service once a second what its instances have used.
 
-    Args:
-        service: It is up. Asked from another thread while a load is offered, never by two at a time.
-        flavors: Of the instances, by their names.
-        time: How time passes.
+    `service`: it is up. Asked from another thread while a load is offered, never by two at a time.
+    `flavors`: of the instances, by their names.
     """
 
     def __init__(self, service: SizedService, flavors: Mapping[str, Flavor], time: IntervalClock) -> None:
@@ -70,11 +68,8 @@ class LoadMonitor:
     def watch(self, load: float, repetition: int, duration_s: float) -> WatchedLoad:
         """Offer a load once.
 
-        Args:
-            load: In the workload's unit.
-            repetition: Its number, from 1.
-            duration_s: For which the generator offers it, from the script's start on. Means are over this time: while a
-                script waits for late answers afterwards, every instance looks idle.
+        `duration_s`: for which the generator offers it, from the script's start on. Means are over this time: while a
+        script waits for late answers afterwards, every instance looks idle.
 
         Raises:
             CsitError: The load could not be offered, or instances could not be asked.
@@ -165,13 +160,8 @@ def _rate(name: str, before: _Sample, after: _Sample, count: Callable[[InstanceU
 class SizeTrials:
     """Deploys one size after the other and offers it the loads of a workload.
 
-    Args:
-        spec: The service.
-        workload: What is offered to it.
-        orchestrator: Deploys sizes.
-        time: How it passes; None for the machine's own.
-        trace: Takes what every instance used each second; None for none.
-        on_load: Called after each load with the number of loads on the size, and a sentence.
+    `trace`: takes what every instance used each second; None for none.
+    `on_load`: called after each load with the number of loads on the size, and a sentence.
     """
 
     def __init__(

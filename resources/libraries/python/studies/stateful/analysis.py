@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from resources.libraries.python.csv_tables import Row, Tables
 from resources.libraries.python.quantities import DECIMAL, scaled
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
@@ -11,11 +12,10 @@ from resources.libraries.python.studies.stateful.model.record import (
     Phase,
     StatefulDensity,
     StatefulRecord,
+    StatefulSpec,
     TearDown,
 )
-from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
-Row = tuple[object, ...]
 CELLS = (
     "kind", "instances", "nodes", "rate_lower_cps", "rate_upper_cps", "rate_instance_cps", "rate_complete",
     "tear_down_cps", "empty_s", "capacity_entries", "capacity_refused_at", "table_limit", "valid", "trials", "search_s",
@@ -30,7 +30,7 @@ TRIALS = (
 """`failed`, `dropped` and `evicted` are sums over all tables."""
 
 
-def stateful_tables(record: StatefulRecord) -> tuple[tuple[str, list[Row]], ...]:
+def stateful_tables(record: StatefulRecord) -> Tables:
     """Name and rows of each table, the first row with the names of the columns."""
     found = record.stateful
     if found is None or not found.cells:
@@ -110,14 +110,7 @@ TABLES = "connection tracking table entries"
 def checks(
     spec: StatefulSpec, rate: EstablishmentRate, trials: Sequence[ConnectionTrial], tear_downs: Sequence[TearDown]
 ) -> tuple[Check, ...]:
-    """Check the results of a cell.
-
-    Args:
-        spec: The study.
-        rate: The rate that was found.
-        trials: All trials of the cell.
-        tear_downs: Deletions of the entries that trials have made.
-    """
+    """Check the results of a cell."""
     at = [each for each in trials if each.phase is Phase.RATE and each.counts and each.load_cps == rate.lower_cps]
     whole = [each for each in at if each.complete]
     longest_s = max((each.duration_s for each in trials), default=0.0)

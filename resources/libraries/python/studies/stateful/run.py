@@ -5,6 +5,7 @@ every packet arrives and every table has an entry for it. Tables are emptied bef
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import starmap
 
 from resources.libraries.python.driver_registry import generators
@@ -13,13 +14,15 @@ from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell
+from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell, Frame
 from resources.libraries.python.model.request.frames import with_flows
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.request.traffic import Protocol
+from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.session import judged
+from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.stateful.analysis import checks, headline, in_words, sentences, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import (
@@ -30,13 +33,96 @@ from resources.libraries.python.studies.stateful.model.record import (
     Phase,
     StatefulDensity,
     StatefulRecord,
+    StatefulSpec,
     TableCapacity,
     TearDown,
 )
-from resources.libraries.python.studies.stateful.model.spec import StatefulSpec, load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
-from resources.libraries.python.studies.stateful.rate import ConnectionLimits, most_one_way_pps, search_rate
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits of the connections of a trial, beside the system under test."""
+
+    offered_cps: float
+    """Highest rate that can be offered, aggregate."""
+    most: int
+    """Most connections of each instance in a trial."""
+    full: str
+    """What more of them would need."""
+    line: str = ""
+    """Why a line carries no higher rate; empty where the generator offers none."""
+
+
+def most_one_way_pps(plan: Plan, frame: Frame, both_pps: float) -> tuple[float, str]:
+    """Return the most packets per second in one direction, and the line that decides them.
+
+    They fill the slowest port, where its speed is known; empty where the generator sends fewer.
+
+    `both_pps`: most that can be offered in both directions, in sum. A generator whose directions share a CPU may reach
+    as much in one.
+    """
+    line = max_rate(plan, frame)
+    if line is None or line.direction_pps > both_pps:
+        return both_pps, ""
+    return line.direction_pps, line.reason
+
+
+def search_rate(
+    run: Callable[[Trial], TrialResult],
+    profile: SearchProfile,
+    frame: Frame,
+    room: ConnectionLimits,
+    clock: Callable[[], float],
+    *,
+    instances: int,
+    least_cps: float,
+) -> EstablishmentRate:
+    """Search the highest rate at which all connections are established.
+
+    `run`: runs a trial, whose load is new connections per second; what its result calls received is established.
+    `profile`: with one goal, which allows no loss.
+    `least_cps`: lowest rate, of each instance.
+
+    Raises:
+        NoTraffic: No rate is low enough.
+    """
+    final_s = profile.goals[0].final_trial_duration_s
+    fitting_cps = room.most * instances / final_s
+    begun_s = clock()
+    outcome = search_throughput(
+        run, profile, frame, min(room.offered_cps, fitting_cps), clock, min_load_pps=least_cps * instances
+    )
+    search_s = clock() - begun_s
+    found = outcome.goals[0]
+    if found.lower_pps is None:
+        if found.lowest_tried_pps is None:
+            count = len(outcome.trials)
+            raise NoTraffic(f"no rate was decided by {count} trial{'s'[: count != 1]} in {search_s:.0f} s")
+        early = "" if found.complete else f"; the search ended early, at its limit of {profile.duration_max_s:g} s"
+        raise NoTraffic(
+            f"no rate without a failed connection was found down to {found.lowest_tried_pps:,.0f} per second{early}"
+        )
+    at = next(each for each in reversed(outcome.trials) if each.trial.load_pps == found.lower_pps)
+    remarks = [finding.text for finding in outcome.findings]
+    if found.upper_pps is None and fitting_cps <= room.offered_cps:
+        remarks = [f"a trial of {final_s:g} s at a higher rate {room.full}"]
+    elif found.upper_pps is None and room.line:
+        remarks.append(f"a line carries no more connections in one direction, of one packet each ({room.line})")
+    return EstablishmentRate(
+        lower_cps=found.lower_pps,
+        upper_cps=found.upper_pps,
+        by_instance_cps=tuple(
+            each.received / at.trial.duration_s for each in sorted(at.flows, key=lambda flow: flow.instance)
+        ),
+        complete=found.complete,
+        trials=len(outcome.trials),
+        search_s=search_s,
+        sending_s=sum(each.total_duration_s for each in outcome.trials),
+        remark="; ".join(remarks),
+    )
+
 
 MIN_CPS = 500.0
 """Of each instance: the lowest rate that is tried."""
@@ -236,7 +322,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
     RECORD = StatefulRecord
     ROW = CellConnections
     MEASURED = "cells were measured"
-    read = staticmethod(load_stateful)
+    SPECIFICATION = StatefulSpec
     tables = staticmethod(stateful_tables)
     headline = staticmethod(headline)
     sentences = staticmethod(sentences)

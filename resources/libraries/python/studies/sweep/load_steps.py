@@ -62,10 +62,8 @@ def steps_of(
 ) -> Iterator[Sequence[LoadStep]]:
     """Yield all loads, then further ones, each when those before are measured.
 
-    Args:
-        spec: What is sent.
-        refine: A further load by what was measured; None for no more. At most `MAX_REFINING`.
-        whole_bursts: All bursts are one load: the generator makes them itself.
+    `refine`: a further load by what was measured; None for no more. At most `MAX_REFINING`.
+    `whole_bursts`: all bursts are one load: the generator makes them itself.
     """
     yield loads(spec, whole_bursts=whole_bursts)
     for _ in range(MAX_REFINING):
@@ -199,10 +197,7 @@ def next_load(break_point: BreakPoint | None, points: Sequence[SweepPoint], widt
     Lines on both sides need loads close to where they meet. An interval between two loads of a VNF that shares its CPUs
     ends at both of them, so that its middle is the place.
 
-    Args:
-        break_point: As far as is known.
-        points: All loads so far.
-        width: Relative width of the interval that is narrow enough.
+    `width`: relative width of the interval that is narrow enough.
 
     Returns:
         Packets per second of each flow; None where no load is needed, or none is known that helps.

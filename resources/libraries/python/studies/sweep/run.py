@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from resources.libraries.python.recording.environment import SMT_CONTROL
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
@@ -47,11 +49,104 @@ from resources.libraries.python.studies.sweep.load_steps import (
 )
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSpec
-from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest, asked_sweep
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
+
+
+class ProfileStore:
+    """Records with a profile; the newest of a name and frame counts.
+
+    `world`: records of other worlds are ignored: a simulated profile says nothing about a real chain.
+    `folder`: with results of earlier runs at any depth; None for none.
+
+    Raises:
+        ConfigError: There is no such folder.
+    """
+
+    def __init__(self, world: World, testbed: str, folder: Path | None = None) -> None:
+        if folder is not None:
+            check_results(folder)
+        self._world = world
+        self._testbed = testbed
+        self._folder = folder
+        self._known: _Known | None = None
+
+    def put(self, record: SweepRecord) -> None:
+        """Add a record, if it has a profile."""
+        self._all().put(record)
+
+    def profile(self, name: str, frame: str) -> Profile:
+        """The newest profile of a service.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        known = self._all().profiles
+        if (name, frame) not in known:
+            there = ", ".join(sorted(known_name for known_name, known_frame in known if known_frame == frame)) or "none"
+            raise ConfigError(
+                f"no profile of '{name}' with {frame} frames on testbed {self._testbed} (available: {there}); "
+                "measure it alone first, or set PROFILES to a folder with its results"
+            )
+        return known[name, frame]
+
+    def with_smt(self, sweep: Sweep) -> Profile:
+        """The newest profile of the same service and traffic that was measured with SMT.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        found = self._all().with_smt.get(_same(sweep))
+        if found is None:
+            raise ConfigError(
+                f"{sweep.name} has not been measured with SMT and {sweep.spec.frame.name} frames on testbed "
+                f"{self._testbed}; measure it with smt=on first, or set PROFILES to a folder with its results"
+            )
+        return found
+
+    def path(self, frame: str) -> Sweep | None:
+        """The newest sweep of the path without network functions; None where there is none."""
+        return self._all().paths.get(frame)
+
+    def _all(self) -> "_Known":
+        if self._known is None:
+            self._known = _Known()
+            found = [] if self._folder is None else earlier_records(self._folder, SweepRecord)
+            for record in found:
+                if (record.world, record.testbed) == (self._world, self._testbed):
+                    self._known.put(record)
+        return self._known
+
+
+def _same(sweep: Sweep) -> str:
+    """Service and traffic of a sweep, without its loads."""
+    traffic = sweep.spec.model_copy(update={"rates": None, "duration_s": 1})
+    return f"{sweep.cell.model_dump_json()} {traffic.model_dump_json()}"
+
+
+@dataclass
+class _Known:
+    profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
+    """By name and frame; of the machine as it is, with SMT if it has any."""
+    with_smt: dict[str, Profile] = field(default_factory=dict)
+    """By service and traffic; of machines that have SMT."""
+    paths: dict[str, Sweep] = field(default_factory=dict)
+    """By frame."""
+
+    def put(self, record: SweepRecord) -> None:
+        sweep = record.sweep
+        if sweep is None or record.profile is None:
+            return
+        if record.smt_off:
+            return
+        if record.plan is not None and record.plan.cores.smt:
+            self.with_smt[_same(sweep)] = record.profile
+        self.profiles[sweep.name, sweep.spec.frame.name] = record.profile
+        if not sweep.cell.nf_nodes:
+            self.paths[sweep.spec.frame.name] = sweep
+
 
 _Result = TypeVar("_Result")
 _EACH_SECOND_S = 0.14
@@ -291,9 +386,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
 
         Where the path without network functions was measured as well, its delay counts once.
 
-        Args:
-            parts: Names of services, one for each node of the chain.
-            profiles: Measured before.
+        `parts`: names of services, one for each node of the chain.
 
         Raises:
             ConfigError: One was not measured, or there are too many or too few.
@@ -311,9 +404,6 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
 
     def compare_smt(self, profiles: ProfileStore) -> tuple[SmtGain, ...]:
         """Compare the service without SMT with the same sweep with it.
-
-        Args:
-            profiles: Measured before.
 
         Raises:
             ConfigError: The same sweep was not measured with SMT, or this one has it.
@@ -368,11 +458,8 @@ def predictions(
 ) -> tuple[Prediction, ...]:
     """Predict a chain from its parts alone by both models; by one where no VNFs share CPUs.
 
-    Args:
-        measured: The chain.
-        plan: As it was deployed.
-        profiles: Of its parts, one for each node.
-        path: The sweep of the path without VNFs; None where there is none.
+    `profiles`: of its parts, one for each node.
+    `path`: the sweep of the path without VNFs; None where there is none.
     """
     way = None if path is None else MeasuredPath.of(path.name, path.points)
     words = sharing(measured.vnfs)

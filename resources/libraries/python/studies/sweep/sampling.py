@@ -29,12 +29,7 @@ _MIN_PPS = 1000.0
 class Sampling:
     """Measures loads on a cell that is deployed.
 
-    Args:
-        cell: The cell.
-        frame: Of all packets.
-        protocol: As well.
-        departures: Times between packets of a flow.
-        by_log: The generator keeps a log of every second, so that a load is one trial.
+    `by_log`: the generator keeps a log of every second, so that a load is one trial.
     """
 
     def __init__(

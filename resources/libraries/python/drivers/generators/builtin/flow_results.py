@@ -1,12 +1,10 @@
 """Reports of a worker as results of a trial. Apart from `arrivals`, as workers do not load models."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport, TimelineReport
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowTimeline, Gap
 from resources.libraries.python.model.plan import Flow
-
-_LATENCIES = tuple(field.name for field in fields(LatencyReport))
 
 
 def flow_latency(
@@ -18,7 +16,7 @@ def flow_latency(
     `received`: Those that came.
     `values`: Nanoseconds; None where no packet was timed.
     """
-    found = asdict(values) if values else dict.fromkeys(_LATENCIES)
+    found = asdict(values or LatencyReport())
     return FlowLatency(instance=instance, direction=direction, sent=sent, received=received, **found)
 
 

@@ -89,16 +89,16 @@ class TrialSpec:
 
 @dataclass(frozen=True, slots=True)
 class LatencyReport:
-    """Latency of one flow in nanoseconds."""
+    """Latency of one flow in nanoseconds, as far as it is known."""
 
-    min_ns: int
-    mean_ns: float
-    p50_ns: int
-    p90_ns: int
-    p99_ns: int
-    p999_ns: int
-    max_ns: int
-    histogram: str
+    min_ns: int | None = None
+    mean_ns: float | None = None
+    p50_ns: int | None = None
+    p90_ns: int | None = None
+    p99_ns: int | None = None
+    p999_ns: int | None = None
+    max_ns: int | None = None
+    histogram: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
+from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow, Plan
@@ -261,18 +263,12 @@ def _latencies(
         if not rows:
             continue
         known = [(row.received, row.latency_ns) for row in rows if row.latency_ns is not None and row.received]
-        packets = sum(count for count, _ in known)
-        yield FlowLatency(
-            instance=flow.instance,
-            direction=flow.direction,
-            sent=sum(row.sent for row in rows),
-            received=sum(row.received for row in rows),
-            min_ns=round(min(values[0] for _, values in known)) if known else None,
-            mean_ns=sum(count * values[1] for count, values in known) / packets if known else None,
-            p50_ns=None,
-            p90_ns=None,
-            p99_ns=None,
-            p999_ns=None,
-            max_ns=round(max(values[2] for _, values in known)) if known else None,
-            histogram=None,
-        )
+        values = LatencyReport()
+        if known:
+            values = LatencyReport(
+                min_ns=round(min(low for _, (low, _, _) in known)),
+                mean_ns=sum(count * mean for count, (_, mean, _) in known) / sum(count for count, _ in known),
+                max_ns=round(max(high for _, (_, _, high) in known)),
+            )
+        sent_all, received = sum(row.sent for row in rows), sum(row.received for row in rows)
+        yield flow_latency(flow.instance, flow.direction, sent=sent_all, received=received, values=values)

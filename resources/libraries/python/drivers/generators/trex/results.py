@@ -8,11 +8,12 @@ all, and neither minimum, mean nor maximum is known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
 from hdrh.histogram import HdrHistogram
 
+from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
+from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
 from resources.libraries.python.drivers.generators.trex.profile import load_group, probe_groups
 from resources.libraries.python.drivers.generators.trex.wire import GroupCount, ProbeErrors, ProbeLatency, Report
 from resources.libraries.python.errors import CsitError
@@ -41,21 +42,7 @@ _UNREADABLE = (HdrCookieException, HdrHistogramSettingsException, HdrLengthExcep
 BUCKETS = "latency by buckets of one digit"
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """Latency of one flow in nanoseconds; None where it is not known."""
-
-    count: int
-    min_ns: int | None
-    mean_ns: float | None
-    percentiles_ns: tuple[int | None, int | None, int | None, int | None]
-    """50, 90, 99, 99.9."""
-    max_ns: int | None
-    histogram: str
-    """HDR histogram of nanoseconds, V2 compressed, base64."""
-
-
-def merge(groups: Sequence[ProbeLatency]) -> Values | None:
+def merge(groups: Sequence[ProbeLatency]) -> LatencyReport | None:
     """Latency of all probes of a flow, of any size; None when none came back.
 
     Raises:
@@ -66,7 +53,7 @@ def merge(groups: Sequence[ProbeLatency]) -> Values | None:
     return _of_buckets(groups)
 
 
-def _of_histograms(encoded: Iterable[str]) -> Values | None:
+def _of_histograms(encoded: Iterable[str]) -> LatencyReport | None:
     ours, sum_ns = HdrHistogram(1, _LONGEST_NS, _DIGITS), 0
     for text in encoded:
         try:
@@ -82,17 +69,12 @@ def _of_histograms(encoded: Iterable[str]) -> Values | None:
     if not ours.get_total_count():
         return None
     p50, p90, p99, p999 = (int(ours.get_value_at_percentile(each)) for each in _PERCENTILES)
-    return Values(
-        count=ours.get_total_count(),
-        min_ns=int(ours.get_min_value()),
-        mean_ns=sum_ns / ours.get_total_count(),  # `get_mean_value` looks at every bucket, for tenths of a second
-        percentiles_ns=(p50, p90, p99, p999),
-        max_ns=int(ours.get_max_value()),
-        histogram=ours.encode().decode(),
-    )
+    # `get_mean_value` looks at every bucket, for tenths of a second.
+    low, mean, high = int(ours.get_min_value()), sum_ns / ours.get_total_count(), int(ours.get_max_value())
+    return LatencyReport(low, mean, p50, p90, p99, p999, high, ours.encode().decode())
 
 
-def _of_buckets(groups: Iterable[ProbeLatency]) -> Values | None:
+def _of_buckets(groups: Iterable[ProbeLatency]) -> LatencyReport | None:
     counts: dict[int, int] = {}
     for group in groups:
         for bound, count in group.buckets.items():
@@ -105,7 +87,7 @@ def _of_buckets(groups: Iterable[ProbeLatency]) -> Values | None:
         if count:
             ours.record_value(_upper_us(bound) * _NS_PER_US, count)
     p50, p90, p99, p999 = (_percentile_ns(counts, total, each) for each in _PERCENTILES)
-    return Values(total, None, None, (p50, p90, p99, p999), None, ours.encode().decode())
+    return LatencyReport(None, None, p50, p90, p99, p999, None, ours.encode().decode())
 
 
 def _percentile_ns(counts: Mapping[int, int], total: int, percentile: float) -> int | None:
@@ -255,19 +237,6 @@ def _latencies(trial: Trial, report: Report, flows: Sequence[Flow]) -> tuple[Flo
 
 def _latency(flow: Flow, groups: range, report: Report) -> FlowLatency:
     counts = [count for count in report.groups if count.group in groups]
+    sent, received = sum(count.sent for count in counts), sum(count.received for count in counts)
     values = merge([probe for probe in report.latency if probe.group in groups])
-    p50, p90, p99, p999 = values.percentiles_ns if values else (None, None, None, None)
-    return FlowLatency(
-        instance=flow.instance,
-        direction=flow.direction,
-        sent=sum(count.sent for count in counts),
-        received=sum(count.received for count in counts),
-        min_ns=values.min_ns if values else None,
-        mean_ns=values.mean_ns if values else None,
-        p50_ns=p50,
-        p90_ns=p90,
-        p99_ns=p99,
-        p999_ns=p999,
-        max_ns=values.max_ns if values else None,
-        histogram=values.histogram if values else None,
-    )
+    return flow_latency(flow.instance, flow.direction, sent=sent, received=received, values=values)

@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITH
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.model.plan import Link, Plan, Port
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.testbed.roles.part import Part
 
@@ -216,9 +216,23 @@ class Fabric(Part):
         finally:
             home.close()
         self._table.choose_indexes(self._cables.index)
-        for owner, requests in link_devices.pairs(self._links, self._table.index, self._namespaces, self._mtu).items():
+        for owner, requests in self._veth_pairs().items():
             self._namespaces[owner].netlink.do(requests)
         self._bring_up()
+
+    def _veth_pairs(self) -> dict[str, list[Request]]:
+        """Requests that make links, by the owner in whose namespace they are made; the vSwitch where it has an end."""
+        index, requests = self._table.index, dict[str, list[Request]]()
+        for near, far in map(_ends, self._links):
+            requests.setdefault(near.owner, []).append(
+                rtnetlink_messages.veth_pair(
+                    (near.interface, index[near.interface], link_devices.device_mac(near)),
+                    (far.interface, index[far.interface], link_devices.device_mac(far)),
+                    self._namespaces[far.owner].descriptor,
+                    self._mtu,
+                )
+            )
+        return requests
 
     def _bring_up(self) -> None:
         for owner, receivers in self._receivers.items():
@@ -432,3 +446,8 @@ class Fabric(Part):
         if owner not in self._namespaces:
             raise CsitError(f"{owner} has no network namespace: the fabric is not started")
         return self._namespaces[owner]
+
+
+def _ends(link: Link) -> tuple[Port, Port]:
+    """A link's ends, first the one in whose namespace it is made and removed: the vSwitch's where it has one."""
+    return (link.b, link.a) if is_vswitch(link.b.owner) else (link.a, link.b)

@@ -1,7 +1,7 @@
-"""Devices that link ports: veth pairs of one machine, VLANs (802.1Q), queues, and what ports pass on as it arrives."""
+"""Devices of ports: settings of their namespaces, MACs, VLANs (802.1Q), queues, and what ports pass on on arrival."""
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from socket import AF_UNSPEC, htons
 
@@ -10,11 +10,11 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
-from resources.libraries.python.drivers.host.links.namespaces import Namespace, Settings
+from resources.libraries.python.drivers.host.links.namespaces import Settings
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.plan import Link, Port
+from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch
 
@@ -65,29 +65,6 @@ def foreign_macs(ports: Iterable[tuple[str, str]], index: Callable[[str], int]) 
     return [
         rtnetlink_messages.set_mac(name, index(name), f"{int(mac[:2], 16) | 0x06:02x}{mac[2:]}") for name, mac in ports
     ]
-
-
-def pairs(
-    links: Sequence[Link], index: Mapping[str, int], namespaces: Mapping[str, Namespace], mtu: int
-) -> dict[str, list[Request]]:
-    """Requests that make links, by the owner in whose namespace they are made; the vSwitch where it has an end."""
-    requests: dict[str, list[Request]] = {}
-    for link in links:
-        near, far = _ends(link)
-        requests.setdefault(near.owner, []).append(
-            rtnetlink_messages.veth_pair(
-                (near.interface, index[near.interface], device_mac(near)),
-                (far.interface, index[far.interface], device_mac(far)),
-                namespaces[far.owner].descriptor,
-                mtu,
-            )
-        )
-    return requests
-
-
-def _ends(link: Link) -> tuple[Port, Port]:
-    """A link's ends, first the one in whose namespace it is made and removed: the vSwitch's where it has one."""
-    return (link.b, link.a) if is_vswitch(link.b.owner) else (link.a, link.b)
 
 
 _ROOT, _FIFO_FRAMES = 0xFFFFFFFF, 1000

@@ -14,9 +14,8 @@ from math import fsum, isfinite, sqrt
 from statistics import quantiles
 
 from resources.libraries.python.model.measurements.features import CHAIN
-from resources.libraries.python.studies.chains.model.record import ChainRun
+from resources.libraries.python.studies.chains.model.record import ChainRun, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
-from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 
 class FeatureSource(StrEnum):

@@ -28,9 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY
-from resources.libraries.python.studies.chains.model.record import Distance
+from resources.libraries.python.studies.chains.model.record import Distance, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
-from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 
 def resources(chain: Chain, owner: str) -> Member | None:

@@ -38,11 +38,11 @@ from resources.libraries.python.studies.chains.model.record import (
     Excess,
     FeatureDeviation,
     Reference,
+    Statistic,
     Suspect,
     VnfBound,
 )
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain, ChainStudySpec, Member, Workload
-from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 ANOTHER_ORDER = "the same VNFs in another order"
 

@@ -5,12 +5,10 @@ Rates are L2 bits per second of one way, times seconds. What is unknown is None,
 
 from collections.abc import Iterator
 
+from resources.libraries.python.csv_tables import Row, Tables, filled
 from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
-
-Row = tuple[object, ...]
-"""Fields of a line; the first line of a table has the names of its columns."""
 
 _OF_CHAIN = ("chain", "resources")
 _OF_WORKLOAD = ("protocol", "frame", "sessions", "volume_bps")
@@ -41,12 +39,12 @@ STACKS = (
 TRANSITIONS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "source", "before", "after", "count", "seconds", "traced_s", "lost")
 
 
-def chain_tables(record: ChainsRecord) -> tuple[tuple[str, list[Row]], ...]:
+def chain_tables(record: ChainsRecord) -> Tables:
     """Name and rows of every table that a record of a study of chains has something for."""
     study = record.chain_study
     if study is None:
         return ()
-    tables = (
+    return filled(
         ("runs", [RUNS, *_runs(study)]),
         ("parts", [PARTS, *_parts(study)]),
         ("samples", [SAMPLES, *_samples(study)]),
@@ -58,7 +56,6 @@ def chain_tables(record: ChainsRecord) -> tuple[tuple[str, list[Row]], ...]:
         ("stacks", [STACKS, *_stacks(study)]),
         ("transitions", [TRANSITIONS, *_transitions(study)]),
     )
-    return tuple((name, rows) for name, rows in tables if len(rows) > 1)
 
 
 def _runs(study: ChainStudy) -> Iterator[Row]:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from resources.libraries.python.model.measurements.features import CHAIN, StateGraph
 from resources.libraries.python.studies.chains.analysis.features import CPU, THROUGHPUT, notable
 from resources.libraries.python.studies.chains.analysis.points import resources
-from resources.libraries.python.studies.chains.model.record import ChainRun, Distance, FeatureDeviation
+from resources.libraries.python.studies.chains.model.record import ChainRun, Distance, FeatureDeviation, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
-from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 SIGMAS = 3
 """Standard deviations around the mean alone that are still as alone."""

@@ -1,17 +1,88 @@
 """Record of a chain study: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, first_error
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import Stacks, described
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
-from resources.libraries.python.studies.chains.model.statistic import Statistics
+
+
+class Summary(Frozen):
+    """Mean and standard deviation of a feature, extraordinary seconds filtered out by the interquartile range."""
+
+    owner: str
+    """A VNF of the chain, CHAIN, HOST or VSWITCH of `behaviour`."""
+    feature: str
+    mean: float
+    stdev: float
+    samples: int
+    """Seconds that are left after the filter."""
+    filtered: int
+
+
+class Statistic(Summary):
+    """The same, with what it was measured of."""
+
+    chain: Chain
+    workload: Workload
+
+
+class OfRun(Frozen):
+    """All features of one chain under one workload. In a record; everywhere else there are statistics."""
+
+    chain: Chain
+    workload: Workload
+    features: tuple[Summary, ...]
+
+
+class _Head(Frozen):
+    """Common part of the features of a run."""
+
+    chain: Chain
+    workload: Workload
+    features: tuple[dict[str, Any], ...]
+
+
+def _grouped(statistics: Iterable[Statistic]) -> tuple[OfRun, ...]:
+    """In their order: a run whose features are not in one row is said more than once."""
+    return tuple(
+        OfRun(chain=chain, workload=workload, features=tuple(features))
+        for (chain, workload), features in groupby(statistics, lambda each: (each.chain, each.workload))
+    )
+
+
+def _flat(value: object) -> object:
+    """Of each group its statistics."""
+    return list(_each(value)) if isinstance(value, list | tuple) else value
+
+
+def _each(parts: Iterable[Any]) -> Iterator[Any]:
+    for number, part in enumerate(parts):
+        if isinstance(part, Statistic):
+            yield part
+            continue
+        try:
+            head = _Head.model_validate(part)  # once: checking it in each statistic takes most of the time
+        except ValidationError as error:
+            where, reason = first_error(error)
+            raise ValueError(f"{number}.{where}: {reason}") from error
+        yield from ({**row, "chain": head.chain, "workload": head.workload} for row in head.features)
+
+
+Statistics = Annotated[
+    tuple[Statistic, ...],
+    BeforeValidator(_flat, json_schema_input_type=tuple[OfRun, ...]),
+    PlainSerializer(_grouped, return_type=tuple[OfRun, ...]),
+]
+"""Statistics, which a record groups by run."""
+
 
 MEAN_DISTANCE = "mean distance"
 """Rule: the mean of a chain's distances is above the mean of their thresholds (Probius, section 6.2)."""

@@ -260,9 +260,5 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
 
 
 def sampling_s(trial_s: float) -> float:
-    """Return the seconds that sampling the call stacks of one chain takes.
-
-    Args:
-        trial_s: Length of the trial.
-    """
+    """Return the seconds that sampling the call stacks of one chain takes."""
     return AROUND_S + trial_s + READ_STACKS_S

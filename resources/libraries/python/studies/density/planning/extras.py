@@ -1,4 +1,4 @@
-"""Further measurements of NDRPDR tests that variables ask for, and the estimated time of tests before the first one.
+"""Further measurements of NDRPDR tests that variables ask for, and the expected duration of tests.
 
 Estimates are calibrated on 108 tests of each profile and test type: CSC and CSP on the six simulated systems (sharp,
 noisy, stall, knee, two_band, sag), the cells of {1,2,6,10} x {1,2,6} that fit. The mean over the estimate was 1.03
@@ -11,9 +11,10 @@ LATENCY 24 s (24), MRR 3 s (3). There, where data threads share CPUs, NDRPDR tes
 
 from dataclasses import dataclass
 
-from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.goal import Algorithm, SearchProfile
 from resources.libraries.python.model.request.variables import AT_RATE, BACK_TO_BACK, ENERGY, LOSSES, STACKS, Lookup
+from resources.libraries.python.model.testbed.topology import Topology, World
 
 _LOSS_TRIALS = 3
 """At NDR, at PDR and in overload."""
@@ -123,3 +124,32 @@ def _search_s(profile: SearchProfile, test_type: TestType, *, is_shared: bool) -
     further = max(_FURTHER_GOAL[like], _SHARED_GOAL) if is_shared else _FURTHER_GOAL[like]
     found = _FIRST_GOAL[like] * sum(sums[:1]) + further * sum(sums[1:])
     return min(found, profile.duration_max_s)
+
+
+_OVERHEAD_S = {World.LOCAL: 0.05, World.SIM: 0.5, World.LAB: 0.15}
+"""Of a trial besides sending: measured locally; the default of the simulation; what is promised for a lab."""
+_DEPLOY_S = {World.LOCAL: 1.0, World.SIM: 0.0, World.LAB: 30.0}
+"""Bringing a cell of containers up and removing it."""
+_BOOT_S = 4.0
+"""A guest's boot in software emulation; 3.5 s measured. On few cores guests boot one after another."""
+
+
+def test_s(topology: Topology, cell: Cell, profile: SearchProfile, test_type: TestType, extras: Extras) -> float:
+    """Estimate the seconds of one test; of a virtual clock in a simulation."""
+    overhead_s = _OVERHEAD_S[topology.world]
+    if topology.simulation is not None:
+        overhead_s = float(topology.simulation.get("overhead_s", overhead_s))
+    return estimate_s(
+        profile,
+        test_type,
+        trial_overhead_s=overhead_s,
+        deploy_s=_deploy_s(topology, cell),
+        extras=extras,
+        is_shared=topology.world is World.LOCAL,
+    )
+
+
+def _deploy_s(topology: Topology, cell: Cell) -> float:
+    """Bringing a cell up and removing it."""
+    boots = topology.world is World.LOCAL and cell.service_type is ServiceType.VSC
+    return _DEPLOY_S[topology.world] + (_BOOT_S * cell.nf_count if boots else 0.0)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from resources.libraries.python.csv_tables import Row, Tables, filled, times
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.studies.interference.analysis.findings import findings_of
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
@@ -18,9 +19,6 @@ from resources.libraries.python.studies.interference.model.record import (
     RankedMean,
     Resource,
 )
-
-Row = tuple[object, ...]
-"""Fields of a line; the first line of a table has the names of its columns. What is unknown is None, an empty field."""
 
 MEASUREMENTS = (
     "turn", "repetition", "target", "against", "guaranteed", "frame", "load_pps", "throughput_pps", "loss_ratio",
@@ -42,13 +40,9 @@ MEANS = (
 """Mean degradation of a row and of a column of the matrix, with 95 % confidence interval and rank; rank 1 is worst."""
 
 
-def _response_us(each: ColocationMeasurement) -> float | None:
-    return None if each.response_s is None else each.response_s * 1e6
-
-
 _COMPARED: dict[str, Callable[[ColocationMeasurement], float | None]] = {
     "throughput_pps": lambda each: each.throughput_pps,
-    "response_us": _response_us,
+    "response_us": lambda each: times(each.response_s, 1e6),
     "loss_ratio": lambda each: each.loss_ratio,
     **{name.lower().replace(" ", "_"): value for name, value in QUANTITIES.items()},
 }
@@ -59,19 +53,18 @@ COMPARISON = (
 """One line for each target and group: means alone and beside others, as Table I of Zeng et al. has for throughput."""
 
 
-def interference_tables(record: InterferenceRecord) -> tuple[tuple[str, list[Row]], ...]:
+def interference_tables(record: InterferenceRecord) -> Tables:
     """Name and rows of every table that a record has something for."""
     found = record.interference
     if found is None:
         return ()
-    tables = (
+    return filled(
         ("interference_measurements", _measurements(found.measurements)),
         ("interference_matrix", _matrix(found)),
         ("interference_comparison", _comparison(found)),
         ("interference_means", _means(found)),
         ("interference_sweep", _sweep(found)),
     )
-    return tuple((name, rows) for name, rows in tables if len(rows) > 1)
 
 
 def _measurements(measurements: Sequence[ColocationMeasurement]) -> list[Row]:
@@ -87,7 +80,7 @@ def _measurements(measurements: Sequence[ColocationMeasurement]) -> list[Row]:
             each.load_pps,
             each.throughput_pps,
             each.loss_ratio,
-            _response_us(each),
+            times(each.response_s, 1e6),
             each.cpu,
             each.memory_bytes,
             each.cache_misses,

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import product
-from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -20,7 +18,6 @@ from resources.libraries.python.model.bounds import (
     MAX_VERIFIED,
 )
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Frame, misfit
 from resources.libraries.python.model.request.frames import FrameByName
@@ -130,10 +127,12 @@ class InterferenceSpec(Frozen):
     contenders: Annotated[tuple[Contender, ...], Field(min_length=1), at_most_items(MAX_NAMES)]
     size: NfSize = NfSize.ONE
     """Size of each: they are compared on equal terms."""
-    frame: Frame
+    frame: FrameByName
     load_pps: Load = None
     """Offered to each network function, one way; None for more than the fastest carries alone."""
-    frames: Annotated[tuple[Frame, ...], Field(exclude_if=lambda frames: not frames), at_most_items(MAX_SWEPT)] = ()
+    frames: Annotated[
+        tuple[FrameByName, ...], Field(exclude_if=lambda frames: not frames), at_most_items(MAX_SWEPT)
+    ] = ()
     """All frame sizes, of which `frame` is the first; empty for that one only."""
     loads_pps: Annotated[
         tuple[Load, ...],
@@ -396,19 +395,3 @@ class InterferenceRecord(Record):
 
     study: Literal["interference"] = "interference"
     interference: Annotated[Interference | None, PACKED] = None
-
-
-class InterferenceFile(InterferenceSpec):
-    """A study as a file says it."""
-
-    frame: FrameByName
-    frames: Annotated[tuple[FrameByName, ...], Field(max_length=MAX_SWEPT)] = ()
-
-
-def load_interference(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> InterferenceSpec:
-    """Read what a study of interference is asked.
-
-    Raises:
-        ConfigError: The file does not fit; the sentence has file, line and path inside it.
-    """
-    return InterferenceSpec.model_validate(load_yaml(path, InterferenceFile, settings).model_dump())

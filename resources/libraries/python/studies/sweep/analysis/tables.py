@@ -6,9 +6,11 @@ unknown is None, an empty field. S_statistics, by this project or others, is rea
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 
-from resources.libraries.python.csv_tables import original
+from resources.libraries.python.csv_tables import Row, Tables, filled, original, times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
 from resources.libraries.python.studies.sweep.model.profile import (
@@ -20,11 +22,9 @@ from resources.libraries.python.studies.sweep.model.profile import (
     ProfileMetric,
     SmtGain,
 )
-from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepPoint, SweepRecord, SweepSample
+from resources.libraries.python.studies.sweep.model.record import SweepPoint, SweepRecord, SweepSample
 
-Row = tuple[object, ...]
-"""Fields of a line; the first line of a table has the names of its columns."""
-
+_Measured = SweepSample | SweepPoint
 ALL_SAMPLES = ("rate_pps", "second", "input_pps", "output_pps", "loss_percent", "delay_ms")
 STATISTICS = (
     "rate_pps", "samples", "input_pps", "sender_pps", "output_pps", "input_gbps", "output_gbps", "loss_percent",
@@ -60,49 +60,40 @@ SMT_GAINS = (
 """A gain is what SMT adds, in percent of the value without; `low` and `high` are ends of 95 % intervals."""
 
 
-def tables_of(record: SweepRecord) -> tuple[tuple[str, list[Row]], ...]:
+def tables_of(record: SweepRecord) -> Tables:
     """Name and rows of every table that a record of a sweep, of bursts or of a chain has something for."""
     sweep = record.sweep
-    tables = (
-        ("S_allsamples", all_samples(sweep.samples) if sweep and sweep.samples else []),
-        ("S_statistics", statistics(sweep.points) if sweep and sweep.points else []),
-        ("coefficients", coefficients([record.profile]) if record.profile else []),
-        ("predictions", predictions(record.predictions) if record.predictions else []),
-        ("smt", smt_rows(sweep.name, record.smt_gains) if sweep and record.smt_gains else []),
+    return filled(
+        ("S_allsamples", all_samples(sweep.samples) if sweep else ()),
+        ("S_statistics", statistics(sweep.points) if sweep else ()),
+        ("coefficients", coefficients([record.profile]) if record.profile else ()),
+        ("predictions", predictions(record.predictions)),
+        ("smt", smt_rows(sweep.name, record.smt_gains) if sweep and record.smt_gains else ()),
     )
-    return tuple((name, rows) for name, rows in tables if rows)
 
 
 def all_samples(samples: Sequence[SweepSample]) -> list[Row]:
     """S_allsamples: a row per second of every load."""
-    threads, busy = (_threads([use(sample) for sample in samples]) for use in (_cpu_of, _busy_of))
-    memory = dict.fromkeys(vnf for sample in samples for vnf in sample.memory_mib)
-    available = _is_available_known(samples)
-    rows = [
+    beside = dict(_beside(samples))
+    rows = (
         (
             sample.rate_pps,
             sample.second,
             sample.input_pps,
             sample.output_pps,
-            _scaled(sample.loss_ratio, 100),
-            _scaled(sample.delay_s, 1e3),
-            *_cpu_fields(sample.cpu, threads),
-            *_busy_fields(sample.busy, busy),
-            *(sample.memory_mib.get(vnf) for vnf in memory),
-            *_available(sample, known=available),
+            times(sample.loss_ratio, 100),
+            times(sample.delay_s, 1e3),
+            *(field(sample) for field in beside.values()),
         )
         for sample in samples
-    ]
-    beside = (*_memory_columns(memory), *([AVAILABLE] if available else []))
-    return [(*ALL_SAMPLES, *_cpu_columns(threads), *_busy_columns(busy), *beside), *rows]
+    )
+    return [(*ALL_SAMPLES, *beside), *rows]
 
 
 def statistics(points: Sequence[SweepPoint]) -> list[Row]:
     """S_statistics: a row per load, means over its seconds. `read_statistics` reads it back."""
-    threads, busy = (_threads([use(point) for point in points]) for use in (_cpu_of, _busy_of))
-    memory = dict.fromkeys(vnf for point in points for vnf in point.memory_mib)
-    available = _is_available_known(points)
-    rows = [
+    beside = dict(_beside(points))
+    rows = (
         (
             point.rate_pps,
             point.samples,
@@ -111,18 +102,14 @@ def statistics(points: Sequence[SweepPoint]) -> list[Row]:
             point.output_pps,
             point.input_bps / GIGA,
             point.output_bps / GIGA,
-            _scaled(point.loss_ratio, 100),
-            _scaled(point.delay_s, 1e3),
+            times(point.loss_ratio, 100),
+            times(point.delay_s, 1e3),
             point.flagged,
-            *_cpu_fields(point.cpu, threads),
-            *_busy_fields(point.busy, busy),
-            *(point.memory_mib.get(vnf) for vnf in memory),
-            *_available(point, known=available),
+            *(field(point) for field in beside.values()),
         )
         for point in points
-    ]
-    beside = (*_memory_columns(memory), *([AVAILABLE] if available else []))
-    return [(*STATISTICS, *_cpu_columns(threads), *_busy_columns(busy), *beside), *rows]
+    )
+    return [(*STATISTICS, *beside), *rows]
 
 
 def coefficients(profiles: Sequence[Profile]) -> list[Row]:
@@ -163,7 +150,7 @@ def smt_rows(service: str, gains: Sequence[SmtGain]) -> list[Row]:
     rows: list[Row] = [SMT_GAINS]
     for row in gains:
         values = [end for each in (row.smt_on, row.smt_off) for end in (each.value, each.low, each.high)]
-        gain = (_scaled(end, 100) for end in (row.gain.value, row.gain.low, row.gain.high))
+        gain = (times(end, 100) for end in (row.gain.value, row.gain.low, row.gain.high))
         rows.append((service, row.quantity, *values, *gain))
     return rows
 
@@ -176,62 +163,35 @@ def functions_of(profile: Profile) -> Iterator[tuple[ProfileMetric, str, Fit]]:
                 yield row.metric, region, fit
 
 
-def _threads(uses: Sequence[CpuUse]) -> Mapping[str, int]:
-    """Most data threads of each VNF, in the order in which VNFs appear."""
+def _beside(rows: Sequence[_Measured]) -> Iterator[tuple[str, Callable[[_Measured], float | None]]]:
+    """Columns of the CPUs and memory of VNFs, and of the node's memory, that any row has, with their fields."""
     threads: dict[str, int] = {}
-    for use in uses:
-        for vnf, shares in use.items():
+    for row in rows:
+        for vnf, shares in row.cpu.items():
             threads[vnf] = max(threads.get(vnf, 0), len(shares))
-    return threads
-
-
-def _cpu_columns(threads: Mapping[str, int]) -> Row:
-    return tuple(
-        column
-        for vnf, count in threads.items()
-        for column in (f"{vnf}_cpu_percent", *(f"{vnf}_vcpu{index + 1}_percent" for index in range(count)))
-    )
-
-
-def _cpu_fields(use: CpuUse, threads: Mapping[str, int]) -> Row:
-    fields: list[object] = []
     for vnf, count in threads.items():
-        shares = use.get(vnf, ())
-        fields.append(100 * sum(shares) if vnf in use else None)
-        fields += [100 * shares[index] if index < len(shares) else None for index in range(count)]
-    return tuple(fields)
+        yield f"{vnf}_cpu_percent", partial(_whole, "cpu", vnf)
+        yield from ((f"{vnf}_vcpu{index + 1}_percent", partial(_thread, vnf, index)) for index in range(count))
+    for vnf in dict.fromkeys(vnf for row in rows for vnf in row.busy):
+        yield f"{vnf}_busy_percent", partial(_whole, "busy", vnf)
+    for vnf in dict.fromkeys(vnf for row in rows for vnf in row.memory_mib):
+        yield f"{vnf}_memory_mib", partial(_memory_of, vnf)
+    if any(row.available_mib is not None for row in rows):
+        yield AVAILABLE, attrgetter("available_mib")
 
 
-def _cpu_of(row: SweepSample | SweepPoint) -> CpuUse:
-    return row.cpu
+def _whole(use: str, vnf: str, row: _Measured) -> float | None:
+    shares = getattr(row, use).get(vnf)
+    return None if shares is None else 100 * sum(shares)
 
 
-def _busy_of(row: SweepSample | SweepPoint) -> CpuUse:
-    return row.busy
+def _thread(vnf: str, index: int, row: _Measured) -> float | None:
+    shares = row.cpu.get(vnf, ())
+    return 100 * shares[index] if index < len(shares) else None
 
 
-def _busy_columns(vnfs: Iterable[str]) -> Row:
-    return tuple(f"{vnf}_busy_percent" for vnf in vnfs)
-
-
-def _memory_columns(vnfs: Iterable[str]) -> Row:
-    return tuple(f"{vnf}_memory_mib" for vnf in vnfs)
-
-
-def _is_available_known(rows: Sequence[SweepSample | SweepPoint]) -> bool:
-    return any(row.available_mib is not None for row in rows)
-
-
-def _available(row: SweepSample | SweepPoint, *, known: bool) -> Row:
-    return (row.available_mib,) if known else ()
-
-
-def _busy_fields(busy: CpuUse, vnfs: Iterable[str]) -> Row:
-    return tuple(100 * sum(busy[vnf]) if vnf in busy else None for vnf in vnfs)
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else factor * value
+def _memory_of(vnf: str, row: _Measured) -> float | None:
+    return row.memory_mib.get(vnf)
 
 
 NEEDED = ("input_pps", "output_pps", "input_gbps", "output_gbps")
@@ -321,8 +281,8 @@ def _point(row: _Fields) -> SweepPoint:
         loss_ratio=None if loss_percent is None else loss_percent / 100,
         delay_s=None if delay_ms is None else delay_ms / 1e3,
         cpu=_cpu(row),
-        busy=_busy(row),
-        memory_mib=_memory(row),
+        busy={vnf: (percent / 100,) for vnf, percent in _by_vnf(row, _BUSY).items()},
+        memory_mib=_by_vnf(row, _MEMORY),
         available_mib=row.number(AVAILABLE),
         flagged=row.text("flagged"),
     )
@@ -331,30 +291,13 @@ def _point(row: _Fields) -> SweepPoint:
 def _cpu(row: _Fields) -> dict[str, tuple[float, ...]]:
     """By VNF, in the order of the columns."""
     threads: dict[str, dict[int, float]] = {}
-    sums: dict[str, float] = {}
     for column in row.fields:
-        if found := _VCPU.fullmatch(column):
-            value = row.number(column)
-            if value is not None:
-                threads.setdefault(found[1], {})[int(found[2])] = value / 100
-        elif found := _CPU.fullmatch(column):
-            value = row.number(column)
-            if value is not None:
-                sums[found[1]] = value / 100
-    names = dict.fromkeys([*sums, *threads])
-    return {
-        name: tuple(share for _, share in sorted(threads[name].items())) if name in threads else (sums[name],)
-        for name in names
-    }
+        if (found := _VCPU.fullmatch(column)) and (value := row.number(column)) is not None:
+            threads.setdefault(found[1], {})[int(found[2])] = value / 100
+    sums = {vnf: (percent / 100,) for vnf, percent in _by_vnf(row, _CPU).items()}
+    return sums | {vnf: tuple(share for _, share in sorted(shares.items())) for vnf, shares in threads.items()}
 
 
-def _busy(row: _Fields) -> dict[str, tuple[float, ...]]:
-    """By VNF, all of its CPUs together."""
-    found = {match[1]: row.number(column) for column in row.fields if (match := _BUSY.fullmatch(column))}
-    return {name: (value / 100,) for name, value in found.items() if value is not None}
-
-
-def _memory(row: _Fields) -> dict[str, float]:
-    """By VNF."""
-    found = {match[1]: row.number(column) for column in row.fields if (match := _MEMORY.fullmatch(column))}
-    return {name: value for name, value in found.items() if value is not None}
+def _by_vnf(row: _Fields, column: re.Pattern[str]) -> dict[str, float]:
+    found = {match[1]: row.number(name) for name in row.fields if (match := column.fullmatch(name))}
+    return {vnf: value for vnf, value in found.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Impact of one event on packets, and effects over repetitions: means, intervals, comparison with trials without it."""
+"""Impact of events on packets, effects over repetitions beside trials without an event, their sentences and tables."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,18 +6,22 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
+from resources.libraries.python.csv_tables import Row, Tables, times
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import FlowTimeline, Gap
 from resources.libraries.python.studies.outage.model.record import (
+    CONTROL,
     Delays,
     Effect,
     EventTrial,
     Impact,
     InstanceTrace,
     MeanInterval,
+    Outage,
+    OutageRecord,
+    OutageSpec,
     Quarantined,
 )
-from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec
 
 _TWO_SIDED = 0.975
 _MIN_KEPT = 2
@@ -148,9 +152,7 @@ _NS = 1e9
 def impacts(timelines: Iterable[FlowTimeline], happened: EventOccurrence) -> tuple[Impact, ...]:
     """Impact on each instance, in order.
 
-    Args:
-        timelines: Of all flows.
-        happened: The event; of a trial without one, the time at which it would have begun.
+    `happened`: the event; of a trial without one, the time at which it would have begun.
     """
     return tuple(_impact(instance, row, happened) for instance, row in _by_instance(timelines))
 
@@ -272,3 +274,139 @@ def _trace(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrence
         sent=tuple(sent),
         delay_ns=tuple(delays),
     )
+
+
+def headline(found: Outage) -> str | None:
+    """Return the result in one sentence."""
+    if not found.trials:
+        return None
+    others = [effect for effect in found.effects if not effect.is_target and effect.event != CONTROL]
+    hurt = [effect for effect in others if effect.is_significant]
+    measured = "" if len(found.trials) == found.asked else f"{found.coverage} trials were made; "
+    if not hurt:
+        return f"{measured}no event at one instance costs another one more packets than chance does"
+    worst = max(hurt, key=lambda effect: effect.excess.mean if effect.excess else 0.0)
+    assert worst.excess is not None  # noqa: S101 - significant
+    return (
+        f"{measured}{worst.event} costs instance {worst.instance} {worst.excess.mean:.0f} packets that it does not "
+        f"lose without an event"
+    )
+
+
+def sentences(found: Outage) -> Iterator[str]:
+    """A sentence for each event: what it cost the instance hit, and the others, or why it was refused."""
+    rows: dict[str, list[Effect]] = defaultdict(list)
+    for effect in found.effects:
+        rows[effect.event].append(effect)
+    for event, row in rows.items():
+        targets = [effect for effect in row if effect.is_target]
+        others = [effect for effect in row if not effect.is_target]
+        parts = []
+        if targets:
+            worst = max(targets, key=lambda effect: effect.outage_s.mean)
+            whom = "all instances" if not others else f"instance {worst.instance}"
+            parts.append(f"{whom}: {_lost(worst)}, {_first(worst)}")
+        if others:
+            worst = max(others, key=lambda effect: effect.lost.mean)
+            sure = ", more than without an event" if worst.is_significant else ""
+            if worst.control is not None:
+                sure += f", {worst.control.mean:,.0f} without an event"
+            what = "any instance" if not targets else "the other instances"
+            parts.append(f"{what}: {_lost(worst)} at most (instance {worst.instance}){sure}")
+        yield f"{event}: {'; '.join(parts)}"
+    yield from (f"{event}: {reason}" for event, reason in found.refused.items())
+
+
+def _lost(effect: Effect) -> str:
+    half = effect.lost.high - effect.lost.mean if effect.lost.high is not None else None
+    spread = "" if half is None else f" ± {half:,.0f}"
+    return f"{effect.lost.mean:,.0f}{spread} packets lost ({effect.outage_s.mean * 1000:.1f} ms)"
+
+
+def _first(effect: Effect) -> str:
+    if effect.first_packet_s is not None:
+        return f"first packet after {effect.first_packet_s.mean * 1000:.1f} ms"
+    return "no packet afterwards" if effect.recovered < effect.lost.samples else "never interrupted"
+
+
+_MEANS = (
+    "lost_packets", "no_event_packets", "excess_packets", "outage_ms", "gap_ms", "recovery_ms", "first_packet_ms",
+    "delay_before_us", "delay_during_us", "delay_after_us",
+)  # fmt: skip
+EFFECTS = (
+    "event", "instance", "is_target", "is_significant", "repetitions", "recovered",
+    *(f"{name}{end}" for name in _MEANS for end in ("", "_low", "_high")), "worst_delay_us",
+)  # fmt: skip
+"""One line for each event and instance; `low` and `high` are the ends of the 95 % confidence interval."""
+TRIALS = (
+    "trial", "repetition", "event", "event_ms", "instance", "sent", "lost", "lost_before", "outage_ms", "gap_ms",
+    "recovery_ms", "first_packet_ms", "delay_before_us", "worst_before_us", "delay_during_us", "worst_during_us",
+    "delay_after_us", "worst_after_us", "duplicates", "clock_error_ms", "quarantined",
+)  # fmt: skip
+"""One line for each trial and instance."""
+
+
+def outage_tables(record: OutageRecord) -> Tables:
+    """Name and rows of each table, the first row with the names of the columns."""
+    found = record.outage
+    if found is None or not found.trials:
+        return ()
+    effects: list[Row] = [
+        (
+            each.event,
+            each.instance,
+            each.is_target,
+            each.is_significant,
+            each.lost.samples,
+            each.recovered,
+            *(value for packets in (each.lost, each.control, each.excess) for value in _ends(packets, 1.0)),
+            *(
+                value
+                for time_s in (each.outage_s, each.gap_s, each.recovery_s, each.first_packet_s)
+                for value in _ends(time_s, 1e3)
+            ),
+            *(value for delay_ns in (each.before_ns, each.during_ns, each.after_ns) for value in _ends(delay_ns, 1e-3)),
+            times(each.worst_ns, 1e-3),
+        )
+        for each in found.effects
+    ]
+    reasons = {each.trial: each.reason for each in found.quarantined}
+    trials: list[Row] = [
+        (
+            trial.number,
+            trial.repetition,
+            trial.event,
+            times(trial.event_s, 1e3),
+            *_fields(impact),
+            times(trial.clock_error_s, 1e3),
+            reasons.get(trial.number),
+        )
+        for trial in sorted(found.trials, key=lambda trial: trial.number)
+        for impact in trial.impacts
+    ]
+    return ("outage_effects", [EFFECTS, *effects]), ("outage_trials", [TRIALS, *trials])
+
+
+def _fields(impact: Impact) -> Row:
+    return (
+        impact.instance,
+        impact.sent,
+        impact.lost,
+        impact.lost_before,
+        1e3 * impact.outage_s,
+        1e3 * impact.gap_s,
+        times(impact.recovery_s, 1e3),
+        times(impact.first_packet_s, 1e3),
+        *(value for period in (impact.before, impact.during, impact.after) for value in _microseconds(period)),
+        impact.duplicates,
+    )
+
+
+def _microseconds(period: Delays) -> Row:
+    return times(period.mean_ns, 1e-3), times(period.worst_ns, 1e-3)
+
+
+def _ends(found: MeanInterval | None, scale: float) -> Row:
+    if found is None:
+        return None, None, None
+    return scale * found.mean, times(found.low, scale), times(found.high, scale)

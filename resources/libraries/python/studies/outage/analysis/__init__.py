@@ -1,1 +1,0 @@
-"""Impact of events on instances, by timelines. Pure."""

@@ -1,0 +1,246 @@
+"""A density test after its search: call stacks, costs and power, whose failures cost nothing else, and its words."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from robot.api import SkipExecution
+
+from resources.libraries.python.drivers.sim.drivers import SimSwitch
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, PlanError, Unsupported
+from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
+from resources.libraries.python.model.measurements.stacks import NodeStacks
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.search.profiles import LADDER, profile
+from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary, result_in_words
+from resources.libraries.python.studies.density.planning.matrix import cell_key, journal_name
+from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.kinds.factory import make_testbed
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from resources.libraries.python.testbed.roles.part import VSwitch
+from tests.builders import NOWHERE, SIM
+from tests.unit.csit_utils import builders
+from tests.unit.csit_utils.builders import result, soaked
+from tests.unit.studies.density.simulated import measured
+
+COUNTED = NodeCost(part="vswitch", thread="vpp_wk_0", node="ip4-lookup", packets=500, calls=10, cost=30.0)
+
+
+@pytest.fixture
+def searched() -> Iterator[DensityTest]:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    test = DensityTest(SIM, SimulatedTestbed(SIM), asked, fingerprint())
+    test.deploy()
+    test.search(["NDR", "PDR"])
+    yield test
+    test.remove()
+
+
+class Failing:
+    """A sampler that fails in one of its calls."""
+
+    def __init__(self, start: CsitError | None = None, stop: CsitError | None = None) -> None:
+        self._start, self._stop = start, stop
+        self.stopped = False
+
+    def start(self) -> None:
+        if self._start:
+            raise self._start
+
+    def stop(self) -> tuple[NodeStacks, ...]:
+        self.stopped = True
+        if self._stop:
+            raise self._stop
+        return ()
+
+
+def test_stacks_are_sampled_at_pdr_in_a_trial_after_the_search(searched: DensityTest) -> None:
+    trials = len(searched.draft.trials)
+    assert searched.stacks(5.0) == searched.draft.stacks_sampled
+    found, pdr = searched.draft.stacks, searched.draft.pdr
+    (last,) = searched.draft.trials[trials:]
+    assert (last.trial.purpose, last.trial.load_pps, last.trial.duration_s) == ("stacks", pdr.lower_pps, 5.0)
+    assert (found.label, found.load_pps, found.received) == ("PDR", pdr.lower_pps, last.received)
+    (node,) = found.nodes
+    assert node.event == "sim" and found.total > 100
+    assert {stack.split(";")[0] for stack in node.stacks} == {"nf-1-1", "vswitch"}
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        Failing(start=Unsupported("perf is not installed")),
+        Failing(start=NotReady("perf", 30.0, "nothing")),
+        Failing(stop=CommandFailed(("perf", "script"), 1, "no such data")),
+    ],
+)
+def test_a_sampler_that_fails_is_a_warning(searched: DensityTest, sampler: Failing) -> None:
+    searched.deployment.parts = replace(searched.deployment.parts, stacks=sampler)
+    said = searched.stacks(1.0)
+    assert said.startswith("call stacks were not sampled: ") and searched.draft.warnings[-1] == said
+    assert searched.draft.stacks is None and searched.draft.stacks_sampled is None
+
+
+def test_a_trial_that_fails_is_the_error_and_the_sampler_is_stopped(
+    searched: DensityTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = Failing(stop=NotReady("perf", 30.0, "nothing"))
+    searched.deployment.parts = replace(searched.deployment.parts, stacks=sampler)
+
+    def broken(_: object) -> None:
+        raise NotReady("the generator", 1.0, "nothing")
+
+    monkeypatch.setattr(searched, "measure", broken)
+    with pytest.raises(NotReady, match="the generator"):
+        searched.stacks(1.0)
+    assert sampler.stopped
+
+
+def test_without_a_rate_nothing_is_sampled(searched: DensityTest) -> None:
+    searched.draft.ndr = searched.draft.pdr = None
+    assert searched.stacks(1.0) == "call stacks were not sampled: no rate was found"
+
+
+def test_a_vswitch_that_counts_its_own_work_does_so_in_this_trial(searched: DensityTest) -> None:
+    noted: list[str] = []
+    run = searched.measure
+
+    class Counting:
+        def begin_accounts(self) -> tuple[str, ...]:
+            noted.append("begin")
+            return ("vswitch",)
+
+        def accounts(self) -> tuple[NodeCost, ...]:
+            noted.append("end")
+            return (COUNTED,)
+
+    def measure(trial: Trial) -> TrialResult:
+        noted.append(trial.purpose)
+        return run(trial)
+
+    parts = replace(searched.deployment.parts, switch=cast(VSwitch, Counting()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searched.deployment, "parts", parts)
+        patch.setattr(searched, "measure", measure)
+        searched.stacks(1.0)
+    assert noted == ["begin", "stacks", "end"]
+    assert searched.draft.stacks is not None and searched.draft.stacks.accounts == (COUNTED,)
+
+
+def test_a_node_without_a_meter_is_a_warning_and_has_no_power() -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "power": {"platform_w": 0.0}}})
+    test = DensityTest(topology, make_testbed(topology), asked, NOWHERE)
+    test.idle_energy(1.0)
+    test.deploy()
+    found = test.energy(1.0)
+    test.remove()
+    assert list(found.unmetered) == ["DUT1"] and not any(row.nodes for row in found.loads)
+    assert found.watts("PDR0") is None and found.joules_per_packet("PDR0") is None
+    (line,) = [line for line in test.draft.warnings if line.startswith("energy of ")]
+    assert line == f"energy of DUT1: {found.unmetered['DUT1']}"
+
+
+def test_only_a_cell_that_planning_refuses_is_unfit() -> None:
+    tests = []
+    for rows in (1, 40):
+        cell = Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=1)
+        asked = MeasurementRequest(cell=cell, frame=frame("64B"), test_type=TestType.MRR, profile=LADDER)
+        tests.append(DensityTest(SIM, make_testbed(SIM), asked, NOWHERE))
+    small, large = tests
+    small.plan()
+    with pytest.raises(PlanError):
+        large.plan()
+    assert (small.draft.unfit, large.draft.unfit) == (False, True)
+
+
+PLANTED = {"ip4-lookup": {"clocks": 30, "packets_per_call": 4}, "ip4-rewrite": {"clocks": 12.5}}
+
+
+def test_costs_are_those_of_one_trial_at_pdr() -> None:
+    draft = measured(TestType.NDRPDR, node_costs=PLANTED).draft
+    found = draft.costs
+    (trial,) = (each for each in draft.trials if each.trial.purpose == "costs")
+    assert (found.load, found.load_pps, found.received) == ("PDR", draft.pdr.lower_pps, trial.received)
+    rows = {row.node: row for row in found.nodes}
+    assert {name: row.cost for name, row in rows.items()} == {"ip4-lookup": 30.0, "ip4-rewrite": 12.5}
+    assert rows["ip4-lookup"].packets == pytest.approx(2 * trial.received, rel=0.01), "to the NF, and from it"
+    assert found.vswitch_clocks == pytest.approx(2 * 42.5, rel=0.01)
+    (lookup, _) = found.by_node(2)
+    assert lookup.packets_per_call == pytest.approx(4)
+
+
+def test_costs_in_mrr_take_no_trial_of_their_own() -> None:
+    draft = measured(TestType.MRR, node_costs=PLANTED).draft
+    assert draft.costs.load == "MRR" and draft.costs.received == sum(each.received for each in draft.trials)
+    assert not any(each.trial.purpose == "costs" for each in draft.trials)
+
+
+def test_a_vswitch_that_counts_nothing_costs_no_trial() -> None:
+    draft = measured(TestType.NDRPDR).draft
+    assert draft.costs is None and not any(each.trial.purpose == "costs" for each in draft.trials)
+
+
+@pytest.mark.parametrize("call", ["begin_accounts", "accounts"])
+@pytest.mark.parametrize("test_type", [TestType.NDRPDR, TestType.MRR])
+def test_a_program_that_does_not_answer_costs_nothing_but_a_warning(
+    monkeypatch: pytest.MonkeyPatch, call: str, test_type: TestType
+) -> None:
+    def silent(_: object) -> None:
+        raise NotReady("VPP", 10.0, "no answer")
+
+    monkeypatch.setattr(SimSwitch, call, silent)
+    draft = measured(test_type, node_costs=PLANTED).draft
+    assert draft.costs is None and any("no answer" in text for text in draft.warnings)
+    assert (draft.mrr if test_type is TestType.MRR else draft.pdr) is not None
+
+
+def test_threads_of_a_node_are_one_row_and_the_lightest_nodes_are_left_out() -> None:
+    def row(node: str, thread: str, packets: int, cost: float | None, calls: int | None = 10) -> NodeCost:
+        return NodeCost(part="vswitch", thread=thread, node=node, packets=packets, calls=calls, cost=cost, error=0.5)
+
+    nodes = (
+        row("light", "wk_0", 10, 1.0),
+        row("lookup", "wk_0", 100, 20.0),
+        row("lookup", "wk_1", 300, 40.0),
+        row("output", "wk_0", 50, None, calls=None),
+    )
+    found = NodeCosts(load="PDR", load_pps=1e6, received=200, read_s=0.1, nodes=nodes)
+    (lookup,) = found.by_node(1)
+    assert (lookup.cost, lookup.packets, lookup.packets_per_call, lookup.error) == (35.0, 400, 20.0, 0.5)
+    assert [(each.node, each.cost) for each in found.by_node(3)] == [("light", 1.0), ("lookup", 35.0), ("output", None)]
+    assert found.vswitch_clocks == (10 + 14_000) / 200
+
+
+def test_a_soak_is_reported_with_its_verdict() -> None:
+    assert result_in_words(soaked()) == "SOAK 200 kpps [unstable]"
+    assert "SOAK" not in result_in_words(result(histograms=False))
+
+
+def test_every_test_of_a_matrix_has_a_name_of_its_own() -> None:
+    asked = result(histograms=False).asked
+    cell, others = asked.cell, []
+    for change in ({"nf_chains": 2}, {"nf_nodes": 2}, {"nf_sizes": ("0.5c",)}, {"vs_dtc": 2}, {"nf_kinds": ("sim",)}):
+        others.append(asked.model_copy(update={"cell": type(cell).model_validate({**cell.model_dump(), **change})}))
+    assert len({cell_key(each.cell) for each in (asked, *others)}) == 6
+    others.append(asked.model_copy(update={"test_type": "MRR"}))
+    others.append(asked.model_copy(update={"frame": builders.IMIX}))
+    assert len({journal_name(each.cell, each.frame.name, each.test_type) for each in (asked, *others)}) == 8
+
+
+def test_a_test_is_skipped_where_the_generator_cannot_send_its_flows() -> None:
+    def verify_traffic() -> None:
+        raise Unsupported("flows: 24, at most 16 are possible")
+
+    library = DensityLibrary()
+    library._test = cast(Any, SimpleNamespace(verify_traffic=verify_traffic))
+    with pytest.raises(SkipExecution, match="24, at most 16"):
+        library.verify_traffic()
