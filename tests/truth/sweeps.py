@@ -140,6 +140,17 @@ def falling(seed: int, noise: float, kind: str, loads: int = 12) -> KnownSweep:
     return KnownSweep(_sweep(rates, through, 0.6 * rates / rates[-1]), (capacity,))
 
 
+def livelock(seed: int, noise: float, loads: int = 12) -> KnownSweep:
+    """Throughput and the CPU of a service fall beyond its capacity with the power -0.7 of the load."""
+    random = np.random.default_rng(seed)
+    capacity, base = random.uniform(0.5, 5.0), random.uniform(0.0, 0.2)
+    rates = _rates(random, loads, _LAST * capacity)
+    falls = np.minimum(1.0, (capacity / rates) ** 0.7)
+    cpu = np.minimum(base + (0.9 - base) * rates / capacity, 0.9 * falls)
+    through = np.minimum(rates, capacity * falls)
+    return KnownSweep(_sweep(rates, _noisy(random, through, noise), _noisy(random, cpu, noise)), (capacity,))
+
+
 def lossy(seed: int, noise: float, loads: int = 12) -> KnownSweep:
     """A capacity that differs from trial to trial; half of what exceeds it is lost."""
     random = np.random.default_rng(seed)
@@ -215,6 +226,7 @@ KINDS: dict[str, Callable[[int, float], KnownSweep]] = {
     "throughput": not_cpu_bound,
     "throughput that falls in a line": partial(falling, kind="line"),
     "throughput that falls with a power": partial(falling, kind="power"),
+    "CPU that falls with a power": livelock,
     "loss": lossy,
     "memory": memory_bound,
     "memory, 30 loads": partial(memory_bound, loads=30),
@@ -230,8 +242,8 @@ _PROMISED = {0.01: (1.0, 1.0, 5.0), 0.05: (3.0, 40.0, 10.0)}
 one break-point in which a second one is found."""
 _OUTSIDE = 7.0
 """Percent of the sweeps whose interval does not hold the truth."""
-_OUTSIDE_OF = {"throughput that falls with a power": 25.0, "loss": 25.0}
-"""The same of kinds whose bend no line of those tried describes, or that only loads behind the break-point show."""
+_OUTSIDE_OF = {"throughput that falls with a power": 15.0, "CPU that falls with a power": 25.0}
+"""The same of kinds whose bend no line of those tried describes exactly."""
 _FALSE = 5.0
 """Percent of the sweeps without a break-point in which one is found."""
 

@@ -94,6 +94,21 @@ def test_repetitions_that_drift_together_are_told_from_independent_ones() -> Non
     assert independent.count(None) >= 17
 
 
+def test_the_interval_allows_for_drift_that_few_repetitions_do_not_show() -> None:
+    held = 0
+    for seed in range(60):
+        drift = 0.0
+
+        def lasting(load: float, rng: Random) -> float:
+            nonlocal drift
+            drift = 0.7 * drift + rng.gauss(0, 32)
+            return min(load, 900 + drift)
+
+        at = found(lasting, seed, step=60, repeat=2)
+        held += at.low <= 1000 <= at.high
+    assert held >= 52
+
+
 def test_there_is_no_interval_from_one_repetition_beyond_the_capacity() -> None:
     rows = offered(drifting, 0, step=500, repeat=1)
     assert [row.ratio < 0.9 for row in rows] == [False, True][: len(rows)]

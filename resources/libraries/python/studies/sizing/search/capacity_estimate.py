@@ -10,6 +10,10 @@ Where a service carries clearly less as soon as it is overloaded, which load is 
 two questions (Cragg, Econometrica 39 (1971) 829). Where two answers are more likely, the second one alone is taken
 where it crosses the share; otherwise it is crossed somewhere between the loads that are all carried and those of which
 none is. Where few repetitions do not tell whether one answer or two are right, the interval is that of both.
+
+Drift may last from one repetition to the next, of which a dozen repetitions say little. So the interval is that of the
+mean distribution over all autocorrelations by their probabilities; before anything is measured, none at all is half as
+likely as all others together (model-averaged tail area: Turek and Fletcher, Comput. Stat. Data Anal. 56 (2012) 2809).
 """
 
 from collections.abc import Callable, Sequence
@@ -32,12 +36,16 @@ _FEWEST_LOADS, _FEWEST_VALUES = 2, 4
 """Not carried: with fewer, the indicator is taken as the same at all loads beyond the capacity."""
 _FALLS = 2.0
 """Log-likelihood by which two parts, of which the second is not the continuation of the first, are better or worse."""
-_LASTING = 1.0
-"""Standard deviations of an autocorrelation of nothing from which on drift widens the interval."""
+_LASTING = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Autocorrelations of drift; the first one is half as likely as all others."""
+_MIN_SCATTER = 0.2
+"""Of the variance of an estimated autocorrelation, relative to that where there is none."""
 _SURELY_LASTING = 1.645
 """The same from which on it is certain (5 %, one-sided) that drift lasts from one repetition to the next."""
 _ROUNDING = 1e-9
 _NEWTON_STEPS, _HALVINGS = 50, 60
+_WIDEST = 1e4
+"""Standard deviations."""
 
 
 class Crossing(NamedTuple):
@@ -187,19 +195,32 @@ class _Fit:
             if gained < _ROUNDING:
                 break
         _, self._information = self._slopes(seen)
-        self._spread = self._lasting(seen)
+        self._correlate(seen)
 
-    def _lasting(self, seen: Sequence[_Seen]) -> float:
-        """How many repetitions say as much as one independent one: (1 + r) / (1 - r) with autocorrelation r."""
+    def _correlate(self, seen: Sequence[_Seen]) -> None:
         pairs = list(pairwise(self._distances(self._values, [row for row in seen if not row.carried])))
         squares = sum(before**2 + after**2 for before, after in pairs) / 2
         self.pairs = len(pairs)
         self.correlation = sum(before * after for before, after in pairs) / squares if squares else 0.0
-        # That of a few values around a fitted line is too low (Kendall, Biometrika 41 (1954) 403).
-        correlation = self.correlation + (1 + 3 * self.correlation) / max(1, self.pairs)
-        if correlation <= _LASTING / sqrt(self.pairs or 1):
-            return 1.0
-        return (1 + correlation) / max(1 - correlation, 1 / self._shown)
+
+    def _deviations(self) -> float:
+        """Half of the interval in standard deviations of independent repetitions."""
+        weights, spreads = [], []
+        for each in _LASTING:
+            # That of a few values around a fitted line is too low (Kendall, Biometrika 41 (1954) 403).
+            expected = each - (1 + 3 * each) / self.pairs
+            scatter = sqrt(max(_MIN_SCATTER, 1 - each**2) / self.pairs)
+            likely = exp(-(((self.correlation - expected) / scatter) ** 2) / 2) / scatter
+            weights.append(likely if each else likely * (len(_LASTING) - 1) / 2)
+            # So many repetitions say as much as one independent one.
+            spreads.append(min((1 + each) / (1 - each), self._shown))
+        freedom = [max(1.0, (self.freedom + 1) / each - 1) for each in spreads]
+
+        def surplus(half: float) -> float:
+            outside = special_functions.stdtr(freedom, [-half / sqrt(each) for each in spreads])
+            return _dot(weights, outside) / sum(weights) - (1 - CONFIDENCE) / 2
+
+        return _crossed(surplus, 0.0, _WIDEST)
 
     def _moved(self, step: Sequence[float], part: float) -> list[float]:
         return [value + part * each for value, each in zip(self._values, step, strict=True)]
@@ -260,9 +281,7 @@ class _Fit:
         fall = (surplus(self._values, load * (1 + 1e-5)) - at) / (load * 1e-5)
         variance = _dot(changes, _solve(self._information, changes)) / fall**2
         # The likelihood's variance is over all values; over the degrees of freedom it has no bias.
-        freedom = max(1.0, (self.freedom + 1) / self._spread - 1)
-        deviation = sqrt(variance * self._spread * self._shown / self.freedom)
-        half = float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * deviation
+        half = self._deviations() * sqrt(variance * self._shown / self.freedom)
         return Crossing(load, max(0.0, load - half), load + half)
 
 
@@ -287,6 +306,11 @@ def _root(falling: Callable[[float], float], around: float) -> float | None:
     low, high = around / 10, 3 * around
     if falling(low) < 0 or falling(high) > 0:
         return None
+    return _crossed(falling, low, high)
+
+
+def _crossed(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function crosses zero."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)

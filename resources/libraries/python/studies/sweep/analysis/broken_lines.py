@@ -6,13 +6,18 @@ likelihood: all places of the knot for which the other parameters, fitted anew, 
 of the F distribution (Seber and Wild, "Nonlinear Regression", 5.3 and 9.3.3). It is longer on the side that points say
 less about.
 
+A few points do not tell lines of all forms apart, and that of the likeliest one alone is too narrow an interval. So the
+place of a knot and the ends of its interval are those below which 50, 2.5 and 97.5 % of the mean distribution of all
+forms and noises are, by their Akaike weights (model-averaged tail area: Turek and Fletcher, Comput. Stat. Data Anal. 56
+(2012) 2809).
+
 Noise has one size, follows the value, or has a size of its own on either side of the last knot, whichever is likeliest.
 A level that cannot be exceeded, such as all CPUs of a VNF, cuts noise off: points at that level are known only to be no
 lower (censored: Tobin, Econometrica 26 (1958) 24). Taken as they are, they would pull the level down, and the knot too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,15 +30,15 @@ BETTER = 10.0
 CONFIDENCE = 0.95
 """Of all intervals."""
 ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
-"""Degrees of the lines left and right of a knot, simplest first."""
+"""Degrees of the lines left and right of a knot, simplest first. Below 0: in 1/x, instead of x, where x has a zero."""
 TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
 ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
 _STRAIGHTER = 4.0
 """As BETTER, of lines with as many knots."""
-_RIVAL = 6.0
-"""Of Akaike's criterion: noise that is less likely by no more than this is in question, too."""
-_RIVAL_SHAPE = 2.0
-"""The same of lines of other degrees with as many knots."""
+_RIVAL = 9.0
+"""Of Akaike's criterion: lines that are less likely by more than this count for nothing."""
+_RARER = 0.7
+"""The same for each degree of a line: before anything is measured, two more are half as likely."""
 _SIMPLE = 3
 """Shapes by which the noise is judged."""
 UP_TO_FULL = ((1, 0), (2, 0), (1, 1, 0))
@@ -46,7 +51,10 @@ _TWO_SIZES = 0.999
 """Noise has two sizes only where that is certain at this level of an F test."""
 _KNOT = 0.5
 """Of the parameter that is a knot: the part which counts on the other side of it, too."""
-_TWO = "two sizes"
+_ALIKE, _FOLLOWS, _COUNTS, _TWO = "alike", "follows the value", "that of a count", "two sizes"
+ANY_NOISE, EQUAL_NOISE, RELATIVE_NOISE, COUNT_NOISE = (_ALIKE, _FOLLOWS), (_ALIKE,), (_FOLLOWS,), (_COUNTS,)
+"""Noise in question beside that of two sizes: either of one size or relative to the value, or that of things in use,
+such as buffers, whose variance grows with their number."""
 _QUIET = 1e-4
 """Of the highest value: the smaller of two sizes is at least that."""
 _FIRST_PLACES = {1: 80, 2: 24}
@@ -58,6 +66,7 @@ _CLOSER = 9
 _CLOSER_ROUNDS = 9
 """Where there is hardly any noise, a line is judged by where exactly its knots are."""
 _ROUNDS = 3
+_HALVINGS = 30
 _MAX_EXPONENT = 300.0
 _STEPS = 25
 """Of the iteration for values that were cut off."""
@@ -100,8 +109,10 @@ class _Points:
     y: Array
     full: float | None = None
     """The level that cannot be exceeded; None for no such level."""
-    counted: bool = False
+    noises: Sequence[str] = ANY_NOISE
     """See `best_line`."""
+    zero: float = 0.0
+    """Place of x = 0."""
 
     @property
     def cut(self) -> npt.NDArray[np.bool_]:
@@ -136,13 +147,23 @@ class _Fit:
     criterion: float
 
 
+@dataclass(frozen=True)
+class _Located:
+    """A line whose knots were located exactly."""
+
+    fit: _Fit
+    ends: tuple[Array, Array, Array]
+    """Its knots, and the lower and upper ends of their intervals by this line alone."""
+    free: float
+    """Degrees of freedom of these."""
+
+
 def best_line(
     x: Array,
     y: Array,
     shapes: Sequence[tuple[int, ...]] = ALL_SHAPES,
     full: float | None = None,
-    *,
-    counted: bool = False,
+    noises: Sequence[str] = ANY_NOISE,
 ) -> BrokenLine | None:
     """Return the simplest line that no other beats by much.
 
@@ -151,13 +172,13 @@ def best_line(
         y: One each, in any unit.
         shapes: Degrees of the segments of lines to try, simplest first.
         full: The level that is reached at the last knot and cannot be exceeded; None where it is to be found.
-        counted: Whether y counts things in use, such as buffers, whose variance grows with their number.
+        noises: In question.
 
     Returns:
         None for too few points for any of these lines.
     """
     first, width = float(x[0]), float(x[-1] - x[0])
-    points = _Points((x - first) / width, y, full, counted)
+    points = _Points((x - first) / width, y, full, noises, -first / width)
     by_noise: dict[str, list[_Fit]] = {}
     for degrees in shapes:
         if _enough(points, degrees):
@@ -174,15 +195,10 @@ def best_line(
     limit = _least(likeliest) + BETTER
     knots = next(len(fit.degrees) for fit in likeliest if fit.criterion <= limit)
     alike = [fit for fit in likeliest if len(fit.degrees) == knots]
-    chosen = min(alike, key=lambda fit: fit.criterion + _STRAIGHTER * sum(fit.degrees))
-    rivals = [
-        fit
-        for fits in by_noise.values()
-        for fit in fits
-        if len(fit.degrees) == knots
-        and fit.criterion <= chosen.criterion + (_RIVAL if fit.degrees == chosen.degrees else _RIVAL_SHAPE)
-    ]
-    return _described(points, chosen, rivals, first, width)
+    chosen = min(alike, key=lambda fit: fit.criterion + _STRAIGHTER * sum(map(abs, fit.degrees)))
+    rivals = [fit for fits in by_noise.values() for fit in fits if len(fit.degrees) == knots]
+    least = _least(rivals) + _RIVAL
+    return _described(points, chosen, [fit for fit in rivals if fit is chosen or fit.criterion <= least], first, width)
 
 
 def _least(fits: Sequence[_Fit]) -> float:
@@ -196,7 +212,7 @@ def _enough(points: _Points, degrees: tuple[int, ...]) -> bool:
 
 
 def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
-    return sum(degrees) + (points.full is None) + len(degrees) - 1
+    return sum(map(abs, degrees)) + (points.full is None) + len(degrees) - 1
 
 
 def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
@@ -205,13 +221,15 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
     # The same for all shapes: sizes of its own would reward a shape that comes close to zero somewhere.
     padded = np.concatenate([points.y[:1], points.y, points.y[-1:]])
     around = np.median([padded[:-2], padded[1:-1], padded[2:]], axis=0)
-    if points.counted:
+    if _COUNTS in points.noises:
         above = (around - around.min()) / max(float(np.ptp(around)), points.finest)
-        return {"counts": _Noise(np.sqrt(np.maximum(above, _MIN_SIZE)))}
+        return {_COUNTS: _Noise(np.sqrt(np.maximum(above, _MIN_SIZE)))}
     alike = _Noise(np.ones_like(points.y))
-    found = {"alike": alike}
-    if highest > 0:
-        found["follows"] = _Noise(np.maximum(np.abs(around) / highest, _MIN_SIZE))
+    found = {}
+    if highest > 0 and _FOLLOWS in points.noises:
+        found[_FOLLOWS] = _Noise(np.maximum(np.abs(around) / highest, _MIN_SIZE))
+    if not found or _ALIKE in points.noises:
+        found[_ALIKE] = alike
     if len(degrees) == 1 or points.full is not None:
         return found
     from scipy.special import fdtri  # noqa: PLC0415 - imports take longer than an analysis
@@ -224,7 +242,8 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         behind = points.u > fit.places[-1]
         rest = (points.y - _values(points, fit)) ** 2
         free = np.array(
-            [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - degrees[-1] - 0.5], dtype=float
+            [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - abs(degrees[-1]) - 0.5],
+            dtype=float,
         )
         if free.min() < 1:
             return found
@@ -262,24 +281,42 @@ def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | Non
     return _Fit(degrees, noise, best[1], best[2], float(criterion))
 
 
-def _described(points: _Points, chosen: _Fit, rivals: Sequence[_Fit], first: float, width: float) -> BrokenLine:
-    """A line with its knots, whose intervals are those of all noises and degrees in question."""
-    chosen, low, high = _located(points, chosen)
-    for rival in rivals:
-        if rival.noise is not chosen.noise or rival.degrees != chosen.degrees:
-            _, lower, higher = _located(points, rival)
-            low, high = np.minimum(low, lower), np.maximum(high, higher)
+def _described(points: _Points, chosen: _Fit, fits: Sequence[_Fit], first: float, width: float) -> BrokenLine:
+    """A line with its knots, whose places and intervals are those of all lines in question."""
+    rows = [_located(points, fit) for fit in fits]
+    chosen = next(row.fit for row, fit in zip(rows, fits, strict=True) if fit is chosen)
     knots = tuple(
-        Knot(*(first + width * float(place) for place in row)) for row in zip(chosen.places, low, high, strict=True)
+        Knot(*(first + width * place for place in _averaged(rows, knot))) for knot in range(len(chosen.places))
     )
     growth, error = _growth(points, chosen) if points.full is None and knots else (0.0, 0.0)
     values = _values(points, chosen)
-    levels = tuple(map(float, _values(_Points(chosen.places, points.y, points.full), chosen)))
+    levels = tuple(map(float, _values(replace(points, u=chosen.places), chosen)))
     return BrokenLine(knots, chosen.degrees, chosen.criterion, values, levels, growth / width, error / width)
 
 
-def _located(points: _Points, fit: _Fit) -> tuple[_Fit, Array, Array]:
-    """Locate the knots in ever finer rows over the places within their intervals: line, lower and upper ends."""
+def _averaged(rows: Sequence[_Located], knot: int) -> tuple[float, ...]:
+    """Median and 95 % interval of a knot by the mean of the distributions of all lines by their Akaike weights."""
+    from scipy.special import stdtr  # noqa: PLC0415 - imports take longer than an analysis
+
+    criteria = np.array([row.fit.criterion + _RARER * sum(map(abs, row.fit.degrees)) for row in rows])
+    weights = np.exp((criteria.min() - criteria) / 2)
+    at, low, high = (np.array([ends[knot] for ends in each]) for each in zip(*(row.ends for row in rows), strict=True))
+    free = np.array([row.free for row in rows])
+    scale = np.sqrt([f_bound(each) for each in free])
+    found = []
+    for share in (0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2):
+        left, right = low.min(), high.max()
+        for _ in range(_HALVINGS):
+            place = (left + right) / 2
+            half = np.maximum(np.where(place < at, at - low, high - at), np.finfo(float).tiny)
+            below = float(weights @ stdtr(free, scale * (place - at) / half)) / weights.sum()
+            left, right = (left, place) if below > share else (place, right)
+        found.append(float(left + right) / 2)
+    return tuple(found)
+
+
+def _located(points: _Points, fit: _Fit) -> _Located:
+    """Locate the knots in ever finer rows over the places within their intervals."""
     count = len(fit.degrees) - 1
     certain = int((~points.cut).sum())
     free = max(1, certain - _parameters(points, fit.degrees) - 1)  # one for the noise, whose form is found as well
@@ -303,7 +340,7 @@ def _located(points: _Points, fit: _Fit) -> tuple[_Fit, Array, Array]:
     # Up to the outermost point no line was laid: with a single point behind a knot, it may be anywhere before that.
     low = np.where(low <= candidates[0], points.u.min(), low)
     high = np.where(high >= candidates[-1], points.u.max(), high)
-    return fit, low, high
+    return _Located(fit, (fit.places, low, high), fit.noise.free or free)
 
 
 def _growth(points: _Points, fit: _Fit) -> tuple[float, float]:
@@ -362,7 +399,9 @@ def _columns(points: _Points, places: Array, degrees: tuple[int, ...]) -> Array:
             way = np.minimum(way, end - places[:, segment - 1 : segment])
         columns += [way**power for power in range(1, degree + 1)]
     behind = np.maximum(u - places[:, -1:], 0.0)
-    return np.stack([*columns, *(behind**power for power in range(1, degrees[-1] + 1))], axis=-1)
+    if degrees[-1] < 0:
+        behind = behind / np.where(behind, u - points.zero, 1.0)
+    return np.stack([*columns, *(behind**power for power in range(1, abs(degrees[-1]) + 1))], axis=-1)
 
 
 def _values(points: _Points, fit: _Fit) -> Array:

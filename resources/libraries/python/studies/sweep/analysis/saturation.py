@@ -15,7 +15,13 @@ import numpy as np
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     ALL_SHAPES,
+    ANY_NOISE,
     BETTER,
+    COUNT_NOISE,
+    EQUAL_NOISE,
+    ONE_KNOT,
+    RELATIVE_NOISE,
+    TWO_KNOTS,
     UP_TO_FULL,
     BrokenLine,
     best_line,
@@ -41,10 +47,14 @@ SLOWER = 0.5
 """Of the mean growth before the break-point: the growth behind it has to be less than that beyond doubt."""
 LOSES = 0.01
 """Share of the rate that is lost at the last load where loss shows a break-point."""
+_NONE_LOST = 1e-4
+"""Of the highest rate of lost packets: less than this is none."""
 _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
-_STRAIGHT = ((1, 0), (1, 1), (1, 2), (1, 1, 0), (1, 1, 1))
+_STRAIGHT = ((1, 0), (1, 1), (1, 2), (1, -1), (1, -2), (1, 1, 0), (1, 1, 1))
 """Shapes of throughput, which is straight below saturation."""
+_OF_CPU = (*ONE_KNOT, (1, -1), (1, -2), *TWO_KNOTS)
+"""Shapes of the use of a CPU."""
 _ONE_BEND = ((1, 0),)
 """Shape of memory: of a soft approach to its bound, a curve or a line with two bends would take the end."""
 _LIKELIER = 6.0
@@ -63,7 +73,11 @@ class CurveBreakPoint:
 
 
 def curve_break_point(
-    x: Array, y: Array, shapes: Sequence[tuple[int, ...]] = ALL_SHAPES, better: float = BETTER, *, counted: bool = False
+    x: Array,
+    y: Array,
+    shapes: Sequence[tuple[int, ...]] = ALL_SHAPES,
+    better: float = BETTER,
+    noises: Sequence[str] = ANY_NOISE,
 ) -> CurveBreakPoint | None:
     """Find the break-point of points with rising x.
 
@@ -75,11 +89,11 @@ def curve_break_point(
         y: One each.
         shapes: Of lines, see `best_line`.
         better: By how much the line has to be better than one without a break-point, of Akaike's criterion.
-        counted: Whether y counts things, see `best_line`.
+        noises: In question, see `best_line`.
     """
     while len(np.unique(x)) >= FEWEST and np.ptp(y) > 0:
-        line = best_line(x, y, shapes, counted=counted)
-        if line is None or line.criterion > _smooth_criterion(x, y, counted=counted) - better:
+        line = best_line(x, y, shapes, noises=noises)
+        if line is None or line.criterion > _smooth_criterion(x, y, noises) - better:
             return None
         last = _end_of_growth(line)
         if not _grows_behind(line, x, last):
@@ -100,9 +114,9 @@ def reaches(x: Array, y: Array, level: float) -> float | None:
     return float(x[there[0]]) if len(np.unique(x[there])) > 1 else None
 
 
-def _smooth_criterion(x: Array, y: Array, *, counted: bool = False) -> float:
+def _smooth_criterion(x: Array, y: Array, noises: Sequence[str] = ANY_NOISE) -> float:
     """Return the criterion of the best line without a break-point, straight or bent."""
-    lines = [line for degree in (1, 2) if (line := best_line(x, y, ((degree,),), counted=counted)) is not None]
+    lines = [line for degree in (1, 2) if (line := best_line(x, y, ((degree,),), noises=noises)) is not None]
     return min((line.criterion for line in lines), default=np.inf)
 
 
@@ -211,11 +225,11 @@ def _saturation(x: Array, y: Array, there: int) -> CurveBreakPoint | None:
             line = best_line(x, y, UP_TO_FULL, full=float(there))
             at = None if line is None else _at(line)
         else:
-            at = curve_break_point(x, y)
-            if at is None and full is not None and (line := best_line(x, y)) is not None:
+            at = curve_break_point(x, y, _OF_CPU)
+            if at is None and full is not None and (line := best_line(x, y, _OF_CPU)) is not None:
                 at = _at(line) if line.levels[-1] >= NEARLY * there else None
     elif full is None:
-        at = curve_break_point(x, y)
+        at = curve_break_point(x, y, _OF_CPU)
     if at is None and full is not None and full > x[0]:
         # Loads that use all CPUs are sign enough where there are too few others for a line.
         return CurveBreakPoint(*_between(x, y, (float(x[x < full].max()), full), FULL * there), float(there))
@@ -324,7 +338,7 @@ def _by_memory(
         x, y = _series(observed, partial(_memory, name))
         if len(np.unique(x)) < FEWEST or np.ptp(y) <= SAME_ALWAYS * y.max():
             continue
-        if (end := curve_break_point(x, y, _ONE_BEND, counted=True)) is None:
+        if (end := curve_break_point(x, y, _ONE_BEND, noises=COUNT_NOISE)) is None:
             continue
         there = f"the memory of {name} does not grow beyond {end.level:.4g} MiB"
         point = _of_service(Indicator.MEMORY, end, x, there, name)
@@ -348,17 +362,19 @@ def _by_throughput(observed: Sequence[LoadObservation]) -> BreakPoint | None:
         reason = f"throughput does not grow beyond {at.level:.4g} Gbit/s, and no CPU is known to be at its maximum"
         point = _of_service(Indicator.THROUGHPUT, at, x, reason)
         # Of a service that the lowest load saturates, only the origin is below the bend.
-        return point if at.at > x[0] else point.model_copy(update={"rate": x[0], "low": None, "high": x[0]})
+        above = _measured(at.at, x) > x[0]
+        return point if above else point.model_copy(update={"rate": x[0], "low": None, "high": x[0]})
     return None
 
 
 def _end_of_throughput(x: Array, y: Array) -> CurveBreakPoint | None:
     """Of nothing nothing gets through: a point without noise, which says where the line begins that all loads are on.
 
-    As that much is known of the line, less evidence for it is asked for. What is not found here is looked for in what
-    is lost, where noise below the break-point is cut off at nothing, and locates it less well.
+    Noise vanishes there, so it follows the value. As that much is known of the line, less evidence for it is asked for.
+    What is not found here is looked for in what is lost, where noise below the break-point is cut off at nothing, and
+    locates it less well.
     """
-    return curve_break_point(np.append(0.0, x), np.append(0.0, y), _STRAIGHT, _LIKELIER)
+    return curve_break_point(np.append(0.0, x), np.append(0.0, y), _STRAIGHT, _LIKELIER, RELATIVE_NOISE)
 
 
 def _memory(name: str, each: LoadObservation) -> float | None:
@@ -374,12 +390,20 @@ def _by_loss(observed: Sequence[LoadObservation]) -> BreakPoint | None:
     line = best_line(x, y, ((1, 1), (1, 1, 1)))
     if line is None or line.criterion > _smooth_criterion(x, y) - BETTER:
         return None
-    at = _at(line, 0)
+    # No less than nothing is lost: mirrored, that is a level not to be exceeded. What is lost varies by as much as what
+    # gets through, so this noise does not vanish with the loss.
+    some = -np.where(y > _NONE_LOST * y.max(), y, 0.0)[::-1]
+    onset = best_line(-x[::-1], some, UP_TO_FULL, 0.0, EQUAL_NOISE) if np.count_nonzero(some) < len(some) - 1 else None
+    at = _at(line, 0) if onset is None else _mirrored(_at(onset))
     before = float(line.values[0]) / float(x[0])
     if line.growth - 3 * line.growth_error <= max(0.0, before):
         return None
     reason = f"packets are lost from there on, {percent[-1]:.3g} % at {x[-1]:.4g} Gbit/s, and no CPU is known to be "
     return _of_service(Indicator.LOSS, at, x, reason + "at its maximum")
+
+
+def _mirrored(at: CurveBreakPoint) -> CurveBreakPoint:
+    return CurveBreakPoint(-at.at, -at.high, -at.low, -at.level)
 
 
 def _series(
