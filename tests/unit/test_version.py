@@ -31,7 +31,7 @@ def test_it_is_shown_with_the_revision() -> None:
     known = {"a": ENVIRONMENT, "b": ENVIRONMENT.model_copy(update={"program_version": "1.2.3"})}
     shown = {name: values for name, values, _ in side_by_side(environment_views(known, [], {}))}
     assert shown["program version"] == (DASH, "1.2.3")
-    assert shown["git revision"][0].startswith("c3313a2d0f5b")
+    assert shown["revision of the suite"][0].startswith("c3313a2d0f5b")
 
 
 def test_a_node_without_the_whole_project_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,6 @@ def test_an_end_of_d_itg(
     programs.start()
     try:
         with pytest.raises(CsitError, match=says):
-            programs.run(Script(("-a 10.0.0.1",), (1,)), 1.0, ["csg1p1"])
+            programs.run(Script(("-a 10.0.0.1",), (1,)), 60.0, ["csg1p1"])
     finally:
         programs.stop()
