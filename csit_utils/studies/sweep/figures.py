@@ -388,7 +388,7 @@ def _flavors(own: Sequence[tuple[View, Sweep]]) -> Iterator[str]:
 
 
 def below(profile: Profile | None, sweep: Sweep, share: float) -> list[Row]:
-    """Loads with a delay below a share of the break-point; all of them where nothing saturates."""
+    """Loads with a delay below a share of the break-point's interval; all of them where nothing saturates."""
     at = profile.break_point if profile else None
-    limit = share * at.rate if at else float("inf")
+    limit = share * (at.rate if at.low is None else at.low) if at else float("inf")
     return [row for row in load_rows(sweep) if row["rate"] < limit and row[ProfileMetric.DELAY.value] is not None]
