@@ -147,7 +147,8 @@ def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
             namespaces.run_inside("csit-generator", partial(send, deployment.plan.flows[0], 1))
             time.sleep(0.015)
         time.sleep(0.6)
-        assert ended(sampler_of(deployment))["queued_packets"][-1] == 0, "the next packets take along what stayed"
+        last = ended(sampler_of(deployment))["queued_packets"][-1]
+        assert last is not None and last <= 1, "the next packets take along what stayed, and one may be the last"
 
 
 def test_packet_sockets_report_drops_and_the_memory_of_their_backlog() -> None:

@@ -73,7 +73,7 @@ def test_below_saturation_only_loads_below_it_are_drawn() -> None:
     (line,) = (trace for trace in found["below saturation|by Gbit/s"] if trace["name"] == "firewall, 64B, 2c")
     assert max(line["y"]) < 0.1, "in milliseconds; saturated loads have 2"
     assert [row["rate"] for row in below(profiled(ONE), ONE, 0.5)] == [
-        pytest.approx(point.input_pps * GBPS) for point in ONE.points if point.input_pps * GBPS < 0.5 * one.rate
+        pytest.approx(point.input_pps * GBPS) for point in ONE.points if point.input_pps * GBPS < 0.5 * one.low
     ]
     assert len(below(None, ONE, 1.0)) == len(ONE.points), "what never saturates is below everywhere"
 

@@ -157,7 +157,7 @@ def test_loads_are_added_around_the_break_point_until_its_interval_is_narrow_and
     for seed in range(4):
         done = measured(0.01, 0.001, seed)
         before, after = break_point(done[:LOADS]), break_point(done)
-        assert len(done) == LOADS + MAX_REFINING
+        assert LOADS < len(done) <= LOADS + MAX_REFINING, "no more where each end of the interval has a load"
         assert before is not None and before.width is not None
         assert after is not None and after.width is not None
         assert after.rate * 1e9 / (8 * 512) == pytest.approx(CAPACITY_PPS, rel=0.03)
