@@ -6,7 +6,8 @@ cells. So no reader of this project opens one by itself.
 
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from io import SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,29 @@ class _Arrow:
         return self._reader.get_batch(group)
 
 
+class _Page(Exception):
+    """A page was asked for."""
+
+
+class _Pageless(RawIOBase):
+    """A file of a size, from which no page can be read."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, place: int, whence: int = SEEK_SET) -> int:
+        return place + (self._size if whence == SEEK_END else 0)
+
+    def tell(self) -> int:
+        return self._size
+
+    def read(self, size: int = -1) -> bytes:  # noqa: ARG002
+        raise _Page
+
+
 class _Parquet:
     """Columns of a Parquet file, whose footer is bounded; pages are as they are read, and rows as they are made."""
 
@@ -75,6 +99,7 @@ class _Parquet:
             paths = (self._reader.schema.column(at).path for at in range(self._metadata.num_columns))
             names = [path.split(".", 1)[0] for path in paths]
         self._places = [at for at, name in enumerate(names) if wanted(name)]
+        self._unread = pq.ParquetFile(_Pageless(file.size()), metadata=self._metadata, buffer_size=1)
 
     def read(self, group: int) -> pa.Table:
         """Return a group."""
@@ -102,6 +127,9 @@ class _Parquet:
 
     def _checked(self, group: int) -> tuple[int, int]:
         """Return what pages and lists of a group unpack to, and the size of its dictionaries, by its pages."""
+        # What is wrong in a footer is an error where columns are about to be read, and ends the process below.
+        with suppress(_Page, StopIteration):
+            next(self._unread.iter_batches(1, [group], self._columns, use_threads=False))
         metadata = self._metadata.row_group(group)
         size, ranges, packed = self._file.size(), list[tuple[int, int]](), 0
         for at in self._places:

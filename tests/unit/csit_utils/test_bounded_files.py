@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +54,19 @@ def test_a_bomb_is_left_out(folder: Path, bomb: Callable[[Path], None]) -> None:
     assert BOMBS[bomb] in problem.text
     assert left == 1, "the other file is read"
     assert pa.default_memory_pool().bytes_allocated() - before < 10_000_000
+
+
+def test_a_footer_whose_statistics_contradict_its_schema_does_not_end_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"x": [1, 2, 3], "y": [1, 2, 3]}), path)
+    optional, required = b"\x25\x02\x18\x01y", b"\x25\x00\x18\x01y"
+    whole = path.read_bytes()
+    assert whole.count(optional) == 1
+    content = whole.replace(optional, required)
+    with pytest.raises(ReadError, match="histogram"), bounded_files.opened_table(content, lambda _: True) as file:
+        file.read(0)
+    with bounded_files.opened_table(content, "x".__eq__) as file:
+        assert file.read(0).to_pydict() == {"x": [1, 2, 3]}
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
