@@ -80,7 +80,8 @@ def parent(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize("code", [IN_A_NAMESPACE, AS_A_CHILD], ids=["in a namespace", "as a child"])
 def test_after_kill_9_of_the_parent_nothing_of_its_script_runs(tmp_path: Path, code: str) -> None:
     with parent(tmp_path, code) as made:
-        assert len(marked(tmp_path, but=made.pid)) >= 4, "supervisor, script, and two that it has started"
+        # Supervisor, script, and two that it starts.
+        wait_until("four processes", lambda: "" if len(marked(tmp_path, but=made.pid)) >= 4 else "fewer", WITHIN_S)
         made.kill()
         made.wait()
         wait_until("end of the script", lambda: " ".join(map(str, marked(tmp_path))), WITHIN_S)
