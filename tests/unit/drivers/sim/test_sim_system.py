@@ -4,6 +4,7 @@ import re
 from math import inf
 from random import Random
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -79,7 +80,7 @@ def test_counts_agree_everywhere(
     results = [bed.run(load_pps), bed.run(load_pps / 2, probe_pps=100.0)]
     counters = bed.counters()
     for path in bed.plan.paths:
-        rows = [*results[0].flows, *results[1].flows, *results[0].latency, *results[1].latency]
+        rows: list[Any] = [*results[0].flows, *results[1].flows, *results[0].latency, *results[1].latency]
         mine = [row for row in rows if (row.instance, row.direction) == (path.instance, path.direction)]
         sent, received = sum(row.sent for row in mine), sum(row.received for row in mine)
         assert all(0 <= row.received <= row.sent for row in mine)
