@@ -50,19 +50,6 @@ def _replaced(pattern: re.Pattern[str], text: str, begin: int, piece: str) -> st
     return text if found is None else text[: found.start()] + piece + text[found.end() :]
 
 
-def damaged_bytes(content: bytes, edits: int = 4) -> st.SearchStrategy[bytes]:
-    """Bytes near good ones."""
-    edit = st.tuples(st.integers(0, len(content)), st.integers(0, 200), st.binary(max_size=20))
-
-    def applied(rows: list[tuple[int, int, bytes]]) -> bytes:
-        made = content
-        for begin, length, piece in rows:
-            made = made[:begin] + piece + made[min(len(made), begin + length) :]
-        return made
-
-    return st.lists(edit, min_size=1, max_size=edits).map(applied)
-
-
 def mutated(chance: random.Random, content: bytes, pieces: tuple[bytes, ...]) -> bytes:
     """Bytes near good ones, made fast."""
     for _ in range(chance.randint(1, 4)):

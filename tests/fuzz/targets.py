@@ -454,14 +454,7 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
     ),
     NightJournal: tuple(
-        {
-            "run": "01-unseen",
-            "test": "a.1",
-            "title": "CSC 1R1C",
-            "why": "never measured",
-            "seconds": 60.0,
-            "status": status,
-        }
+        {"run": "01-unseen", "test": "a.1", "title": "CSC 1R1C", "why": "new", "seconds": 60.0, "status": status}
         for status in ("PLANNED", "PASS")
     ),
     StatefulTest.journal(): ({"line": "step", "at": AT, "step": "2x1", "row": cell(2).model_dump(mode="json")},),

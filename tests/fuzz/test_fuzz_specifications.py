@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from csit_utils import cli
 from csit_utils.cli import COMMANDS, make_app
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.damage import NUMBERS, damaged
-from tests.fuzz.oracle import refused, run, times
+from tests.fuzz.oracle import run, times
 from tests.unit.planning.labs import TWO_NODES
 
 YAML = ("&a ", "*a", "<<: *a", "- ", *"[]{}|>\t\n#'\"%", ": ", "? ", "!!int ", "!!binary ", "---")
@@ -56,17 +55,6 @@ def test_files_that_users_write(name: str, tmp_path: Path, data: st.DataObject) 
     file = folder / Path(name).name
     file.write_text(data.draw(damaged(text, pieces)), encoding="utf-8", errors="replace")
     run(name, *(word.replace("FILE", str(file)).replace("FOLDER", str(folder)) for word in command))
-
-
-PIECES = st.sampled_from(
-    (*NUMBERS, "1x1", "{1-4096}", "x", ",", "-", "{", "}", "c", "0.5", "+", "IMIX", "64B", "1x1000000", "\x00", "٣")
-)
-
-
-@times(5)
-@given(*[st.lists(PIECES, max_size=6).map("".join)] * 4)
-def test_selections(cells: str, sizes: str, vswitch: str, frames: str) -> None:
-    refused("selection", lambda: parse_selection(cells=cells, nf_sizes=sizes, vswitch=vswitch, frames=frames))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from csit_utils.bisection.spec import CALLED_STEPS
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
-from tests.planted_nights import STEP, story, write_nights
+from tests.planted_nights import write_nights
 
 NIGHTS = 16
 
@@ -29,12 +29,7 @@ def run(*arguments: str | Path) -> Result:
 
 
 BEFORE, AFTER = "night=2026-01-01..2026-01-03", "night=2026-01-07..2026-01-16"
-"""The planted fall of CSC is in night 6, from 0."""
-
-
-def test_the_history_has_its_planted_fall_where_these_tests_look() -> None:
-    (fall,) = (each for each in story(NIGHTS) if (each.kind, each.testbed) == (STEP, "sim-a"))
-    assert (fall.service_type, fall.first, fall.factor) == ("CSC", 6, 0.92)
+"""The planted fall of CSC by 8 % is in night 6, from 0."""
 
 
 def test_trend_finds_the_planted_fall_and_nothing_else(history: Path) -> None:
@@ -68,31 +63,16 @@ def test_a_regression_is_new_with_one_night_only(history: Path, tmp_path: Path) 
     assert {count: {step.metric for step in steps} for count, steps in written.items() if steps} == {
         10: {"NDR", "PDR", "MRR"}
     }
-    chosen = run("trend", *nights[:10], "--new-with", f"night={nights[9].parent.name}", "--format", "json")
-    assert len(chosen.stdout.splitlines()) == 3
 
 
-def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None:
-    done = run("trend", history, "--all")
-    lines = done.stdout.splitlines()
-    assert lines[0].split("\t")[:2] == ["cell", "state"]
-    assert len(lines) == 1 + 9
-    assert {line.count("\t") for line in lines} == {lines[0].count("\t")}
-    assert "\x1b" not in done.output
-    assert "9 cells and metrics: 6 steady, 3 regression, 0 suspected" in done.stderr
-
-
-def test_compare_prints_the_fall_in_every_form(history: Path) -> None:
+def test_compare_finds_the_fall_largest_first(history: Path) -> None:
     arguments = ("compare", BEFORE, AFTER, "--data", history)
     found = [json.loads(line) for line in run(*arguments, "--format", "json").stdout.splitlines()]
     fell = {(each["service_type"], each["metric"]) for each in found if each["outcome"] == "regression"}
     assert fell == {("CSC", "NDR"), ("CSC", "PDR"), ("CSC", "MRR")}
     assert [each["change"] for each in found] == sorted(each["change"] for each in found)
-    rows = list(csv.DictReader(io.StringIO(run(*arguments, "--format", "csv").stdout)))
-    assert [row["outcome"] for row in rows] == [each["outcome"] for each in found]
     table = run(*arguments, "--format", "markdown", "--outcome", "regression").stdout.splitlines()
-    assert len(table) == 2 + 3
-    assert all(line.startswith("| ") and line.endswith(" |") for line in table)
+    assert len(table) == 2 + 3, "two heads"
 
 
 def test_more_than_two_are_each_compared_with_the_first(history: Path) -> None:
@@ -127,11 +107,6 @@ def test_a_night_is_gated_against_the_runs_before_it(history: Path) -> None:
     assert "0 cells judged" in first.stdout, "there is nothing to hold the first night against"
 
 
-def test_the_gate_passes_where_nothing_fell(history: Path) -> None:
-    done = run("gate", "night=2026-01-07..2026-01-11", "night=2026-01-13..2026-01-16", "--data", history)
-    assert done.exit_code == 0, done.output
-
-
 def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "gate.xml"
     run("gate", BEFORE, AFTER, "--data", history, "--junit", path)
@@ -145,12 +120,9 @@ def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path:
     ("arguments", "reason"),
     [
         (("compare", "night=2026-01-01"), "nothing to compare with"),
-        (("compare", "x=1", "y=2"), "no key 'x'"),
-        (("compare", "testbed=a", "testbed=b", "--data", "/nowhere"), "/nowhere does not exist"),
         (("compare", BEFORE, AFTER, "--outcome", "worse"), "--outcome 'worse': choose from regression"),
         (("gate", BEFORE, AFTER, "--tolerance", "much"), "--tolerance 'much'"),
         (("gate", "before=none", "x.xml"), "before=none: expected before=N"),
-        (("gate", "before=3", "night=2026-01-16", "--data", "/nowhere"), "/nowhere does not exist"),
         (("trend", __file__, "--false-alarms", "2"), "expected a probability between 0 and 1"),
     ],
 )
@@ -159,8 +131,3 @@ def test_bad_input_is_reported_in_one_sentence(arguments: tuple[str, ...], reaso
     assert isinstance(error, ConfigError)
     assert reason in str(error)
     assert "\n" not in str(error)
-
-
-def test_help_teaches_by_example() -> None:
-    for command in ("compare", "trend", "gate"):
-        assert f"Examples:\n  ./csit {command}" in run(command, "--help").stdout

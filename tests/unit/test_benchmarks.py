@@ -4,13 +4,12 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable
 from math import exp
-from types import ModuleType
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
@@ -20,35 +19,24 @@ from tests.benchmarks.overhead import trial_overhead
 from tests.benchmarks.watching import BLOCKS, costs, orders
 
 
-def fine(rounds: int = 5) -> dict[str, object]:
-    return {"ours": 2.0 * rounds, "peer": 1.0, "ratio": 2.0 * rounds, "unit": "s", "note": "works"}
-
-
-def impossible() -> dict[str, object]:
-    raise Unsupported("needs trafgen")
-
-
-def run(monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *functions: Callable[..., object]) -> Result:
-    module = ModuleType("tests.benchmarks.of_this_test")
-    entries = {"missing": bench.BenchmarkEntry("no_such_module", traffic=True)}
-    for function in functions:
-        setattr(module, function.__name__, function)
-        quick = {"rounds": 1} if function is fine else {}
-        entries[function.__name__] = bench.BenchmarkEntry("of_this_test", function.__name__, quick)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(bench, "BENCHMARKS", entries)
-    return CliRunner().invoke(bench.app, options)
-
-
 def test_what_cannot_run_here_is_skipped_with_its_reason_and_the_rest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, ("--format", "json", "--no-traffic"), fine, impossible)
+    figures = {"ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "s", "note": "works"}
+
+    def impossible() -> None:
+        raise Unsupported("needs trafgen")
+
+    module = SimpleNamespace(fine=lambda: figures, impossible=impossible)
+    monkeypatch.setitem(sys.modules, "tests.benchmarks.of_this_test", module)
+    entries = {name: bench.BenchmarkEntry("of_this_test", name) for name in vars(module)}
+    missing = bench.BenchmarkEntry("no_such_module", traffic=True)
+    monkeypatch.setattr(bench, "BENCHMARKS", {"missing": missing, **entries})
+    done = CliRunner().invoke(bench.app, ("--format", "json", "--no-traffic"))
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {"name": "fine", **fine()},
+        {"name": "fine", **figures},
         {"name": "impossible", "skipped": "needs trafgen"},
     ]
     assert done.exit_code == 0
-    assert "skipped: needs trafgen" in run(monkeypatch, ("--no-traffic",), fine, impossible).stdout
-    assert run(monkeypatch, ("--no-traffic", "--no-skips"), fine, impossible).exit_code == 1
+    assert CliRunner().invoke(bench.app, ("--no-traffic", "--no-skips")).exit_code == 1
 
 
 @pytest.mark.parametrize("name", bench.BENCHMARKS)

@@ -35,16 +35,13 @@ def test_a_walk_over_causes_meets_each_error_once(causes: list[int]) -> None:
     assert all(after is before.__cause__ for before, after in pairwise(met))
 
 
-@pytest.mark.parametrize("text", ["", "lab.yaml:3: nodes.DUT1: unknown key", "x" * LONGEST_MESSAGE, "a\n  b"])
-def test_short_messages_stay_as_they_are(text: str) -> None:
-    assert str(CsitError(text)) == text
-
-
 @given(st.text(max_size=40), st.integers(1, 5000), st.text(max_size=40))
 def test_every_message_is_short_and_visible(before: str, times: int, after: str) -> None:
-    said = message(before + after * times)
+    text = before + after * times
+    said = message(text)
     assert len(said) <= LONGEST_MESSAGE
     assert all(letter.isprintable() or letter == "\n" for letter in said)
+    assert said == text or len(text) > LONGEST_MESSAGE or not text.replace("\n", "").isprintable()
 
 
 @pytest.mark.parametrize("bad", ["x" * 100_000, f"'{'a b ' * 25_000}'", f"'{'it, is ' * 90}'"])
@@ -57,14 +54,20 @@ def test_the_quoted_input_is_shortened_and_not_the_reason(bad: str) -> None:
     assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
 
 
-def test_of_two_long_words_both_stay_recognizable() -> None:
-    said = str(ConfigError(f"{'a' * 500} and {'b' * 5000}"))
-    assert "a" * 150 in said and "b" * 100 in said and len(said) <= LONGEST_MESSAGE
-
-
-def test_a_long_list_loses_its_middle() -> None:
-    said = str(ConfigError(f"lab.yaml: known are {', '.join(f'NF-{number}' for number in range(1000))}; choose one"))
-    assert said.startswith("lab.yaml: known are NF-0") and said.endswith("NF-999; choose one")
+@pytest.mark.parametrize(
+    ("text", "begin", "end"),
+    [
+        (f"{'a' * 500} and {'b' * 5000}", "a" * 150, "b" * 50),
+        (
+            f"known are {', '.join(f'NF-{at}' for at in range(1000))}; choose one",
+            "known are NF-0",
+            "NF-999; choose one",
+        ),
+    ],
+)
+def test_begin_and_end_of_a_long_message_are_kept(text: str, begin: str, end: str) -> None:
+    said = str(ConfigError(text))
+    assert said.startswith(begin) and said.endswith(end) and len(said) <= LONGEST_MESSAGE
 
 
 def test_the_end_of_what_a_command_wrote_is_kept_and_all_of_it_stays_known() -> None:
@@ -82,10 +85,8 @@ def test_a_command_to_copy_stays_whole_where_the_text_is_too_long() -> None:
     assert said.startswith("DUT1 is unknown: no file has it (looked in /srv/") and said.endswith(f"; run {command}")
     assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
 
-
-def test_a_command_without_end_is_bounded_too() -> None:
-    said = str(HostRefused("DUT1 is unknown: ", "\x1b" * 5000))
-    assert said.startswith("DUT1 is unknown: ") and len(said) <= LONGEST_MESSAGE
+    endless = str(HostRefused("DUT1 is unknown: ", "\x1b" * 5000))
+    assert endless.startswith("DUT1 is unknown: ") and len(endless) <= LONGEST_MESSAGE
 
 
 def test_secrets_that_become_known_later_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,23 +104,13 @@ def test_long_texts_are_shortened_in_linear_time() -> None:
     assert time.process_time() - began_s < 2
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (0, "ended with 0"),
-        (128, "ended with 128"),
-        (137, "ended with 137 (SIGKILL)"),
-        (159, "ended with 159 (SIGSYS)"),
-        (255, "ended with 255"),
-    ],
-)
-def test_a_status_of_a_shell_names_its_signal(status: int, words: str) -> None:
-    assert ending_of_shell(status) == words
+def test_a_status_of_a_shell_names_its_signal() -> None:
+    names = {0: "", 128: "", 137: " (SIGKILL)", 159: " (SIGSYS)", 255: ""}
+    assert {status: ending_of_shell(status) for status in names} == {at: f"ended with {at}{names[at]}" for at in names}
 
 
 @pytest.mark.parametrize("shown", [lambda text: error_text(ValueError(text)), short])
 def test_repeated_errors_keep_their_end_which_names_the_cause(shown: Callable[[str], str]) -> None:
     text = f"{'a word ' * 1000}: no such file"
-    assert shown(text).startswith("a word")
-    assert shown(text).endswith(": no such file")
-    assert len(shown(text)) <= LONGEST_ERROR
+    said = shown(text)
+    assert said.startswith("a word") and said.endswith(": no such file") and len(said) <= LONGEST_ERROR

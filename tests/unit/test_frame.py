@@ -80,47 +80,46 @@ def test_pages_name_commands_and_files_that_exist(page: Path) -> None:
         assert (ROOT / file).exists() or page.name in FOLLOWED, file
 
 
-OPTIONS_OF_OTHERS = {"robot"}
-"""Commands that pass their options on."""
+OWN = sorted({*COMMANDS} - {"robot"})
+"""Commands that do not pass their options on."""
+
+
+@cache
+def command_of(name: str) -> typer.core.TyperCommand:
+    group = typer.main.get_command(make_app([name]))
+    assert isinstance(group, typer.core.TyperGroup)
+    found = group.commands[name]
+    assert isinstance(found, typer.core.TyperCommand)
+    return found
 
 
 @cache
 def options_of(command: str) -> frozenset[str]:
-    """Options of a command."""
-    group = typer.main.get_command(make_app([command]))
-    assert isinstance(group, typer.core.TyperGroup)
-    parameters = group.commands[command].params
+    parameters = command_of(command).params
     return frozenset(option for each in parameters for option in (*each.opts, *each.secondary_opts)) | {"--help"}
 
 
-def test_pages_name_options_that_exist() -> None:
+def test_pages_and_help_name_options_that_exist() -> None:
+    texts = {str(page): page.read_text(encoding="utf-8") for page in PAGES}
+    texts |= {command: command_of(command).help or "" for command in OWN}
     found = set()
-    for page in PAGES:
-        text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
-        for command, words in re.findall(r"\./csit ([a-z]+)\b([^`\n|)>&;#]*)", text):
-            if command in {*COMMANDS} - OPTIONS_OF_OTHERS:
+    for source, text in texts.items():
+        for command, words in re.findall(r"\./csit ([a-z]+)\b([^`\n|)>&;#]*)", re.sub(r"\\\n\s*", " ", text)):
+            if command in OWN:
                 named = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", re.sub(r"'[^']*'", "", words)))
-                assert named <= options_of(command), (page, command)
+                assert named <= options_of(command), (source, command)
                 found |= named
     assert len(found) > 50
 
 
-@pytest.mark.parametrize("command", sorted({*COMMANDS} - OPTIONS_OF_OTHERS))
-def test_help_fits_a_terminal_and_its_examples_are_whole(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", OWN)
+def test_examples_of_help_are_shown_whole(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = CliRunner().invoke(make_app([command]), [command, "--help"]).stdout
-    assert [line for line in shown.splitlines() if len(line) > 80] == []
-    group = typer.main.get_command(make_app([command]))
-    assert isinstance(group, typer.core.TyperGroup)
-    text = group.commands[command].help or ""
-    examples = [line.strip() for block in text.split("\b\n")[1:] for line in block.split("\n\n")[0].splitlines()]
+    blocks = (command_of(command).help or "").split("\b\n")[1:]
+    examples = [line.strip() for block in blocks for line in block.split("\n\n")[0].splitlines()]
     assert [line for line in examples if line.startswith("./csit ") or f"./csit {command}" in line], "no example"
     assert [line for line in examples if line not in shown] == []
-    for line in examples:
-        for other, words in re.findall(r"\./csit ([a-z]+)\b([^`|)>&;#]*)", line):
-            if other in {*COMMANDS} - OPTIONS_OF_OTHERS:
-                named = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", re.sub(r"'[^']*'", "", words)))
-                assert named <= options_of(other), line
 
 
 FOLLOWED = {"add-a-driver.md", "add-a-metric.md", "add-a-study.md"}

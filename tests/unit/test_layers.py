@@ -18,19 +18,6 @@ from tests.how_to_pages import ADD_A_DRIVER, ADD_A_STUDY, files_of
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MAX_LINES = 600
-MAX_NAMING_CHAINS = 20
-"""Modules that mention `nf_chains`."""
-
-ODD_NAMES = {
-    *("alike", "alone", "aside", "beside", "brought", "claims", "giving_back", "held_out", "later", "moves"),
-    *("together", "told"),
-}
-NOUNS = {
-    *("cabling", "finding", "fitting", "folding", "grouping", "packing", "planning", "rendering", "ring", "routing"),
-    *("sampling", "scaling", "scheduling", "sizing", "staging", "testbed", "unpacking"),
-    *("waiting", "watching", "wiring"),
-}
-"""Last words of module names that are nouns, though they end like participles."""
 
 PURE = ("model", "planning", "search", "analysis", "registration")
 """Rooms of the libraries that need no machine; folders and modules of these names in a study are in the same rooms."""
@@ -153,17 +140,8 @@ def tree_of(path: str) -> ast.AST:
 
 @cache
 def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """All nodes of a file, listed once for all rules; `ast.walk` takes twice as long."""
-    found, left = [], [tree]
-    while left:
-        node = left.pop()
-        found.append(node)
-        for value in vars(node).values():
-            if isinstance(value, ast.AST):
-                left.append(value)
-            elif isinstance(value, list):
-                left += (each for each in value if isinstance(each, ast.AST))
-    return tuple(found)
+    """All nodes of a file, listed once for all rules."""
+    return tuple(ast.walk(tree))
 
 
 @cache
@@ -349,38 +327,6 @@ def test_no_file_grows_long() -> None:
     assert not {path: length for path, length in lengths.items() if length >= MAX_LINES}
 
 
-def methods(tree: ast.AST) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
-    """Public methods of classes."""
-    for node in walk(tree):
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            rows = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
-            yield from ((node, method) for method in rows)
-
-
-def test_only_methods_of_a_protocol_have_no_docstring() -> None:
-    """The linter demands docstrings elsewhere (D102); in these folders the Protocol or the base class has it."""
-    trees = production()
-    of_classes = [
-        (parent, method)
-        for path, tree in trees.items()
-        if path.startswith(LIBRARIES)
-        for parent, method in methods(tree)
-    ]
-    bases = {ast.unparse(base) for parent, _ in of_classes for base in parent.bases}
-    described = {
-        method.name
-        for parent, method in of_classes
-        if ast.get_docstring(method) and (parent.name in bases or "Protocol" in map(ast.unparse, parent.bases))
-    }
-    assert not [
-        f"{path}:{method.lineno}: {parent.name}.{method.name} has no docstring"
-        for path, tree in trees.items()
-        if path.startswith((f"{LIBRARIES}drivers/", f"{LIBRARIES}testbed/"))
-        for parent, method in methods(tree)
-        if not ast.get_docstring(method) and method.name not in described
-    ]
-
-
 def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
     """Public names of classes that several modules define, with the modules; the argument has modules by path."""
     modules: dict[str, list[str]] = {}
@@ -401,11 +347,9 @@ def production() -> dict[str, ast.AST]:
     return {path: tree_of(path) for path in python_sources() if is_production(path)}
 
 
-def test_no_class_name_is_used_for_two_things() -> None:
-    assert not shared_class_names(production())
-
-
-def test_files_of_how_to_pages_keep_to_their_rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_how_to_pages_keep_to_their_rooms_and_class_names_are_used_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of them at once, as in a project that follows both pages."""
     texts = files_of(ADD_A_DRIVER) | files_of(ADD_A_STUDY)
     trees = {path: ast.parse(text) for path, text in texts.items() if path.endswith(".py")}
@@ -425,30 +369,16 @@ def test_files_of_how_to_pages_keep_to_their_rooms(tmp_path: Path, monkeypatch: 
     assert not shared_class_names({**production(), **trees})
 
 
-def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:
-    """All others pass a `Cell` or its `Dimensions` on."""
-    assert sum(is_production(path) and "nf_chains" in text_of(path) for path in python_sources()) <= MAX_NAMING_CHAINS
-
-
 @pytest.mark.parametrize(
     ("rule", "path", "code"),
     [
-        (pure_rooms_need_no_machine, f"{LIBRARIES}model/x.py", "import os.path"),
         (pure_rooms_need_no_machine, "csit_utils/analysis/x.py", "from time import sleep"),
         (only_libraries_know_robot, f"{LIBRARIES}testbed/x.py", "def f():\n    from robot.api import logger"),
-        (only_libraries_know_robot, "csit_utils/report/x.py", "import robot"),
         (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
-        (data_goes_one_way, f"{LIBRARIES}testbed/roles/x.py", "from resources.libraries.python import drivers"),
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
         (studies_are_above_the_rest, f"{LIBRARIES}studies/shared/x.py", f"import {STUDIES}.density.run"),
         (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
-        (studies_are_above_the_rest, f"{LIBRARIES}recording/x.py", f"import {STUDIES}.sizing.model.spec"),
-        (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.vswitches import sim"),
-        (
-            offline_tools_touch_no_machine,
-            "csit_utils/studies/density/commands/plan.py",
-            f"import {DRIVERS}.vswitches.sim",
-        ),
+        (offline_tools_touch_no_machine, "csit_utils/studies/sizing/commands/x.py", f"import {DRIVERS}.vswitches.sim"),
         (products_live_in_drivers, f"{LIBRARIES}testbed/x.py", "argv = ['ovs-vsctl', 'show']"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/host/x.py", "program = 'vppctl'"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/vswitches/ovs/x.py", "program = 'nginx'"),
@@ -465,7 +395,6 @@ def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
     [
         ("except: g()", True),
         ("except Exception as error: g()", True),
-        ("except (OSError, BaseException): g()", True),
         ("except Exception as error: g()  # step boundary: any error is the test's verdict", False),
         ("except BaseException: g(); raise", False),
         ("except OSError: g()", False),
@@ -508,10 +437,7 @@ def test_no_modules_import_each_other() -> None:
     ("second", "circle"),
     [
         ("from p.a import f", True),
-        ("from p import a", True),
         ("import p.a", True),
-        ("try:\n    from p.a import f\nexcept ImportError: pass", True),
-        ("class Lazy:\n    from p.a import f", True),
         ("def f():\n    from p.a import f", True),
         ("if TYPE_CHECKING:\n    from p.a import f", True),
         ("from p import c", False),
@@ -522,17 +448,6 @@ def test_circles_of_imports_are_found(second: str, circle: bool) -> None:
     found = import_cycle({name: ast.parse(text) for name, text in modules.items()})
     assert bool(found) is circle
     assert set(found) == ({"p.a", "p.b"} if circle else set())
-
-
-def odd_name(stem: str) -> bool:
-    """Whether a module is named by a participle or an adverb, not by a noun of the field."""
-    last = stem.rpartition("_")[2].lower()
-    return stem in ODD_NAMES or (last.endswith(("ed", "ing", "ly")) and last not in NOUNS)
-
-
-def test_modules_are_named_by_nouns_of_the_field() -> None:
-    paths = (path for folder in ("resources", "csit_utils") for path in (ROOT / folder).rglob("*.[pj][ys]"))
-    assert not [str(path.relative_to(ROOT)) for path in paths if odd_name(path.stem)]
 
 
 def test_helpers_are_not_imported_from_tests() -> None:

@@ -32,8 +32,8 @@ def test_characters_that_are_already_on_the_line_count() -> None:
 
 def test_a_command_to_copy_has_a_line_of_its_own_where_it_does_not_fit() -> None:
     command = f"./csit robot --resume {_PATH}"
-    assert with_command("resume with", command, None) == f"resume with {command}"
-    assert with_command("resume with", command, 120) == f"resume with {command}"
+    for width in (None, 120):
+        assert with_command("resume with", command, width) == f"resume with {command}"
     assert with_command("interrupted; resume with", command, 80) == f"interrupted; resume with\n  {command}"
     assert with_command("two\nlines", "", 80) == "two\nlines"
 

@@ -57,9 +57,3 @@ def test_data_of_which_nothing_can_be_read_plan_no_night(tmp_path: Path) -> None
     for data in (first, first / "output.xml"):
         with pytest.raises(ConfigError, match=r"^--data: nothing to plan from: .*output\.xml: no result, looks like"):
             make_app(words)([*words, str(data)], standalone_mode=False)
-
-
-def test_a_first_night_names_how_its_empty_data_are_made(tmp_path: Path) -> None:
-    words = ["night", SIM, "--data", str(tmp_path / "history")]
-    with pytest.raises(ConfigError, match=r"history does not exist; .*, make it by mkdir .*history$"):
-        make_app(words)(words, standalone_mode=False)

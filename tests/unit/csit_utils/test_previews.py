@@ -15,6 +15,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import bounds
 from resources.libraries.python.model.load import load_topology, load_yaml
 from resources.libraries.python.model.service.load import load_specifications
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
@@ -25,7 +26,7 @@ from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
-SIM_FILE = Path(__file__).parents[3] / "topologies" / "sim.yaml"
+SIM_FILE = PROJECT / "topologies" / "sim.yaml"
 SIM = load_topology(SIM_FILE)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -57,7 +58,6 @@ def refusal(run: Any) -> str:
     ("spec", "sentence"),
     [
         (chains(13), "s: 16,926,797,485 measurements of chains under workloads; at most 1,000,000 are possible"),
-        (chains(14), "s: 236,975,164,804 measurements of chains under workloads; at most 1,000,000 are possible"),
         (chains(14, policies=[f"{a} > {b}" for a, b in zip("abcdefghij", "bcdefghijk", strict=True)]), "at most 1,000"),
         (chains(8, resources={"memory_mib": list(range(16, 116))}), "measurements of chains under workloads; at most"),
         (chains(7, duration_s=3600), "s: 13,700 measurements of chains under workloads take about 572 days; at most"),
@@ -79,10 +79,8 @@ def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict
     [
         (company(2, repetitions=10**9), "repetitions: 1000000000 is above the maximum of 1,000"),
         (company(2, duration_s=1e15), "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
-        (company(2, duration_s=float("inf")), "duration_s: inf is above the maximum of 86,400"),
         (company(2, load_pps=1e13), "load_pps: 10000000000000.0 is above the maximum of 1,000,000,000,000"),
         (company(2, load_pps=list(range(1, 18))), "spec.yaml:1: 17 items; at most 16 are possible"),
-        (company(2, together=10**9), "together: 1000000000 is above the maximum of 64"),
         (company(26, together=30), "s: 925,755,310,643,763,600 measurements; at most 1,000,000 are possible"),
         (company(26, repetitions=1000), "s: 702,000 measurements take about"),
         (company(2, duration_s=86400, repetitions=100), "s: 600 measurements take about 600 days; at most 365 are"),
@@ -102,33 +100,34 @@ def test_a_study_of_interference_that_cannot_end_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("instances", "changes", "sentence"),
     [
-        ({"repeat": 1000, "increase": 1}, "edges: 2,010,000 runs of the generator; at most 1,000,000 are possible"),
-        ({"repeat": 200, "duration_s": 86400}, "edges: 600 runs of the generator take about 600 days; at most 365 are"),
-        ({"duration_s": 1e15}, "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
-        ({"repeat": 10**9}, "repeat: 1000000000 is above the maximum of 1,000"),
-        ({"increase": 1e-9}, "increase: 1e-09 makes 200000000000 loads; at most 10000"),
+        (10, {"repeat": 1000, "increase": 1}, "edges: 2,010,000 runs of the generator; at most 1,000,000 are possible"),
+        (
+            1,
+            {"repeat": 200, "duration_s": 86400},
+            "edges: 600 runs of the generator take about 600 days; at most 365 are",
+        ),
+        (1, {"duration_s": 1e15}, "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
+        (1, {"increase": 1e-9}, "increase: 1e-09 makes 200000000000 loads; at most 10000"),
     ],
 )
-def test_a_sizing_that_cannot_end_is_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_a_sizing_that_cannot_end_is_refused(
+    tmp_path: Path, instances: int, changes: dict[str, Any], sentence: str
+) -> None:
     for script in ("install.sh", "load.sh"):
         (tmp_path / script).write_text("#!/bin/sh\n")
         (tmp_path / script).chmod(0o755)
     workload = {"range": {"min": 100, "max": 300}, "increase": 100, "generator": "load.sh", "duration_s": 1}
     deployment = {
         "vnf_name": "edges",
-        "components": [{"name": "edge", "short": "ed", "flavors": ["small"]}],
+        "components": [{"name": "edge", "short": "ed", "flavors": ["small"], "most_instances": 10}],
         "flavors": {"small": {"vcpus": 1, "memory_mb": 64}},
         "install": "install.sh",
         "mode": "custom",
-        "sizes": [{"components": {"edge": {"flavor": "small"}}}],
+        "sizes": [{"components": {"edge": {"flavor": "small", "instances": many}}} for many in range(1, instances + 1)],
     }
     files = tmp_path / "deployment.json", tmp_path / "workload.json"
-    if "increase" in changes and changes["increase"] == 1:
-        deployment = {**deployment, "components": [{**deployment["components"][0], "most_instances": 10}]}  # type: ignore[index]
-        sizes = [{"components": {"edge": {"flavor": "small", "instances": count}}} for count in range(1, 11)]
-        deployment |= {"sizes": sizes}
     files[0].write_text(json.dumps(deployment))
     files[1].write_text(json.dumps(workload | changes))
     previewed = refusal(lambda: make_app(["size"])(["size", *map(str, files)], standalone_mode=False))
@@ -161,8 +160,7 @@ def test_a_matrix_that_takes_years_is_refused(monkeypatch: pytest.MonkeyPatch) -
         rows_for({**said, "CELLS": "1-10x1-10", "OPTIONS": SimpleNamespace(include=[])}.get)
 
 
-ROOT = Path(__file__).parents[3]
-CLEARWATER = ROOT / "tests" / "characterization" / "specs" / "clearwater"
+CLEARWATER = PROJECT / "tests" / "characterization" / "specs" / "clearwater"
 
 
 def size(capsys: pytest.CaptureFixture[str], deployment: str, *options: str) -> str:
@@ -184,15 +182,11 @@ def test_an_exhaustive_plan_has_every_size_and_its_cost(capsys: pytest.CaptureFi
     assert sizes[1]["components"]["homestead"] == {"flavor": "medium", "instances": 1}
     assert (summary["sizes"], summary["sizes_at_most"], summary["loads"], summary["runs"]) == (11, False, 19, 2090)
     assert summary["seconds"] == 11 * 3 * 60 + 2090 * 301
-    text = size(capsys, "exhaustive.json")
-    assert "clearwater: 11 sizes.\nEach with at most 19 loads from 200 to 1100 calls/s, 10 x 300 s.\n" in text
 
 
 def test_a_directed_plan_is_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
-    text = size(capsys, "deployment.json", "-t", str(ROOT / "topologies" / "sim.yaml"))
-    assert "at most 4 of 11 sizes, smallest first (directed search, up)" in text
-    assert "of a virtual clock" in text
-    assert "fits" not in text
+    text = size(capsys, "deployment.json", "-t", str(SIM_FILE))
+    assert "at most 4 of 11 sizes, smallest first (directed search, up)" in text and "of a virtual clock" in text
     assert objects(capsys, "deployment.json")[-1]["at_most"]
 
 
@@ -210,9 +204,7 @@ def many(tmp_path: Path) -> Path:
 
 
 def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixture[str], many: Path) -> None:
-    text = size(capsys, str(many))
-    assert "at most 19 of more than 10000 sizes, smallest first (directed search, up)" in text
-    assert text.endswith("Only the smallest size is listed.\n")
+    assert "at most 19 of more than 10000 sizes" in size(capsys, str(many))
     *sizes, summary = objects(capsys, str(many))
     assert [row["size"] for row in sizes] == ["-".join(f"{part}1s" for part in "abcdefghi")]
     assert (summary["sizes"], summary["sizes_at_most"], summary["loads"]) == (19, True, 19)
@@ -223,7 +215,7 @@ def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixtur
 
 def test_in_a_lab_the_first_dut_has_to_hold_the_instances(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """By what the file says of it: no node of this testbed can be asked."""
-    lab = yaml.safe_load((ROOT / "topologies" / "available" / "lab-2n-kernel.yaml").read_text(encoding="utf-8"))
+    lab = yaml.safe_load((PROJECT / "topologies" / "available" / "lab-2n-kernel.yaml").read_text(encoding="utf-8"))
     lab["nodes"]["DUT1"] |= {"cpus": [{"cpus": "0-3", "cores": "0-3"}], "memory": [{"node": 0, "total_mb": 8000}]}
     path = tmp_path / "lab.yaml"
     path.write_text(yaml.safe_dump(lab), encoding="utf-8")

@@ -1,7 +1,8 @@
-"""Rates and times as people write them."""
+"""Rates, times and durations as people write them."""
 
 import pytest
 
+from csit_utils.commands.testbeds.reserve import seconds
 from csit_utils.studies.density.commands.answer import parse_rate, parse_time_ns
 from resources.libraries.python.errors import ConfigError
 
@@ -20,15 +21,16 @@ def test_rates_as_people_write_them(text: str, layer: str, pps: float) -> None:
     assert parse_rate(text).pps(64, layer) == pytest.approx(pps)
 
 
-@pytest.mark.parametrize("text", ["500", "1.5m"])
-def test_a_number_without_a_unit_is_no_rate(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"{text}: no unit"):
-        parse_rate(text)
-
-
-@pytest.mark.parametrize("text", ["", "fast", "-3kpps", "0", "1kbyte"])
-def test_what_is_no_rate(text: str) -> None:
-    with pytest.raises(ConfigError, match="no rate"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("500", "500: no unit"),
+        ("1.5m", "no unit"),
+        *((text, "no rate") for text in ("", "fast", "-3kpps", "0", "1kbyte")),
+    ],
+)
+def test_what_is_no_rate(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
         parse_rate(text)
 
 
@@ -36,3 +38,26 @@ def test_times_as_people_write_them() -> None:
     assert [parse_time_ns(text) for text in ("80us", "1.5 ms", "2s", "7ns", "80µs")] == [8e4, 1.5e6, 2e9, 7.0, 8e4]
     with pytest.raises(ConfigError, match="no time"):
         parse_time_ns("80")
+
+
+def test_durations_as_people_write_them() -> None:
+    durations_s = {
+        "90": 90,
+        "90s": 90,
+        "30m": 1800,
+        "8h": 28800,
+        "1h30m": 5400,
+        "0.5h": 1800,
+        "1d": 86400,
+        " 2H ": 7200,
+    }
+    assert {text: seconds(text, "--lease") for text in durations_s} == durations_s
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [*((text, "no duration") for text in ("8 hours", "h", "", "-1")), ("5s", "must be 10 s"), ("31d", "30 days")],
+)
+def test_what_is_no_duration_is_refused_by_the_option_s_name(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^--lease: .*{said}"):
+        seconds(text, "--lease", least_s=10.0)

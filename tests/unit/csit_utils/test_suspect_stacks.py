@@ -48,13 +48,10 @@ def why(*arguments: str | Path) -> Result:
 def test_the_page_has_the_graph_of_a_suspect_against_its_reference(study: ChainStudy) -> None:
     page = made(chain_page.PAGE, chain_studied(study, simulated=True))
     html, text = str(page.html), words(page)
-    assert "&lt;match&gt; of firewall takes 7538 ns per packet, 1508 in the reference" in text
-    assert "SIMULATED" in html and "Call stacks: nat &gt; firewall beside firewall &gt; nat" in text
-    assert "The reference is the same VNFs in another order." in text
+    assert "&lt;match&gt; of firewall takes 7538 ns per packet, 1508 in the reference" in text and "SIMULATED" in html
     assert "&lt;match&gt; in firewall: 1508 to 7538 ns per packet (300 and 1500 samples)" in html
     assert "lookup in nat: 1508 to 1508 ns per packet (300 and 300 samples); within the noise of sampling" in html
     assert "ip4-lookup" in text and "123 clocks" in text
-    assert "when it was sampled" in text, "less came through when the chain was measured"
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ import pytest
 
 from csit_utils import cli
 from csit_utils.commands.testbeds import cleanup
+from csit_utils.commands.testbeds.doctor import print_findings
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, State
 from resources.libraries.python.errors import ConfigError, HostRefused
+from resources.libraries.python.model.findings.check_finding import ok, problem, warning
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
-from resources.libraries.python.testbed.maintenance import preparation, reservation
+from resources.libraries.python.testbed.maintenance import preparation
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
 from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
 from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
@@ -80,37 +82,20 @@ def test_cleanup(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
     found = MachineLeftovers("DUT1", left, (StoredRuntime(name="runtime-" + "0" * 12, mb=90, unused_days=44),))
     monkeypatch.setattr(cleanup, "find", lambda *_, **__: [found])
     piped, terminal = shown("cleanup", str(LOCAL_TOPOLOGY))
-    assert len(piped) == 7
     fits(piped, terminal, _GROUP, f"ip netns del {left.unclaimed[0]}")
-    monkeypatch.setattr(
-        cleanup, "remove", lambda *_: [f"DUT1: removed control group {_GROUP} of a run that was killed"]
-    )
-    fits(*shown("cleanup", str(LOCAL_TOPOLOGY), "--yes"), _GROUP)
 
 
 def test_prepare(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
-    wanted = Preparation(
-        (), stop_irqbalance=True, unavailable=(f"governor: not available here {_WHY}",), boot=_BOOT.strip()
-    )
+    wanted = Preparation((), stop_irqbalance=True, unavailable=(f"governor: none {_WHY}",), boot=_BOOT.strip())
     change = SettingChange("CPUs of interrupts", tuple(range(24, 90, 2)), "0-63", "0-1", _WHY)
-    proposal = Proposal(
-        "DUT1", wanted, (change,), "a run is alive there, pid 13085 of root, since an hour or more", prepared=False
-    )
+    proposal = Proposal("DUT1", wanted, (change,), "a run is alive there, pid 13085 of root", prepared=False)
     monkeypatch.setattr(preparation, "propose", lambda *_: [proposal])
     fits(*shown("prepare", str(LOCAL_TOPOLOGY), "--dry-run"), wanted.boot)
-    done = PreparationResult(
-        proposal, (f"CPUs of interrupts 24-90: 0-63 -> 0-1 ({_WHY})",), ("huge pages of 2 MB: 100 of 4096",)
-    )
+    done = PreparationResult(proposal, (f"CPUs 24-90: 0-63 -> 0-1 ({_WHY})",), ("huge pages: 100 of 4096",))
     monkeypatch.setattr(preparation, "apply", lambda *_, **__: ("token", [done]))
     piped, terminal = shown("prepare", str(LOCAL_TOPOLOGY))
     fits(piped, terminal, wanted.boot)
     assert piped[-1] == terminal[-1] == "CSIT_RESERVATION=token"
-
-
-def test_release(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
-    strange = ("DUT1: reserved by another user, " + "for measurements of a customer " * 4,)
-    monkeypatch.setattr(reservation, "release", lambda *_: strange)
-    fits(*shown("release", str(LOCAL_TOPOLOGY), "--token", "token"))
 
 
 def test_emulate(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
@@ -126,11 +111,9 @@ def test_emulate(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
     "error",
     [
         ConfigError(f"{_GROUP}lab.yaml: nodes.DUT1.interfaces.port1.pci_address: no PCI address, such as 0000:3b:00.0"),
-        ConfigError("topology.yaml: no such port" + " and no such port either" * 8),
-        ConfigError(f"the run of {_GROUP} is not known; resume it with ", f"./csit robot --resume {_GROUP} -v X:1"),
         HostRefused("DUT1 shows another host key than line 3 of known_hosts has: ", f"ssh-keygen -R dut1 -f {_GROUP}"),
     ],
-)  # fmt: skip
+)
 def test_errors(monkeypatch: pytest.MonkeyPatch, shown: Shown, error: ConfigError) -> None:
     def fail(_: object) -> object:
         raise error
@@ -161,9 +144,11 @@ def test_data_are_not_wrapped(shown: Shown) -> None:
     assert max(map(len, terminal)) > _WIDTH and len(piped) == len(terminal)
 
 
-def test_sentences_of_a_plan_are_whole_in_a_pipe(shown: Shown) -> None:
-    piped, terminal = shown("plan", str(PROJECT / "topologies" / "sim.yaml"), "--types", "CSC", "--cells", "1x1,10x10")
-    (times,) = (line for line in piped if line.startswith("Times are estimates: "))
-    assert times.endswith(".") and len(times) > _WIDTH
-    assert times not in terminal
-    assert all(len(re.sub(r"\x1b\[[\d;]*m", "", line)) <= _WIDTH for line in terminal)
+def test_in_a_pipe_a_finding_is_a_line_and_those_of_a_node_are_together(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [warning("nodes.TG.port1", "link", "is down", "ip link set eth1 up"), ok("nodes.TG", "system", "Debian")]
+    print_findings([found[1], problem("nodes.DUT1.access", "reach", "no port 22", "start it"), found[0]])
+    assert capsys.readouterr().out.splitlines() == [
+        "ok      nodes.TG: system: Debian",
+        "warning nodes.TG.port1: link: is down; ip link set eth1 up",
+        "problem nodes.DUT1.access: reach: no port 22; start it",
+    ]
