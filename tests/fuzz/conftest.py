@@ -11,14 +11,12 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from csit_utils.cli import COMMANDS, make_app
 from csit_utils.studies.registry import studies
-from tests.fuzz.oracle import EXAMPLES
 from tests.integration.preloaded import complete_models
 from tests.local_constants import ignore_local_constants
 from tests.simulated.in_process import SIM, robot_words
@@ -48,24 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("fuzz")
     if not number:
         ignore_local_constants()
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workeroutput"):  # of pytest-xdist
-        session.config.workeroutput["inputs"] = dict(EXAMPLES)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Add the inputs of another process."""
-    EXAMPLES.update(getattr(node, "workeroutput", {}).get("inputs", {}))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_sep("=", "inputs by target")
-    for target, number in sorted(EXAMPLES.items()):
-        terminalreporter.write_line(f"{target:24} {number:8,}")
-    terminalreporter.write_line(f"{'sum':24} {sum(EXAMPLES.values()):8,}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -588,4 +588,4 @@ TARGETS = {
     "deployments to size": Target(_sizing("deployment"), _yaml(*_SPECS, "clearwater", "deployment.json"), _JSON, 0.02),
     "workloads to size": Target(_sizing("workload"), _yaml(*_SPECS, "clearwater", "workload.json"), _JSON, 0.02),
 }  # fmt: skip
-"""By the name under which inputs are counted."""
+"""By name."""

@@ -24,8 +24,9 @@ from resources.libraries.python.studies.density.model.selection import parse_fra
 from resources.libraries.python.testbed.node.node_query import MARK
 from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT
-from tests.fuzz.oracle import Outcome, refused, run
+from tests.fuzz.oracle import refused, run
 from tests.fuzz.targets import NIGHT, RECORDED, SPECS, TARGETS
+from tests.simulated.in_process import Ended
 from tests.unit.model.yaml_bombs import MERGE_BOMB
 from tests.unit.planning.labs import TWO_NODES
 
@@ -41,7 +42,6 @@ cell: CSC 1x1 1c
 """
 GIT = BISECTION.replace('{versions: ["1", "2"]}', '{git: ".", good: "v1", bad: "v2"}')
 _FILE = "finding"
-"""Name under which inputs are counted."""
 LONG_NUMBER, LONG_WORD = "9" * 5_000, "x" * 100_000
 
 
@@ -58,13 +58,12 @@ def command(name: str, file: str, content: str | bytes, *options: str) -> Callab
         path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
         done = run(_FILE, name, str(path), *options)
         assert done.status in (1, 2), done
-        assert file in done.err, done.err
+        assert file in done.stderr, done.stderr
 
     return call
 
 
 def frames(_: Path) -> None:
-    """Choose frames that are too many."""
     sizes, flows = ",".join(["64B"] * 10_000), ",".join(map(str, range(1, 10_001)))
     assert "at most 10,000" in refused(_FILE, lambda: parse_frames(sizes, flows))
 
@@ -75,7 +74,7 @@ def policy(text: str) -> Callable[[Path], None]:
     def call(folder: Path) -> None:
         (folder / "spec.yaml").write_text(changed(CHAINS, policies=[text]), encoding="utf-8")
         done = run(_FILE, "chains", str(folder / "spec.yaml"))
-        assert done.status == 2 and "policies.0" in done.err, done
+        assert done.status == 2 and "policies.0" in done.stderr, done
 
     return call
 
@@ -103,24 +102,22 @@ def journal(*lines: object) -> Callable[[Path], None]:
     return call
 
 
-def refuse(done: Outcome) -> None:
+def refuse(done: Ended) -> None:
     """A command has failed with a sentence."""
-    assert done.status in (1, 2) and done.err, done
+    assert done.status in (1, 2) and done.stderr, done
 
 
 def word_in_a_tag(folder: Path) -> None:
-    """Show an output with a test whose start tag has a long word."""
     output = TARGETS["scanner"].examples[0]
     (folder / "output.xml").write_bytes(output.replace(b"<test ", b"<test " + LONG_WORD.encode() + b" ", 1))
     assert run(_FILE, "show", str(folder / "output.xml")).status == 0
 
 
 def half_of_an_output(folder: Path) -> None:
-    """What an output lacks is said also where nothing is left to show."""
     content = TARGETS["scanner"].examples[0]
     (folder / "output.xml").write_bytes(content[: content.index(b"<test ") + 200])
     done = run(_FILE, "regoal", str(folder / "output.xml"))
-    assert done.status == 2 and len(done.err.splitlines()) == 2, done
+    assert done.status == 2 and len(done.stderr.splitlines()) == 2, done
 
 
 def said_to(target: str, content: bytes) -> Callable[[Path], None]:
@@ -150,7 +147,6 @@ def zone(energy: str) -> Callable[[Path], None]:
 
 
 def two_headers(folder: Path) -> None:
-    """The journal of a run that begins twice."""
     (folder / "journal.jsonl").write_bytes(TARGETS["journals of runs"].examples[0].splitlines(keepends=True)[0] * 2)
     assert refused(_FILE, lambda: past_of(folder), str(folder))
 
@@ -160,7 +156,7 @@ def end_of_line_in_a_name(folder: Path) -> None:
     with zipfile.ZipFile(folder / "a.zip", "w") as archive:
         archive.writestr("a\nError: all is well\n/output.xml", "<robot><suite name='s'>")
     done = run(_FILE, "show", str(folder / "a.zip"))
-    assert done.status == 2 and len(done.err.splitlines()) == 1, done
+    assert done.status == 2 and len(done.stderr.splitlines()) == 1, done
 
 
 def thousands_of_damaged_files(folder: Path) -> None:
@@ -171,33 +167,30 @@ def thousands_of_damaged_files(folder: Path) -> None:
             archive.writestr(f"{number}/output.xml", content)
     for command in (("show",), ("trend",), ("import", "-o", str(folder / "history"))):
         done = run(_FILE, command[0], str(folder / "a.zip"), *command[1:])
-        assert done.status and len(done.err.splitlines()) < 60, done
+        assert done.status and len(done.stderr.splitlines()) < 60, done
 
 
 def steps_of_another_form(folder: Path) -> None:
-    """A bisection of a step names the file and its first error in one line."""
     (folder / "spec.yaml").write_text(BISECTION, encoding="utf-8")
     for content in ("", "{}", "[{}]", "[" * 100_000):
         (folder / "steps.json").write_text(content, encoding="utf-8")
         done = run(_FILE, "bisect", str(folder / "spec.yaml"), "--list", "--step", str(folder / "steps.json"))
-        assert done.status == 2 and len(done.err.splitlines()) == 1 and "steps.json: " in done.err, done
+        assert done.status == 2 and len(done.stderr.splitlines()) == 1 and "steps.json: " in done.stderr, done
 
 
 def output_that_is_a_device(folder: Path) -> None:
-    """A file that is a device is written to, and not replaced."""
     for device, status in (("null", 0), ("full", 1)):
         (page := folder / device).symlink_to(f"/dev/{device}")
         done = run(_FILE, "plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", "1x1", "--html", str(page))
         assert done.status == status and page.is_symlink(), done
-    assert "No space left on device" in done.err
+    assert "No space left on device" in done.stderr
 
 
 def night_on_a_damaged_dataset(folder: Path) -> None:
-    """A night whose stored results are damaged says why it knows none."""
     (folder / "output.xml").write_bytes(b"<robot><suite name='s'>")
     sim = str(PROJECT / "topologies" / "sim.yaml")
     done = run(_FILE, "night", sim, "--dry-run", "--cells", "1x1", "--data", str(folder / "output.xml"))
-    assert "truncated or damaged XML" in done.err, done
+    assert "truncated or damaged XML" in done.stderr, done
 
 
 def resumed_night(change: Callable[[dict[str, Any]], None], *journal: str) -> Callable[[Path], None]:
@@ -209,7 +202,7 @@ def resumed_night(change: Callable[[dict[str, Any]], None], *journal: str) -> Ca
         if journal:
             (folder / NightJournal.FILE).write_text("\n".join(journal), encoding="utf-8")
         done = run(_FILE, "night", "--resume", str(folder))
-        assert done.status == 2 and str(folder) in done.err and len(done.err.splitlines()) == 1, done
+        assert done.status == 2 and str(folder) in done.stderr and len(done.stderr.splitlines()) == 1, done
 
     return call
 
@@ -228,10 +221,9 @@ def stacks(stack: str) -> Callable[[Path], None]:
 
 
 def numbered_ports(folder: Path) -> None:
-    """A topology of CSIT whose ports are numbers: those that join no node are named."""
     (folder / "csit.yaml").write_text(TWO_NODES.replace("port5:", "4294967296:"), encoding="utf-8")
     done = run(_FILE, "convert", str(folder / "csit.yaml"))
-    assert "4294967296" in done.out + done.err, done
+    assert "4294967296" in done.stdout + done.stderr, done
 
 
 FINDINGS: dict[str, Callable[[Path], None]] = {
@@ -354,5 +346,5 @@ def test_damaged_parts_of_datasets(results: Path, tmp_path: Path, damage: str) -
         victim = folder / part.relative_to(results / "history")
         PARTS[damage](victim)
         done = run(_FILE, "show", str(folder))
-        assert done.status in (1, 2) and str(folder) in done.err, done
+        assert done.status in (1, 2) and str(folder) in done.stderr, done
         run(_FILE, "answer", str(folder), "--rate", "100kpps")

@@ -121,7 +121,7 @@ def test_planted_links(results: Path, tmp_path: Path, data: st.DataObject) -> No
     planted.symlink_to(to)
     command, *options = data.draw(st.sampled_from(commands))
     done = run("planted links", command, str(folder), *options)
-    assert not (is_read and command == "show" and done.out), "they are all of its tests"
-    assert PRIVATE not in done.out + done.err
+    assert not (is_read and command == "show" and done.stdout), "they are all of its tests"
+    assert PRIVATE not in done.stdout + done.stderr
     assert victim.read_text(encoding="ascii") == f"{PRIVATE}\n"
     assert not list(kept.iterdir())

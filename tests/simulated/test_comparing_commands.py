@@ -11,7 +11,6 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.bisection.spec import CALLED_STEPS
 from csit_utils.cli import make_app
-from resources.libraries.python.errors import ConfigError
 from tests.planted_nights import write_nights
 
 NIGHTS = 16
@@ -114,20 +113,3 @@ def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path:
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("9", "3", "0")
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
     assert all(name and name.startswith("CSC 1x1") for name in failed)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (("compare", "night=2026-01-01"), "nothing to compare with"),
-        (("compare", BEFORE, AFTER, "--outcome", "worse"), "--outcome 'worse': choose from regression"),
-        (("gate", BEFORE, AFTER, "--tolerance", "much"), "--tolerance 'much'"),
-        (("gate", "before=none", "x.xml"), "before=none: expected before=N"),
-        (("trend", __file__, "--false-alarms", "2"), "expected a probability between 0 and 1"),
-    ],
-)
-def test_bad_input_is_reported_in_one_sentence(arguments: tuple[str, ...], reason: str) -> None:
-    error = run(*arguments).exception
-    assert isinstance(error, ConfigError)
-    assert reason in str(error)
-    assert "\n" not in str(error)

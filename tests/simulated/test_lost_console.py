@@ -18,7 +18,6 @@ CHOSEN = ("-v", f"TOPOLOGY:{SIM}", "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "--lo
 @pytest.mark.parametrize(
     ("program", "lack"),
     [
-        (("csit_utils", "robot"), "closed pipe"),
         (("csit_utils", "robot"), "full disk"),
         (("csit_utils", "robot"), "closed terminal"),
         (("robot",), "closed pipe"),

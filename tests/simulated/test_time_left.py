@@ -36,10 +36,3 @@ def test_each_suite_counts_the_suites_that_follow(tmp_path: Path, monkeypatch: p
     assert first[0] == ["2 h 13 min"]
     # As if the first test had taken half of what was planned, and less: it has taken no time.
     assert first[1] in (["33 min"], ["34 min"])
-
-
-def test_no_time_is_planned_or_left_where_it_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
-    said = console(tmp_path)
-    assert "deploying" in said
-    assert "about" not in said

@@ -1,42 +1,17 @@
-"""`./csit bench`: what it runs, and how it reports what it cannot run; figures of benchmarks without a machine."""
+"""`./csit bench`: what it runs, and figures of benchmarks without a machine."""
 
 import importlib
 import inspect
-import json
-import sys
 from math import exp
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from tests.benchmarks import __main__ as bench
 from tests.benchmarks.overhead import trial_overhead
 from tests.benchmarks.watching import BLOCKS, costs, orders
-
-
-def test_what_cannot_run_here_is_skipped_with_its_reason_and_the_rest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = {"ours": 2.0, "peer": 1.0, "ratio": 2.0, "unit": "s", "note": "works"}
-
-    def impossible() -> None:
-        raise Unsupported("needs trafgen")
-
-    module = SimpleNamespace(fine=lambda: figures, impossible=impossible)
-    monkeypatch.setitem(sys.modules, "tests.benchmarks.of_this_test", module)
-    entries = {name: bench.BenchmarkEntry("of_this_test", name) for name in vars(module)}
-    missing = bench.BenchmarkEntry("no_such_module", traffic=True)
-    monkeypatch.setattr(bench, "BENCHMARKS", {"missing": missing, **entries})
-    done = CliRunner().invoke(bench.app, ("--format", "json", "--no-traffic"))
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {"name": "fine", **figures},
-        {"name": "impossible", "skipped": "needs trafgen"},
-    ]
-    assert done.exit_code == 0
-    assert CliRunner().invoke(bench.app, ("--no-traffic", "--no-skips")).exit_code == 1
 
 
 @pytest.mark.parametrize("name", bench.BENCHMARKS)

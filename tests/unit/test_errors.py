@@ -54,22 +54,6 @@ def test_the_quoted_input_is_shortened_and_not_the_reason(bad: str) -> None:
     assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
 
 
-@pytest.mark.parametrize(
-    ("text", "begin", "end"),
-    [
-        (f"{'a' * 500} and {'b' * 5000}", "a" * 150, "b" * 50),
-        (
-            f"known are {', '.join(f'NF-{at}' for at in range(1000))}; choose one",
-            "known are NF-0",
-            "NF-999; choose one",
-        ),
-    ],
-)
-def test_begin_and_end_of_a_long_message_are_kept(text: str, begin: str, end: str) -> None:
-    said = str(ConfigError(text))
-    assert said.startswith(begin) and said.endswith(end) and len(said) <= LONGEST_MESSAGE
-
-
 def test_the_end_of_what_a_command_wrote_is_kept_and_all_of_it_stays_known() -> None:
     error = CommandFailed(["vpp", "-c", "startup.conf"], 1, "loading a plugin\n" * 200 + "no free huge pages")
     assert str(error).startswith("vpp -c startup.conf ended with 1: loading")

@@ -3,15 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.terminal import shortened, with_command, wrapped, wrapped_line
+from resources.libraries.python.terminal import shortened, with_command, wrapped
 
 _PATH = "/srv/results/of-a-night/with-a-long-name/csc-ndrpdr/output.xml"
-
-
-def test_words_go_to_indented_lines_and_a_path_stays_whole() -> None:
-    assert wrapped_line(f"{_PATH}: cannot be read: No such file or directory", 40) == (
-        f"{_PATH}:\n  cannot be read: No such file or\n  directory"
-    )
 
 
 def test_lines_that_are_laid_out_stay_as_they_are() -> None:

@@ -1,9 +1,6 @@
 """The tiers of tests: which there are, what the command says of them, and what the default one must not have."""
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from configparser import ConfigParser
 from dataclasses import replace
@@ -12,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tiers import ALL, Test, added, by_name_only, environments, read_junit, report
+from tests.tiers import ALL, Test, added, by_name_only, environments, report
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ("unit", "simulated", "traffic")
@@ -68,39 +65,3 @@ def test_the_last_line_counts_and_others_have_failures_skips_retries_and_slow_te
         "slow: t2 used 1.5 s of CPU time, the limit is 1 s",
     ]  # fmt: skip
     assert f"not run: {', '.join(added())} " in lines[4]
-
-
-TESTS = """
-import pytest
-
-@pytest.fixture
-def broken():
-    raise RuntimeError
-
-def test_fails(): assert False
-def test_breaks(broken): pass
-@pytest.mark.skip(reason="needs root")
-def test_skipped(): pass
-def test_works():
-    import time
-    until = time.process_time() + 0.1
-    while time.process_time() < until: pass
-"""
-
-
-def test_results_of_pytest_are_read_with_the_cpu_time_of_each_test(tmp_path: Path) -> None:
-    (tmp_path / "test_sample.py").write_text(TESTS, encoding="utf-8")
-    words = ["-c", "/dev/null", "-p", "tests.conftest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *words, f"--junitxml={tmp_path}/tests.xml", str(tmp_path)],
-        cwd=ROOT, check=False, capture_output=True, timeout=600,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )  # fmt: skip
-    found = {test.name.partition("::")[2]: test for test in read_junit("unit", tmp_path / "tests.xml")}
-    assert {name: (test.failed, test.skipped) for name, test in found.items()} == {
-        "test_fails": (True, ""),
-        "test_breaks": (True, ""),
-        "test_skipped": (False, "needs root"),
-        "test_works": (False, ""),
-    }
-    assert found["test_works"].cpu_s >= 0.05

@@ -95,7 +95,7 @@ def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> No
     file.write_bytes(BOMBS[name]())
     outcome = run("bombs", "show", str(file))
     assert outcome.status in (1, 2)
-    assert name in outcome.err
+    assert name in outcome.stderr
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_what_is_packed_by_other_methods_is_refused_before_it_is_unpacked(tmp_pa
     file.write_bytes(zipped(("output.xml", HEAD + b"a" * SIZE), method=method))
     outcome = run("bombs", "show", str(file))
     assert outcome.status == 2
-    assert outcome.err.startswith(f"{file}!output.xml: packed by another method than deflate")
+    assert outcome.stderr.startswith(f"{file}!output.xml: packed by another method than deflate")
 
 
 def test_a_file_in_two_layers_is_counted_in_both() -> None:

@@ -19,7 +19,7 @@ from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
 from csit_utils.bisection.page import as_object, effort, headline, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionResult, BisectionRun
-from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, OrderedList, share_of
+from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, OrderedList
 from csit_utils.commands.runs.bisect import bisect
 from csit_utils.commands.tables import TableForm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
@@ -189,11 +189,6 @@ def test_wrong_ends_are_refused(repository: Path, good: str, bad: str, reason: s
         revisions_of(GitRange(git=Path(), good=good, bad=bad), repository)
 
 
-def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no revision 'a'"):
-        revisions_of(GitRange(git=Path("nowhere"), good="a", bad="b"), tmp_path)
-
-
 def test_command_lines_change_by_one_parameter_at_a_time() -> None:
     found = revisions_of(
         CommandLines(good_command_line="quiet isolcpus=2 nosmt", bad_command_line="quiet isolcpus=2-3 mitigations=off"),
@@ -213,11 +208,6 @@ def test_equal_command_lines_and_repeated_versions_are_refused() -> None:
         revisions_of(CommandLines(good_command_line="a b", bad_command_line="b a"), Path())
     with pytest.raises(ConfigError, match="'2' is listed twice"):
         revisions_of(OrderedList(versions=("1", "2", "2")), Path())
-
-
-@pytest.mark.parametrize(("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("50%", 0.5)])
-def test_shares_are_read(text: str, share: float) -> None:
-    assert share_of(text) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -301,13 +291,6 @@ def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
 def test_what_cannot_work_is_one_sentence(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     with pytest.raises(CsitError, match=reason):
         command(tmp_path, **change)
-
-
-def test_revisions_are_listed_without_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_text(yaml.safe_dump(SIM | {"topology": "no such file"}), encoding="utf-8")
-    bisect(path, None, list_them=True)
-    assert capsys.readouterr().out.splitlines() == ["0\t1.0", "1\t1.1", "2\t1.2", "3\t1.3"]
 
 
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])

@@ -43,31 +43,6 @@ def test_help_is_that_of_the_entry_script_and_lists_every_command_once() -> None
     assert sorted(listed) == sorted(cli.COMMANDS)
 
 
-def test_repeatable_options_and_arguments_are_marked_once() -> None:
-    text = " ".join(help_of("compare").split())
-    assert "Usage: ./csit compare [OPTIONS] A B..." in text
-    assert "--data FILE File, folder or dataset that KEY=VALUE selects from. [default: results; repeatable]" in text
-    assert text.count("repeatable") == 2
-    assert "--server NF+NF" in help_of("place"), "a word of its own is kept"
-
-
-def test_optional_arguments_and_choices() -> None:
-    assert "[TOPOLOGY]" in help_of("plan").splitlines()[0]
-    assert "\n  ACTION <up|status|down|build>  " in help_of("emulate")
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["emulate", "upp"], "Invalid value for 'ACTION': 'upp' is not one of 'up', 'status', 'down', 'build'."),
-        (["size"], "Missing argument 'DEPLOYMENT'"),
-    ],
-)
-def test_a_wrong_or_missing_word_is_named_as_in_the_usage(words: list[str], sentence: str) -> None:
-    shown = CliRunner().invoke(cli.make_app(words), words, prog_name="./csit")
-    assert shown.exit_code == 2 and sentence in shown.output
-
-
 def test_examples_of_variables_can_be_pasted_into_a_shell() -> None:
     lines = [f"printf '%s\\n' {variables_page(name).splitlines()[0]}" for name in VARIABLES]
     pasted = subprocess.run(["sh", "-c", "\n".join(lines)], capture_output=True, text=True, check=True).stdout

@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from functools import partial
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,7 @@ from tests.unit.csit_utils.builders import ENVIRONMENT
 
 SIM_FILE = PROJECT / "topologies" / "sim.yaml"
 SIM = load_topology(SIM_FILE)
+WORLD: Testbed = SimulatedTestbed(SIM)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -54,60 +56,51 @@ def refusal(run: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("spec", "sentence"),
-    [
-        (chains(13), "s: 16,926,797,485 measurements of chains under workloads; at most 1,000,000 are possible"),
-        (chains(14, policies=[f"{a} > {b}" for a, b in zip("abcdefghij", "bcdefghijk", strict=True)]), "at most 1,000"),
-        (chains(8, resources={"memory_mib": list(range(16, 116))}), "measurements of chains under workloads; at most"),
-        (chains(7, duration_s=3600), "s: 13,700 measurements of chains under workloads take about 572 days; at most"),
-        (chains(2, workloads=lists(100)), "workloads: 1,000,000 workloads; at most 1,000 are possible"),
-        (chains(2, duration_s=10**15), "duration_s: 1000000000000000 is above the maximum of 3,600"),
-        (chains(2, workloads={"volumes_mbps": [1e300], "frames": ["64B"]}), "1e+300 is above the maximum of 1,000,"),
-    ],
-)  # fmt: skip
-def test_a_study_of_chains_that_cannot_end_is_refused(tmp_path: Path, spec: dict[str, Any], sentence: str) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_text(yaml.safe_dump(spec), encoding="utf-8")
-    previewed = refusal(lambda: make_app(["chains"])(["chains", str(path)], standalone_mode=False))
-    assert sentence in previewed
-    assert refusal(lambda: ChainStudyTest(SIM, SimulatedTestbed(SIM), load_chains(path), ENVIRONMENT)) == previewed
+RUNS: dict[str, Callable[[Path], object]] = {
+    "chains": lambda path: ChainStudyTest(SIM, WORLD, load_chains(path), ENVIRONMENT),
+    "interference": lambda path: InterferenceTest(SIM, WORLD, load_yaml(path, InterferenceSpec), ENVIRONMENT),
+}
+"""What a run of a study begins with, by the command that previews it."""
 
 
 @pytest.mark.parametrize(
-    ("spec", "sentence"),
+    ("study", "spec", "sentence"),
     [
-        (company(2, repetitions=10**9), "repetitions: 1000000000 is above the maximum of 1,000"),
-        (company(2, duration_s=1e15), "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
-        (company(2, load_pps=1e13), "load_pps: 10000000000000.0 is above the maximum of 1,000,000,000,000"),
-        (company(2, load_pps=list(range(1, 18))), "spec.yaml:1: 17 items; at most 16 are possible"),
-        (company(26, together=30), "s: 925,755,310,643,763,600 measurements; at most 1,000,000 are possible"),
-        (company(26, repetitions=1000), "s: 702,000 measurements take about"),
-        (company(2, duration_s=86400, repetitions=100), "s: 600 measurements take about 600 days; at most 365 are"),
+        ("chains", chains(13), "s: 16,926,797,485 measurements of chains under workloads; at most 1,000,000 are"),
+        ("chains", chains(14, policies=[f"{a} > {b}" for a, b in pairwise("abcdefghijk")]), "at most 1,000"),
+        ("chains", chains(8, resources={"memory_mib": list(range(16, 116))}), "measurements of chains under workloads"),
+        ("chains", chains(7, duration_s=3600), "s: 13,700 measurements of chains under workloads take about 572 days"),
+        ("chains", chains(2, workloads=lists(100)), "workloads: 1,000,000 workloads; at most 1,000 are possible"),
+        ("chains", chains(2, duration_s=10**15), "duration_s: 1000000000000000 is above the maximum of 3,600"),
+        ("chains", chains(2, workloads={"volumes_mbps": [1e300], "frames": ["64B"]}), "1e+300 is above the maximum of"),
+        ("interference", company(2, repetitions=10**9), "repetitions: 1000000000 is above the maximum of 1,000"),
+        ("interference", company(2, duration_s=1e15), "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
+        ("interference", company(2, load_pps=1e13), "load_pps: 10000000000000.0 is above the maximum of 1,000,000"),
+        ("interference", company(2, load_pps=list(range(1, 18))), "spec.yaml:1: 17 items; at most 16 are possible"),
+        ("interference", company(26, together=30), "s: 925,755,310,643,763,600 measurements; at most 1,000,000 are"),
+        ("interference", company(26, repetitions=1000, duration_s=100), "s: 702,000 measurements take about"),
+        (
+            "interference",
+            company(2, duration_s=86400, repetitions=100),
+            "600 measurements take about 600 days; at most",
+        ),
     ],
 )
-def test_a_study_of_interference_that_cannot_end_is_refused(
-    tmp_path: Path, spec: dict[str, Any], sentence: str
+def test_a_study_that_cannot_end_is_refused_by_its_preview_and_by_its_run(
+    tmp_path: Path, study: str, spec: dict[str, Any], sentence: str
 ) -> None:
-    if spec["contenders"][25:] and "together" not in spec:
-        spec |= {"duration_s": 100}
     path = tmp_path / "spec.yaml"
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
-    previewed = refusal(lambda: make_app(["interference"])(["interference", str(path)], standalone_mode=False))
+    previewed = refusal(lambda: make_app([study])([study, str(path)], standalone_mode=False))
     assert sentence in previewed
-    made = partial(InterferenceTest, SIM, SimulatedTestbed(SIM), environment=ENVIRONMENT)
-    assert refusal(lambda: made(spec=load_yaml(path, InterferenceSpec))) == previewed
+    assert refusal(lambda: RUNS[study](path)) == previewed
 
 
 @pytest.mark.parametrize(
     ("instances", "changes", "sentence"),
     [
         (10, {"repeat": 1000, "increase": 1}, "edges: 2,010,000 runs of the generator; at most 1,000,000 are possible"),
-        (
-            1,
-            {"repeat": 200, "duration_s": 86400},
-            "edges: 600 runs of the generator take about 600 days; at most 365 are",
-        ),
+        (1, {"repeat": 200, "duration_s": 86400}, "edges: 600 runs of the generator take about 600 days; at most 365"),
         (1, {"duration_s": 1e15}, "duration_s: 1000000000000000.0 is above the maximum of 86,400"),
         (1, {"increase": 1e-9}, "increase: 1e-09 makes 200000000000 loads; at most 10000"),
     ],
@@ -132,8 +125,7 @@ def test_a_sizing_that_cannot_end_is_refused(
     files[1].write_text(json.dumps(workload | changes))
     previewed = refusal(lambda: make_app(["size"])(["size", *map(str, files)], standalone_mode=False))
     assert sentence in previewed
-    world: Testbed = SimulatedTestbed(SIM)
-    assert refusal(lambda: ServiceSizing(SIM, world, load_specifications(*files), ENVIRONMENT)) == previewed
+    assert refusal(lambda: ServiceSizing(SIM, WORLD, load_specifications(*files), ENVIRONMENT)) == previewed
 
 
 @pytest.mark.parametrize(
@@ -190,20 +182,12 @@ def test_a_directed_plan_is_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
     assert objects(capsys, "deployment.json")[-1]["at_most"]
 
 
-@pytest.fixture
-def many(tmp_path: Path) -> Path:
-    """A specification with 3 ** 9 sizes, without scripts of its own."""
-    shutil.copytree(CLEARWATER, tmp_path / "specs")
+def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Of 3 ** 9 sizes."""
+    many = Path(shutil.copytree(CLEARWATER, tmp_path / "specs"), "many.json")
     spec = json.loads((CLEARWATER / "deployment.json").read_text(encoding="utf-8"))
-    first = spec["components"][0]
-    spec["components"] = [{**first, "name": f"part{each}", "short": each} for each in "abcdefghi"]
-    spec["resources"] = {}
-    path = tmp_path / "specs" / "many.json"
-    path.write_text(json.dumps(spec), encoding="utf-8")
-    return path
-
-
-def test_a_directed_plan_needs_no_list_of_all_sizes(capsys: pytest.CaptureFixture[str], many: Path) -> None:
+    parts = [{**spec["components"][0], "name": f"part{each}", "short": each} for each in "abcdefghi"]
+    many.write_text(json.dumps({**spec, "components": parts, "resources": {}}), encoding="utf-8")
     assert "at most 19 of more than 10000 sizes" in size(capsys, str(many))
     *sizes, summary = objects(capsys, str(many))
     assert [row["size"] for row in sizes] == ["-".join(f"{part}1s" for part in "abcdefghi")]

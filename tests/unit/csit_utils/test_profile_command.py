@@ -144,10 +144,6 @@ def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> 
         assert "uses no more than 2.00 of 3 CPUs" in run(tmp_path / "sums.csv", "--vcpus", vcpus).stderr
 
 
-def test_the_vcpus_of_a_service_of_one_vnf_may_be_said_by_its_name(files: Path) -> None:
-    assert "uses no more than 1.00 of 2 CPUs" in run(f"mine={files}/one.csv", "--vcpus", "mine=2").stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

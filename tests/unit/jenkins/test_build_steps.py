@@ -82,24 +82,28 @@ def test_a_patch_and_a_step_of_a_gate_are_one_word_too(build: Build) -> None:
     assert not list(build.folder.rglob("stolen*"))
 
 
-@pytest.mark.parametrize(
-    "topology", ["sim.yaml", "/topologies/sim.yaml", "topologies/.yaml", "topologies/-a.yaml", "topologies/a b.yaml"]
-)
-def test_a_testbed_without_a_name_is_refused(tmp_path: Path, topology: str) -> None:
-    """Its results would be the folder of all results, which is removed before a run."""
+WRONG = [
+    *(
+        {"TOPOLOGY": f"{path}.yaml"}
+        for path in ("sim", "/topologies/sim", "topologies/", "topologies/-a", "topologies/a b")
+    ),
+    *({"HOURS": hours} for hours in ("x", "100", "$(id)", "1+1")),
+]
+
+
+@pytest.mark.parametrize("values", WRONG, ids=str)
+def test_a_testbed_without_a_name_and_hours_that_are_no_number_are_refused(
+    tmp_path: Path, values: dict[str, str]
+) -> None:
+    """The results of no name would be the folder of all results, which is removed before a run."""
     found = Build(tmp_path)
-    assert found.step("prepare", TOPOLOGY=topology) != 0
+    assert found.step("prepare", **values) != 0
     assert found.calls == [] and not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize("hours", ["", "x", "100", "$(id)", "1+1"])
-def test_hours_are_a_number(tmp_path: Path, hours: str) -> None:
-    assert (Build(tmp_path).step("prepare", HOURS=hours) == 0) is (hours == "")
 
 
 def test_the_lease_is_longer_than_the_build(tmp_path: Path) -> None:
     found = Build(tmp_path)
-    assert (found.step("prepare"), found.step("reserve")) == (0, 0)
+    assert (found.step("prepare", HOURS=""), found.step("reserve")) == (0, 0)
     (reserve,) = (call for call in found.calls if call[0] == "reserve")
     assert reserve[reserve.index("--lease") + 1] == "3h"
 
