@@ -1,5 +1,6 @@
-"""The tiers of tests: which there are, what the command says of them, and what the default one must not have."""
+"""How tests are run: the tiers, what the default one must not have, taking turns, and the same examples always."""
 
+import importlib
 import re
 import tomllib
 from configparser import ConfigParser
@@ -8,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.integration.traffic import BESIDE, takes_turns
 from tests.tiers import ALL, Test, added, by_name_only, environments, report
 
 ROOT = Path(__file__).parents[2]
@@ -65,3 +69,39 @@ def test_the_last_line_counts_and_others_have_failures_skips_retries_and_slow_te
         "slow: t2 used 1.5 s of CPU time, the limit is 1 s",
     ]  # fmt: skip
     assert f"not run: {', '.join(added())} " in lines[4]
+
+
+INTEGRATION = ROOT / "tests" / "integration"
+
+
+def test_what_needs_root_takes_turns_unless_it_is_known_not_to(tmp_path: Path) -> None:
+    names = ("test_call_stacks_local.py", "test_resume.py", "test_node_doctor.py")
+    assert [takes_turns(INTEGRATION / name) for name in names] == [True, False, False]
+    (tmp_path / "test_new.py").write_text("pytestmark = [pytest.mark.root, pytest.mark.parallel]\n", encoding="utf-8")
+    assert takes_turns(tmp_path / "test_new.py")
+
+
+def test_no_exception_outlives_its_reason() -> None:
+    for name in BESIDE:
+        text = (INTEGRATION / name).read_text(encoding="utf-8")
+        assert "mark.root" in text and "mark.parallel" in text, name
+
+
+def examples() -> list[int]:
+    drawn: list[int] = []
+
+    @given(st.integers())
+    def collect(number: int) -> None:
+        drawn.append(number)
+
+    collect()
+    return drawn
+
+
+@pytest.mark.skipif(not settings().derandomize, reason="this profile looks for new examples")
+def test_examples_do_not_depend_on_modules_that_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = examples()
+    (tmp_path / "module_with_constants.py").write_text(f"NUMBERS = {list(range(1000, 1500))}\n", encoding="ascii")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("module_with_constants")
+    assert examples() == before
