@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from csit_utils import cli
 from resources.libraries.python.paths import PROJECT
@@ -37,20 +38,14 @@ def csit(*words: object) -> Ended:
     """Run a command line to its end, whatever its exit status."""
     out, err = io.StringIO(), io.StringIO()
     streams = {"stdout": out, "stderr": err, "__stdout__": out, "__stderr__": err}  # Robot's console is the last two
-    before = {name: getattr(sys, name) for name in streams}
-    argv, on_sigterm = sys.argv, signal.getsignal(signal.SIGTERM)
-    sys.argv = ["csit", *map(str, words)]
-    for name, stream in streams.items():
-        setattr(sys, name, stream)
-    try:
-        status = cli.main()
-    except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 1
-    finally:
-        for name, stream in before.items():
-            setattr(sys, name, stream)
-        sys.argv = argv
-        signal.signal(signal.SIGTERM, on_sigterm)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    with patch.multiple(sys, argv=["csit", *map(str, words)], **streams):
+        try:
+            status = cli.main()
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else 1
+        finally:
+            signal.signal(signal.SIGTERM, on_sigterm)
     return Ended(status, out.getvalue(), err.getvalue())
 
 

@@ -214,15 +214,6 @@ def test_loss_of_tcp_is_known_of_segments_without_a_connection_only() -> None:
     assert not any(resends(name, Protocol.UDP) for name in sends)
 
 
-def test_looking_drivers_up_imports_none() -> None:
-    code = (
-        "import sys; from resources.libraries.python import driver_registry as found;"
-        "found.vswitches(), found.generators(), found.functions();"
-        "sys.exit(any(name.endswith('.driver') and '.drivers.' in name for name in sys.modules))"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-
-
 @pytest.mark.parametrize("check", [("check",), ("format", "--check")])
 def test_code_of_the_page_passes_the_linter(check: tuple[str, ...], tmp_path: Path) -> None:
     write_files_of(ADD_A_DRIVER, tmp_path)

@@ -20,7 +20,6 @@ from resources.libraries.python import redaction
 from resources.libraries.python.dialogue import LONGEST_ERROR, short
 from resources.libraries.python.errors import (
     LONGEST_MESSAGE,
-    CommandFailed,
     ConfigError,
     CsitError,
     HostRefused,
@@ -209,13 +208,6 @@ def test_the_quoted_input_is_shortened_and_not_the_reason(bad: str) -> None:
     assert said.endswith("is no list of CPUs, 33 needed, 28 available")
     assert f"({len(bad):,} characters)" in said or len(bad) > 20_000
     assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
-
-
-def test_the_end_of_what_a_command_wrote_is_kept_and_all_of_it_stays_known() -> None:
-    error = CommandFailed(["vpp", "-c", "startup.conf"], 1, "loading a plugin\n" * 200 + "no free huge pages")
-    assert str(error).startswith("vpp -c startup.conf ended with 1: loading")
-    assert str(error).endswith("no free huge pages")
-    assert len(error.stderr) > 3000 and len(error.whole) > 3000
 
 
 def test_a_command_to_copy_stays_whole_where_the_text_is_too_long() -> None:

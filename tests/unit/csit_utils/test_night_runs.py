@@ -9,7 +9,6 @@ from robot import api
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils import night as session
 from csit_utils.night import (
     NOT_BEGUN,
     NightChoices,
@@ -132,18 +131,6 @@ def test_a_run_of_studies_gets_no_choice_of_cells(tmp_path: Path) -> None:
     assert "--variable TOPOLOGY:topologies/sim.yaml --variable STACKS:10" in given[True]
 
 
-def test_the_time_left_of_a_run_is_by_the_durations_of_the_plan(
-    journal_of: Callable[[], NightJournal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: dict[str, object] = {}
-    monkeypatch.setattr(session, "run_suites", lambda _, **options: given.update(options))
-    with journal_of() as journal:
-        clock = NightClock(100.0, journal)
-        clock.ended(planned("Density.Csc-Mrr.1", took_s=4.5), "PLANNED")
-        assert run_night(CHOICES, 2.0, tmp_path, clock) is not None, "nothing ran"
-    assert given["expected_s"] == {"Density.Csc-Mrr.1": 4.5}
-
-
 def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete(
     journal_of: Callable[[], NightJournal], tmp_path: Path
 ) -> None:
@@ -200,12 +187,3 @@ def test_a_night_that_measures_nothing_has_a_page_that_says_so(tmp_path: Path) -
     page = (tmp_path / "night" / "night.html").read_text(encoding="utf-8")
     assert "0 planned measurements: nothing to measure" in page and "unseen: never measured" in page
     assert "density.html" not in page
-
-
-def test_the_end_of_a_long_message_is_kept(journal_of: Callable[[], NightJournal]) -> None:
-    with journal_of() as journal:
-        clock = NightClock(100.0, journal)
-        clock.ended(planned("a"), "FAIL", f"{'x' * 1000}: no space left")
-        (row,) = clock.rows.values()
-    assert len(row.message) <= 300
-    assert row.message.endswith(": no space left")

@@ -1,4 +1,4 @@
-"""Command lines of runs: a mistake is one sentence before anything starts, `--args` of a build, and journals without secrets."""
+"""Command lines of runs: mistakes are one sentence before anything starts, `--args` of a build, and no secrets kept."""
 
 import json
 import re
