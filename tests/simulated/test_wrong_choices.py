@@ -7,6 +7,7 @@ import pytest
 from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, Ended, csit
 
 SPECS = STUDIES / "specs"
+NOT_OF_CHAINS = ("plan", "interference", "outage", "stateful")
 ON_SIM = ("robot", "-v", f"TOPOLOGY:{SIM}", *QUIETLY)
 
 
@@ -48,22 +49,13 @@ def test_a_matrix_of_which_nothing_fits_fails_with_the_numbers_and_without_a_rec
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.parametrize("command", ["chains", "interference", "outage", "stateful"])
-def test_a_specification_of_something_else_is_refused_with_its_place(command: str) -> None:
-    refused(csit(command, SIM), str(SIM))
-
-
-def test_a_specification_of_another_study_is_refused() -> None:
-    refused(csit("outage", SPECS / "chains" / "four-vnfs.yaml"), "four-vnfs.yaml")
-    refused(csit("stateful", SPECS / "interference" / "pairs.yaml"), "pairs.yaml")
-    refused(csit("size", SPECS / "snort" / "workload.json", SPECS / "snort" / "deployment.json"), "workload.json")
-    refused(csit("plan", SPECS / "chains" / "four-vnfs.yaml"), "four-vnfs.yaml")
-
-
 @pytest.mark.parametrize(
     ("words", "word"),
     [
         (("show", "README.md"), "README.md"),
+        *(((command, "{specs}/chains/four-vnfs.yaml"), "four-vnfs.yaml") for command in NOT_OF_CHAINS),
+        (("chains", "{sim}"), str(SIM)),
+        (("size", "{specs}/snort/workload.json", "{specs}/snort/deployment.json"), "workload.json"),
         (("regoal", "{density}", "--goal", "mine"), "mine"),
         (("profile", "{density}/output.xml"), "output.xml"),
         (("compare", "night=2026-01-01"), "nothing to compare with"),
@@ -76,10 +68,10 @@ def test_a_specification_of_another_study_is_refused() -> None:
         (("export", "{density}", "-o", "{tmp}/uti"), "--uti"),
     ],
 )
-def test_a_question_that_results_cannot_answer_is_refused(
+def test_a_file_of_something_else_and_a_question_without_an_answer_are_refused(
     words: tuple[str, ...], word: str, density: Path, tmp_path: Path
 ) -> None:
-    refused(csit(*(each.format(density=density, tmp=tmp_path) for each in words)), word)
+    refused(csit(*(each.format(density=density, tmp=tmp_path, specs=SPECS, sim=SIM) for each in words)), word)
     assert list(tmp_path.iterdir()) == []
 
 
