@@ -1,4 +1,3 @@
-import errno
 import os
 import time
 from itertools import pairwise
@@ -115,38 +114,29 @@ def carried(error: BaseException, where: str = "DUT1") -> Exception:
     return error_of(record, where)
 
 
-@pytest.mark.parametrize("kind", LEAVES)
-def test_every_leaf_comes_back_as_it_was(kind: type[CsitError]) -> None:
-    back = carried(kind("no port"))
-    assert type(back) is kind
-    assert str(back) == "DUT1: no port"
+SIGNALS = {9: "SIGKILL", 37: "signal 37", 10**9: "sig"}
 
 
-def test_a_command_keeps_what_it_was_and_how_it_ended() -> None:
-    back = carried(CommandFailed(["ip", "link show"], 2, "no such device\n"))
-    assert isinstance(back, CommandFailed)
-    assert (back.argv, back.status, back.stderr) == (("ip", "link show"), 2, "no such device\n")
-    assert str(back) == "DUT1: ip link show ended with 2: no such device"
-
-    for status, how in (
-        (-9, "was killed by SIGKILL"),
-        (-37, "was killed by signal 37"),
-        (-(10**9), "was killed by sig"),
-    ):
-        assert f"DUT1: ip link {how}" in str(carried(CommandFailed(["ip", "link"], status, "")))
+def ip(status: int) -> CommandFailed:
+    return CommandFailed(["ip", "link show"], status, "no\n")
 
 
-def test_what_was_waited_for_keeps_what_was_seen_last() -> None:
-    back = carried(NotReady("carrier of p1", 3.0, "down"))
-    assert isinstance(back, NotReady) and (back.after_s, back.last_seen) == (3.0, "down")
-    assert str(back) == "DUT1: carrier of p1 not ready after 3.0 s; last seen: down"
-
-
-def test_errors_of_the_system_keep_number_and_file() -> None:
-    back = carried(FileNotFoundError(errno.ENOENT, "No such file or directory", "/sys/x"))
-    assert isinstance(back, FileNotFoundError)
-    assert (back.errno, back.filename) == (errno.ENOENT, "/sys/x")
-    assert "DUT1: No such file" in str(back)
+@pytest.mark.parametrize(
+    ("error", "keeps", "text"),
+    [
+        *((kind("no port"), {}, "DUT1: no port") for kind in LEAVES),
+        (ip(2), {"argv": ("ip", "link show"), "status": 2, "stderr": "no\n"}, "DUT1: ip link show ended with 2: no"),
+        *((ip(-at), {"status": -at}, f"DUT1: ip link show was killed by {end}") for at, end in SIGNALS.items()),
+        (NotReady("p1", 3.0, "down"), {"after_s": 3.0, "last_seen": "down"}, "DUT1: p1 not ready after 3.0 s; last se"),
+        (FileNotFoundError(2, "gone", "/sys/x"), {"errno": 2, "filename": "/sys/x"}, "[Errno 2] DUT1: gone"),
+    ],
+    ids=repr,
+)
+def test_an_error_comes_back_as_it_was(error: Exception, keeps: dict[str, object], text: str) -> None:
+    back = carried(error)
+    assert type(back) is type(error)
+    assert {name: getattr(back, name) for name in keeps} == keeps
+    assert str(back).startswith(text)
 
 
 def test_a_defect_there_is_a_defect_here() -> None:

@@ -150,9 +150,6 @@ def test_control_characters_are_visible(text: str) -> None:
     shown = outgoing(text)
     assert not any((ord(letter) < 32 and letter not in "\n\t\r") or 127 <= ord(letter) < 160 for letter in shown)
     assert "\r" not in shown.replace("\r\n", "")
-
-
-def test_escapes_are_visible() -> None:
     assert outgoing("a\x1b[2J\rb\tc\n\u202ed é 日本\u00a0x") == "a\\x1b[2J\\rb\tc\n\\u202ed é 日本\u00a0x"
 
 
