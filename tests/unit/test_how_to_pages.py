@@ -1,4 +1,4 @@
-"""The how-to pages add a metric and a study: followed to the letter, on the simulated testbed."""
+"""How-to pages: a metric and a study are added to the letter, and transcripts are what commands print."""
 
 import base64
 import csv
@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from resources.libraries.python.paths import PROJECT
-from tests.how_to_pages import ADD_A_METRIC, ADD_A_STUDY, apply_edits_of, files_of, lint
+from tests.how_to_pages import ADD_A_METRIC, ADD_A_STUDY, apply_edits_of, files_of, lint, rewritten
 from tests.how_to_study import SUITE, commands_of_page, finished_in, project_with_study
 
 RUN = "robot -v TOPOLOGY:topologies/{0}.yaml -v CELLS:1-2x1 --suite csc-ndrpdr -d results/{0} tests/density"
@@ -129,3 +129,37 @@ def test_commands_of_the_page_run_show_and_describe_the_study(with_study: Path) 
     starts = record["warmup"]["starts"]
     assert (record["study"], record["simulated"], len(starts)) == ("warmup", True, 5)
     assert all(ratio == 0 for start in starts for _, ratio in start["losses"])
+
+
+NOW = "date +%Y-%m-%dT%H:%M:%S"
+
+
+def page(*lines: str, opening: str = "```console", closing: str = "```") -> str:
+    return "\n".join(["# A page", "", opening, *lines, closing, ""])
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        (("$ echo 12 pps",), ("$ echo 12 pps", "12 pps")),
+        (("$ echo 12 s in all", "9 min 1 s in all"), ("$ echo 12 s in all", "9 min 1 s in all")),
+        ((f"$ {NOW}", "2026-01-01T00:00:00"), (f"$ {NOW}", "2026-01-01T00:00:00")),
+        (("$ seq 9", "1", "...", "8", "x"), ("$ seq 9", "1", "...", "8", "9")),
+        (("$ false", "$ echo $?"), ("$ false", "$ echo $?", "1")),
+        (("$ echo a \\", "  b", "c"), ("$ echo a \\", "  b", "a b")),
+        (("$ printf 'half\\rwhole\\n'; pwd",), ("$ printf 'half\\rwhole\\n'; pwd", "whole")),
+    ],
+)
+def test_what_differs_is_rewritten_but_times_and_durations(shown: tuple[str, ...], printed: tuple[str, ...]) -> None:
+    assert rewritten(page(*shown)).startswith(page(*printed).removesuffix("```\n"))
+
+
+def test_commands_of_a_comment_run_and_show_nothing() -> None:
+    hidden = page("$ echo 5 > number; echo done", opening="<!-- console", closing="-->")
+    assert rewritten(hidden + page("$ cat number")) == hidden + page("$ cat number", "5")
+
+
+@pytest.mark.parametrize("lines", [("$ false",), ("$ false", "$ echo next"), ("no command",)])
+def test_a_command_that_fails_unseen_is_refused(lines: tuple[str, ...]) -> None:
+    with pytest.raises(AssertionError):
+        rewritten(page(*lines))

@@ -1,10 +1,12 @@
-"""How tests are run: the tiers, what the default one must not have, taking turns, and the same examples always."""
+"""How tests are run: the tiers, taking turns, the same examples always, and the table of faults that they prove."""
 
+import ast
 import importlib
 import re
 import tomllib
 from configparser import ConfigParser
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.faults import load
 from tests.integration.traffic import BESIDE, takes_turns
 from tests.tiers import ALL, Test, added, by_name_only, environments, report
 
@@ -105,3 +108,31 @@ def test_examples_do_not_depend_on_modules_that_are_loaded(tmp_path: Path, monke
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("module_with_constants")
     assert examples() == before
+
+
+FAULTS = load()
+MIN_FAULTS = 15
+
+
+@cache
+def functions(file: str) -> set[str]:
+    tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_cell_has_known_codes_and_every_code_is_in_a_cell() -> None:
+    used: set[str] = set()
+    for columns, rows in FAULTS.tables.values():
+        for fault, cells in rows.items():
+            assert len(cells) == len(columns) - 1, fault
+            codes = [code for cell in cells for code in cell.split(", ")]
+            assert {*codes} <= FAULTS.tests.keys() | FAULTS.explanations.keys(), fault
+            used |= {*codes}
+    assert used == FAULTS.tests.keys() | FAULTS.explanations.keys()
+    assert sum(len(section.rows) for section in FAULTS.tables.values()) >= MIN_FAULTS
+
+
+@pytest.mark.parametrize("code", FAULTS.tests)
+def test_a_test_that_a_cell_names_exists(code: str) -> None:
+    file, _, name = FAULTS.tests[code].test.partition("::")
+    assert name in functions(file)

@@ -23,7 +23,6 @@ from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, Ord
 from csit_utils.commands.runs.bisect import bisect
 from csit_utils.commands.tables import TableForm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import PROJECT
 
 VERSIONS = tuple(Revision(name=f"1.{number}", label=f"1.{number}") for number in range(12))
@@ -210,30 +209,6 @@ def test_equal_command_lines_and_repeated_versions_are_refused() -> None:
         revisions_of(OrderedList(versions=("1", "2", "2")), Path())
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"install": ["make"]}, "install"),
-        ({"install": ["make", "now"]}, "no argument has {revision}"),
-        ({"change": "0%"}, "expected a share from 0.1% to 50%"),
-        ({"source": {"versions": ["1"]}}, r"source\.versions: 1 item; at least 2 are needed"),
-        (
-            {"source": {"versions": [1.0, 1.1]}},
-            r"source\.versions\.0: 1\.0 without quotes is a number, and a string is expected",
-        ),
-        ({"source": {"good_command_line": "a"}}, r"source\.bad_command_line: is missing"),
-        ({"metric": "speed"}, "metric"),
-        ({"trials": 0}, "trials"),
-        ({"colour": "red"}, "colour"),
-    ],
-)
-def test_wrong_specifications_are_refused_with_their_key(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_text(yaml.safe_dump(SIM | change), encoding="utf-8")
-    with pytest.raises(ConfigError, match=reason):
-        load_yaml(path, BisectionSpec)
-
-
 def command(folder: Path, **change: Any) -> int:
     """Run the command in a folder; return its status."""
     path = folder / "spec.yaml"
@@ -277,6 +252,18 @@ def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
+        ({"install": ["make"]}, "install"),
+        ({"install": ["make", "now"]}, "no argument has {revision}"),
+        ({"change": "0%"}, "expected a share from 0.1% to 50%"),
+        ({"source": {"versions": ["1"]}}, r"source\.versions: 1 item; at least 2 are needed"),
+        (
+            {"source": {"versions": [1.0, 1.1]}},
+            r"source\.versions\.0: 1\.0 without quotes is a number, and a string is expected",
+        ),
+        ({"source": {"good_command_line": "a"}}, r"source\.bad_command_line: is missing"),
+        ({"metric": "speed"}, "metric"),
+        ({"trials": 0}, "trials"),
+        ({"colour": "red"}, "colour"),
         ({"load_pps": 1000.0}, "load_pps is for the metric forwarded"),
         ({"metric": "forwarded"}, "load_pps is for the metric forwarded"),
         ({"cell": "CSC {1,2}x1"}, "cell"),
