@@ -14,14 +14,12 @@ _WORD = re.compile(rb"[A-Za-z_][\w-]{2,}")
 
 
 def damaged(text: str, pieces: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Texts near a good one."""
     content, tokens = text.encode(), tuple(piece.encode(errors="surrogatepass") for piece in pieces)
     chances = st.integers(0, 1 << 64).map(random.Random)
     return chances.map(lambda chance: mutated(chance, content, tokens).decode(errors="replace"))
 
 
 def mutated(chance: random.Random, content: bytes, pieces: tuple[bytes, ...]) -> bytes:
-    """Bytes near good ones."""
     for _ in range(chance.randint(1, 4)):
         at, length = chance.randint(0, len(content)), chance.choice((0, 1, 2, 8, 40, 200))
         match chance.randrange(8):

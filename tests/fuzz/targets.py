@@ -117,7 +117,6 @@ class Target:
 
 
 def tried(name: str, content: bytes, folder: Path) -> None:
-    """Call a target within the bounds of the oracle."""
     refused(name, lambda: TARGETS[name].call(content, folder), str(folder), attempts=ATTEMPTS)
 
 
@@ -226,7 +225,6 @@ def _bisection(path: Path) -> None:
 
 
 def _bisected(content: bytes, folder: Path) -> None:
-    """Continue a bisection after the steps of its journal."""
     revisions = [Revision(name=f"1.{number}", label=f"1.{number}") for number in range(6)]
     (folder / BisectionJournal.FILE).write_bytes(content)
     with BisectionJournal(folder / BisectionJournal.FILE, "0") as journal:
@@ -319,7 +317,6 @@ def _steps(kind: type[StepJournal[Any]]) -> Callable[[bytes, Path], object]:
 
 
 def steps_of(kind: type[StepJournal[Any]], *rows: object) -> bytes:
-    """A journal of steps with a heading."""
     heading = Heading(journal=kind.KIND, digest="0").model_dump()
     return b"".join(json.dumps(each).encode() + b"\n" for each in (heading, *rows))
 

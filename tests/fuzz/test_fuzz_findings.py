@@ -46,7 +46,6 @@ LONG_NUMBER, LONG_WORD = "9" * 5_000, "x" * 100_000
 
 
 def topology(text: str) -> Callable[[Path], None]:
-    """Plan a topology that cannot be read."""
     return command("plan", "lab.yaml", text, "--cells", "1x1")
 
 
@@ -69,8 +68,6 @@ def frames(_: Path) -> None:
 
 
 def policy(text: str) -> Callable[[Path], None]:
-    """Preview a study of chains with a policy that cannot be read."""
-
     def call(folder: Path) -> None:
         (folder / "spec.yaml").write_text(changed(CHAINS, policies=[text]), encoding="utf-8")
         done = run(_FILE, "chains", str(folder / "spec.yaml"))
@@ -80,12 +77,10 @@ def policy(text: str) -> Callable[[Path], None]:
 
 
 def changed(text: str, **values: object) -> str:
-    """A specification in YAML with some keys of its top level changed."""
     return yaml.safe_dump({**yaml.safe_load(text), **values})
 
 
 def record(change: Callable[[dict[str, Any]], None], study: str = "density") -> Callable[[Path], None]:
-    """Show a record that is not what a study writes."""
     data = json.loads(gzip.decompress((RECORDED / f"{study}.json.gz").read_bytes()))
     change(data)
     return command("show", "record.json", json.dumps(data))
@@ -103,7 +98,6 @@ def journal(*lines: object) -> Callable[[Path], None]:
 
 
 def refuse(done: Ended) -> None:
-    """A command has failed with a sentence."""
     assert done.status in (1, 2) and done.stderr, done
 
 
@@ -213,7 +207,6 @@ _OUTSIDE = json.dumps({"run": "../../x", "test": "a.1", "title": "a", "why": "ne
 
 
 def stacks(stack: str) -> Callable[[Path], None]:
-    """Call stacks that no node can have sampled."""
     node = {"node": "DUT1", "event": "cycles", "hz": 99, "cpus": [1], "sampled_s": 1, "samples": 5, "idle": 0}
     found = {"label": "PDR", "load_pps": 1, "received": 1, "trial_s": 1}
     nodes = [{**node, "elsewhere": 0, "stacks": {stack: 5}}]

@@ -69,7 +69,6 @@ TOKENS = (*'{}[]:,"\n', "[" * 1500, "null", "9" * 5000, "\\ud800", "NaN", '"id":
 
 
 def accepts_nothing(call: Call[Any, Any]) -> bool:
-    """Whether it has no arguments."""
     try:
         call.asks.validate_python(())
     except ValueError:

@@ -26,7 +26,6 @@ JOBS = {
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with one folder for each job and view."""
     assert BUILDER.exists(), "Jenkins Job Builder is installed by ./csit test -e jenkins"
     folder = tmp_path_factory.mktemp("jobs")
     command = [BUILDER, "--conf", JENKINS / "jobs" / "jenkins_jobs.ini", "test", "--config-xml"]
@@ -40,12 +39,10 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def config(rendered: Path, name: str) -> Any:
-    """The root element of a job or view."""
     return ElementTree.parse(rendered / name / "config.xml").getroot()
 
 
 def parameters(job: Any) -> dict[str, tuple[str, str]]:
-    """Names of a job's parameters to their defaults and descriptions."""
     found = {}
     for one in job.find("properties/hudson.model.ParametersDefinitionProperty/parameterDefinitions"):
         default = one.findtext("defaultValue") or ""

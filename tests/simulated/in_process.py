@@ -22,8 +22,6 @@ QUIETLY = ("--log", "NONE", "--report", "NONE")
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended."""
-
     status: int
     stdout: str
     stderr: str
@@ -50,14 +48,12 @@ def csit(*words: object) -> Ended:
 
 
 def passed(*words: object) -> Ended:
-    """Run a command line whose exit status is 0."""
     ended = csit(*words)
     assert ended.status == 0, f"{words}: {ended.status}\n{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
     return ended
 
 
 def robot_words(output: Path, topology: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> list[str]:
-    """The command line of a run on a simulated testbed."""
     variables = ("-v", f"TOPOLOGY:{topology}")
     return ["robot", *variables, *QUIETLY, *options, "-d", str(output), *map(str, sources)]
 

@@ -48,7 +48,6 @@ class Entry:
     def run(
         self, *arguments: str, user: int | None = None, cwd: Path = Path("/"), **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run it from elsewhere."""
         self.log.write_text("", encoding="utf-8")
         return subprocess.run(
             [str(self.root / "csit"), *arguments], env={"PATH": self.path, **environment}, cwd=cwd, text=True,
@@ -67,7 +66,6 @@ def path_of(environment: Path) -> str:
 
 
 def one_environment(cache: Path) -> Path:
-    """The only environment in a cache."""
     (found,) = (cache / "csit").iterdir()
     return found
 

@@ -38,7 +38,6 @@ REQUIREMENTS = (
 
 
 def lines(name: str) -> Iterator[str]:
-    """Requirements of a file."""
     for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
         if line and not line.startswith(("#", "-")):
             yield line

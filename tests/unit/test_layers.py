@@ -58,7 +58,6 @@ DRIVERS = "resources.libraries.python.drivers"
 
 
 def every_driver() -> list[Driver]:
-    """Declarations of all drivers."""
     roles = (driver_registry.vswitches(), driver_registry.generators(), driver_registry.functions())
     return [each for role in roles for each in role.values()]
 
@@ -71,7 +70,6 @@ NAMES = {each.name for each in EVERY_DRIVER} | ENGINES
 
 
 def any_of(words: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that finds each of some words, the longest first."""
     return re.compile(rf"(?i)\b({'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})\b")
 
 
@@ -122,25 +120,21 @@ def sources(*suffixes: str) -> tuple[Path, ...]:
 
 @cache
 def python_sources() -> tuple[str, ...]:
-    """Paths of modules from the root of the project."""
     return tuple(str(file.relative_to(ROOT)) for file in sources(".py"))
 
 
 @cache
 def text_of(path: str) -> str:
-    """The text of a file, read once for all rules."""
     return (ROOT / path).read_text(encoding="utf-8")
 
 
 @cache
 def tree_of(path: str) -> ast.AST:
-    """The syntax tree of a file, made once for all rules."""
     return ast.parse(text_of(path))
 
 
 @cache
 def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """All nodes of a file, listed once for all rules."""
     return tuple(ast.walk(tree))
 
 
@@ -174,7 +168,6 @@ def room(name: str) -> str | None:
 
 
 def room_of(path: str) -> str | None:
-    """The room of a file, by its path from the root of the project."""
     return room(path.removesuffix(".py").replace("/", "."))
 
 
@@ -327,6 +320,38 @@ def test_no_file_grows_long() -> None:
     assert not {path: length for path, length in lengths.items() if length >= MAX_LINES}
 
 
+def methods(tree: ast.AST) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
+    """Public methods of classes."""
+    for node in walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            rows = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
+            yield from ((node, method) for method in rows)
+
+
+def test_only_methods_of_a_protocol_have_no_docstring() -> None:
+    """The linter demands docstrings elsewhere (D102); in these folders the Protocol or the base class has it."""
+    trees = production()
+    of_classes = [
+        (parent, method)
+        for path, tree in trees.items()
+        if path.startswith(LIBRARIES)
+        for parent, method in methods(tree)
+    ]
+    bases = {ast.unparse(base) for parent, _ in of_classes for base in parent.bases}
+    described = {
+        method.name
+        for parent, method in of_classes
+        if ast.get_docstring(method) and (parent.name in bases or "Protocol" in map(ast.unparse, parent.bases))
+    }
+    assert not [
+        f"{path}:{method.lineno}: {parent.name}.{method.name} has no docstring"
+        for path, tree in trees.items()
+        if path.startswith((f"{LIBRARIES}drivers/", f"{LIBRARIES}testbed/"))
+        for parent, method in methods(tree)
+        if not ast.get_docstring(method) and method.name not in described
+    ]
+
+
 def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
     """Public names of classes that several modules define, with the modules; the argument has modules by path."""
     modules: dict[str, list[str]] = {}
@@ -338,12 +363,10 @@ def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
 
 
 def is_production(path: str) -> bool:
-    """Whether a file is no test and not of the documentation."""
     return path.startswith(("resources/", "csit_utils/"))
 
 
 def production() -> dict[str, ast.AST]:
-    """Syntax trees of production modules by path."""
     return {path: tree_of(path) for path in python_sources() if is_production(path)}
 
 

@@ -131,8 +131,6 @@ def test_journals_have_no_secrets(tmp_path: Path) -> None:
 
 
 class Row(Frozen):
-    """A record."""
-
     text: str
     rate_pps: float
 

@@ -210,7 +210,6 @@ def test_equal_command_lines_and_repeated_versions_are_refused() -> None:
 
 
 def command(folder: Path, **change: Any) -> int:
-    """Run the command in a folder; return its status."""
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(SIM | change), encoding="utf-8")
     try:

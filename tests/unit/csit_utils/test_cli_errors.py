@@ -175,8 +175,6 @@ def test_no_character_is_refused_by_the_encoding_of_a_locale(monkeypatch: pytest
 
 
 class Terminal(io.StringIO):
-    """Standard output of a user."""
-
     def isatty(self) -> bool:
         return True
 

@@ -60,7 +60,6 @@ def lists(count: int) -> dict[str, Any]:
 
 
 def refusal(run: Any) -> str:
-    """What is said of something that would not end."""
     with pytest.raises(ConfigError) as caught:
         run()
     return str(caught.value)

@@ -175,7 +175,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def printed(
     command: str, inputs: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
-    """Lines on stdout and stderr."""
     arguments = [word.format(**inputs).replace("CSC_2x2_1c", "CSC 2x2 1c") for word in command.split()]
     monkeypatch.setattr(sys, "argv", ["csit", *arguments])
     with suppress(SystemExit):
@@ -219,8 +218,6 @@ Shown = Callable[..., tuple[list[str], list[str]]]
 
 
 class Console(io.StringIO):
-    """A stream, or a terminal."""
-
     def __init__(self, *, terminal: bool) -> None:
         super().__init__()
         self.terminal = terminal

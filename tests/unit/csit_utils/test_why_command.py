@@ -77,7 +77,6 @@ def test_the_compare_page_has_the_graph_of_a_cell_on_both_sides() -> None:
 
 
 def nights(levels: list[tuple[float, dict[str, int]]]) -> list[DensityRecord]:
-    """A run of each night, with its NDR and its stacks."""
     found = [(rate, sampled(stacks)) for rate, stacks in levels]
     return [
         plain(

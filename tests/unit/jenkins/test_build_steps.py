@@ -41,7 +41,6 @@ class Build:
         (folder / "jenkins").symlink_to(JENKINS)
 
     def step(self, name: str, **values: str) -> int:
-        """Run a step; return its exit status."""
         env = {"PATH": "/usr/bin:/bin", **VALUES, **values}
         done = subprocess.run(["jenkins/build", name], cwd=self.folder, env=env, capture_output=True, check=False)
         return done.returncode
@@ -52,14 +51,12 @@ class Build:
 
     @property
     def calls(self) -> list[list[str]]:
-        """Words of all calls so far."""
         file = self.folder / "calls"
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         return [call.split("\0")[:-1] for call in text.split("\1")[:-1]]
 
     @property
     def commands(self) -> list[str]:
-        """First words of all calls so far."""
         return [call[0] for call in self.calls]
 
 
