@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from hypothesis import settings
-
 from resources.libraries.python.defects import DEFECT
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError
 from tests.simulated.in_process import Ended, csit
@@ -17,11 +15,6 @@ MAX_CPU_SECONDS = 2.0
 MAX_MEMORY_KB = 300_000
 ATTEMPTS = 3
 Result = TypeVar("Result")
-
-
-def times(factor: int) -> settings:
-    """Decorator of a target whose inputs take only milliseconds: so many times as many of them."""
-    return settings(max_examples=factor * settings().max_examples)
 
 
 def run(target: str, *arguments: str) -> Ended:

@@ -7,14 +7,14 @@ from unittest.mock import patch
 
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils import cli
 from csit_utils.cli import COMMANDS, make_app
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.damage import NUMBERS, damaged
-from tests.fuzz.oracle import run, times
+from tests.fuzz.oracle import run
 from tests.unit.planning.labs import TWO_NODES
 
 YAML = ("&a ", "*a", "<<: *a", "- ", *"[]{}|>\t\n#'\"%", ": ", "? ", "!!int ", "!!binary ", "---")
@@ -74,7 +74,7 @@ OFFLINE = ("plan", "size", "chains", "interference", "outage", "stateful", "repo
            "outcome", "regoal", "bisect", "why")  # fmt: skip
 
 
-@times(5)
+@settings(max_examples=5 * settings().max_examples)
 @given(st.sampled_from(COMMANDS), st.data())
 def test_parsers_of_all_commands(command: str, data: st.DataObject) -> None:
     """Words, among them the options of the command: parsed, or refused. Nothing is run."""
@@ -89,7 +89,7 @@ def options_of(parser: Any) -> list[str]:
     return ["--help", *(option for each in parser.params for option in each.opts)]
 
 
-@times(5)
+@settings(max_examples=5 * settings().max_examples)
 @given(st.sampled_from(OFFLINE), st.lists(WORDS, max_size=5))
 def test_command_lines(command: str, words: list[str]) -> None:
     run("command line", command, *(word.replace("\x00", "") for word in words))
