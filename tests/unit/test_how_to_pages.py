@@ -1,4 +1,4 @@
-"""docs/how-to/add-a-metric.md adds a metric: its edits alone, followed to the letter, on the simulated testbed."""
+"""How-to pages: a metric and a study are added to the letter, and transcripts are what commands print."""
 
 import base64
 import csv
@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from resources.libraries.python.paths import PROJECT
-from tests.how_to_pages import ADD_A_METRIC, apply_edits_of, files_of, lint
-from tests.how_to_study import finished_in
+from tests.how_to_pages import ADD_A_METRIC, ADD_A_STUDY, apply_edits_of, files_of, lint, rewritten
+from tests.how_to_study import SUITE, commands_of_page, finished_in, project_with_study
 
 RUN = "robot -v TOPOLOGY:topologies/{0}.yaml -v CELLS:1-2x1 --suite csc-ndrpdr -d results/{0} tests/density"
 
@@ -34,8 +34,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("check", [("check",), ("format", "--check")])
-def test_code_of_the_page_passes_the_linter(project: Path, check: tuple[str, ...]) -> None:
+def test_code_of_the_pages_passes_the_linter(project: Path, with_study: Path, check: tuple[str, ...]) -> None:
     assert not lint(project, check, files_of(ADD_A_METRIC))
+    assert not lint(with_study, check, SIDES)
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +96,70 @@ def test_the_metric_is_compared_followed_and_on_the_pages(measured: Path) -> Non
         assert "PDR-lost" in (measured / "site" / f"{page}.html").read_text(encoding="utf-8"), page
     pages = [path.read_text(encoding="utf-8") for path in measured.glob("site/**/*.html")]
     assert any('<th scope="row">PDR-lost</th>' in page for page in pages)
+
+
+SPECIFICATIONS = "tests/characterization/specs/warmup/"
+SIDES = ("resources/libraries/python/studies/warmup/", "csit_utils/studies/warmup/")
+
+
+def test_a_study_is_a_folder_on_each_side_and_a_suite() -> None:
+    outside = [name for name in files_of(ADD_A_STUDY) if not name.startswith((*SIDES, SPECIFICATIONS))]
+    assert outside == [SUITE]
+
+
+@pytest.fixture(scope="module")
+def with_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project_with_study(tmp_path_factory.mktemp("project"))
+
+
+@pytest.mark.slow
+def test_commands_of_the_page_run_show_and_describe_the_study(with_study: Path) -> None:
+    written = {arguments[0]: finished_in(with_study, *arguments) for arguments in commands_of_page()}
+    assert list(written) == ["robot", "show", "report", "schema"]
+
+    assert "firewall: 5 deployments" in written["robot"]
+    assert "2 tests, 2 passed, 0 failed" in written["robot"]
+    assert "SIMULATED warm-up router (Router): 0 trials after 3 deployments lost packets" in written["show"]
+    assert json.loads(written["schema"])["properties"]["study"]["const"] == "warmup"
+
+    page = (with_study / "warmup.html").read_text(encoding="utf-8")
+    assert "Loss after each deployment" in page
+    assert ">Warm-up</" in page
+    record = json.loads((with_study / "results/warmup/results/warmup-Firewall.json").read_text(encoding="utf-8"))
+    starts = record["warmup"]["starts"]
+    assert (record["study"], record["simulated"], len(starts)) == ("warmup", True, 5)
+    assert all(ratio == 0 for start in starts for _, ratio in start["losses"])
+
+
+NOW = "date +%Y-%m-%dT%H:%M:%S"
+
+
+def page(*lines: str, opening: str = "```console", closing: str = "```") -> str:
+    return "\n".join(["# A page", "", opening, *lines, closing, ""])
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        (("$ echo 12 pps",), ("$ echo 12 pps", "12 pps")),
+        (("$ echo 12 s in all", "9 min 1 s in all"), ("$ echo 12 s in all", "9 min 1 s in all")),
+        ((f"$ {NOW}", "2026-01-01T00:00:00"), (f"$ {NOW}", "2026-01-01T00:00:00")),
+        (("$ seq 9", "1", "...", "8", "x"), ("$ seq 9", "1", "...", "8", "9")),
+        (("$ false", "$ echo $?"), ("$ false", "$ echo $?", "1")),
+        (("$ echo a \\", "  b", "c"), ("$ echo a \\", "  b", "a b")),
+        (("$ printf 'half\\rwhole\\n'; pwd",), ("$ printf 'half\\rwhole\\n'; pwd", "whole")),
+    ],
+)
+def test_what_differs_is_rewritten_but_times_and_durations(shown: tuple[str, ...], printed: tuple[str, ...]) -> None:
+    assert rewritten(page(*shown)).startswith(page(*printed).removesuffix("```\n"))
+
+
+def test_commands_of_a_comment_run_and_show_nothing() -> None:
+    hidden = page("$ echo 5 > number; echo done", opening="<!-- console", closing="-->")
+    assert rewritten(hidden + page("$ cat number")) == hidden + page("$ cat number", "5")
+
+
+@pytest.mark.parametrize("lines", [("$ false",), ("$ false", "$ echo next"), ("no command",)])
+def test_a_command_that_fails_unseen_is_refused(lines: tuple[str, ...]) -> None:
+    with pytest.raises(AssertionError):
+        rewritten(page(*lines))

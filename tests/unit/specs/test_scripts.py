@@ -1,21 +1,43 @@
-"""Scripts of the intrusion detection service: what they read from statistics, and what they report of a load."""
+"""Scripts of shipped services: what they read from statistics, and what they report of a load."""
 
+import importlib.util
 import json
+import os
+import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from unittest.mock import Mock
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.specs.scripts import SPECS, load
+from resources.libraries.python.paths import PROJECT
+
+SPECS = PROJECT / "tests" / "characterization" / "specs"
+
+
+def load(path: str) -> ModuleType:
+    """The script at a path below the specifications, with the modules beside it."""
+    file = SPECS / path
+    name = f"shipped_{file.parent.name}_{file.stem}".replace("-", "_")
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(file.parent))
+    return module
+
 
 COUNTERS = load("ids/counters.py")
 UDP = load("ids/udp-64b.py")
@@ -73,55 +95,35 @@ def test_the_last_whole_report_of_snort_counts() -> None:
 
 NEVER_S = 60.0
 """A deadline that nothing here comes near."""
-WRITER = """
-import signal, sys, time
-# Waited for and not handled: a handler that interrupts a write cannot write itself.
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
-log = open(sys.argv[1], "a")
-log.write("Commencing packet processing\\n")
-log.flush()
-for report in (sys.argv[3:4], sys.argv[4:6]):
-    signal.sigwait([signal.SIGUSR1])
-    time.sleep(float(sys.argv[2]))
-    for text in report:
-        log.write(text)
-        log.flush()
-        time.sleep(0.1)
-time.sleep(60)
-"""
 
 
-@pytest.fixture
-def late_snort(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a process that reports 0.1 s after a signal; the second time in two parts, the third time not."""
+def test_a_report_of_snort_is_newer_than_its_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process is the Snort: it reports 0.1 s after a signal, the second time in two parts, the third time not."""
     first, second = SNORT.format(udp=400, alerts=100), SNORT.format(udp=996, alerts=249)
-    log = tmp_path / "ids.log"
-    half = second.index("Action Stats:")
-    command = [sys.executable, "-c", WRITER, str(log), "0.1", first, second[:half], second[half:]]
-    with subprocess.Popen(command) as snort:
-        (tmp_path / "ids.pid").write_text(str(snort.pid), encoding="ascii")
-        try:
-            wait_for(lambda: log.exists() and log.stat().st_size > 0)
-            yield tmp_path
-        finally:
-            snort.kill()
+    half, log = second.index("Action Stats:"), tmp_path / "ids.log"
+    reports = iter([[first], [second[:half], second[half:]], []])
 
+    def write(parts: list[str]) -> None:
+        for part in parts:
+            time.sleep(0.1)
+            with log.open("a", encoding="ascii") as file:
+                file.write(part)
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + NEVER_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    def report(*_: object) -> None:
+        threading.Thread(target=write, args=(next(reports),)).start()
 
-
-def test_a_report_of_snort_is_newer_than_its_request(late_snort: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.write_text("Commencing packet processing\n", encoding="ascii")
+    (tmp_path / "ids.pid").write_text(str(os.getpid()), encoding="ascii")
     monkeypatch.setattr(COUNTERS, "REPORT_WITHIN_S", NEVER_S)
-    read = COUNTERS.reader("snort", late_snort)
-    assert read()["inspected"] == 400
-    assert read() == {"inspected": 996, "missed": 10, "hits": 249, "blocked": 0}
-    monkeypatch.setattr(COUNTERS, "REPORT_WITHIN_S", 0.2)
-    with pytest.raises(COUNTERS.LateReportError, match=r"Snort wrote no report within 0\.2 s after SIGUSR1"):
-        read()
+    read, before = COUNTERS.reader("snort", tmp_path), signal.signal(signal.SIGUSR1, report)
+    try:
+        assert read()["inspected"] == 400
+        assert read() == {"inspected": 996, "missed": 10, "hits": 249, "blocked": 0}
+        monkeypatch.setattr(COUNTERS, "REPORT_WITHIN_S", 0.2)
+        with pytest.raises(COUNTERS.LateReportError, match=r"Snort wrote no report within 0\.2 s after SIGUSR1"):
+            read()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 @given(st.text(max_size=200))
@@ -134,14 +136,7 @@ def test_no_text_is_a_statistic_by_accident(text: str) -> None:
 def test_counters_are_read_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         monkeypatch.setattr(COUNTERS, "PORT", free.getsockname()[1])
-    answers = iter([None, COUNTERS.LateReportError("no report within 4 s"), NONE])
-
-    def read() -> object:
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
+    read = Mock(side_effect=[None, COUNTERS.LateReportError("no report within 4 s"), NONE])
     server = threading.Thread(target=COUNTERS.serve, args=(read, "127.0.0.1"), daemon=True)
     server.start()
 
@@ -159,21 +154,13 @@ def test_counters_are_read_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask() == NONE
 
 
-@pytest.mark.parametrize(("percent", "senders"), [(0, 0), (25, 1), (50, 2), (75, 3), (100, 4)])
-def test_the_share_is_that_of_whole_senders(percent: int, senders: int) -> None:
-    assert UDP.malicious_senders(percent) == senders
-
-
-@pytest.mark.parametrize("percent", [-25, 10, 125])
-def test_another_share_is_refused(percent: int) -> None:
-    with pytest.raises(ValueError, match="not a whole number of them"):
-        UDP.malicious_senders(percent)
-
-
-def test_every_share_of_the_workload_is_one_of_whole_senders() -> None:
+def test_every_share_of_the_workload_is_one_of_whole_senders_and_another_is_refused() -> None:
     workload = json.loads((SPECS / "ids" / "udp-64b.json").read_text(encoding="utf-8"))
     shares = [int(value) for value in workload["options"]["malicious"]["values"]]
-    assert [UDP.malicious_senders(share) for share in shares] == [0, 1, 2, 3, 4]
+    assert {share: UDP.malicious_senders(share) for share in shares} == {0: 0, 25: 1, 50: 2, 75: 3, 100: 4}
+    for percent in (-25, 10, 125):
+        with pytest.raises(ValueError, match="not a whole number of them"):
+            UDP.malicious_senders(percent)
 
 
 def test_only_the_malicious_payload_has_the_content_of_the_rule() -> None:
@@ -190,13 +177,8 @@ def test_a_report_has_the_rate_and_what_was_detected() -> None:
     before = {"inspected": 100.0, "missed": 5.0, "hits": 40.0, "blocked": 0.0}
     after = {"inspected": 3700.0, "missed": 405.0, "hits": 940.0, "blocked": 900.0}
     assert UDP.report(2.0, sent, 1, before, after) == {
-        "indicator": 1.8,
-        "offered": 2.0,
-        "malicious": 1000,
-        "missed": 400.0,
-        "hits": 900.0,
-        "blocked": 900.0,
-        "detected": 0.9,
+        **{"indicator": 1.8, "offered": 2.0, "malicious": 1000, "missed": 400.0},
+        **{"hits": 900.0, "blocked": 900.0, "detected": 0.9},
     }
     assert "detected" not in UDP.report(2.0, sent, 0, NONE, NONE)
     with pytest.raises(ValueError, match=r"2\.0 of 2\.5 kpps were offered: the generator is at its limit"):
@@ -227,3 +209,40 @@ def test_counters_are_settled_when_all_packets_are_accounted_for_or_nothing_grow
     assert UDP.settled(["a"], NONE, 9) == {**NONE, "inspected": 6.0, "missed": 3.0}
     monkeypatch.setattr(UDP, "ask", lambda _: {**NONE, "inspected": 4.0})
     assert UDP.settled(["a", "b"], NONE, 9) == {**NONE, "inspected": 8.0}  # one packet is lost on its way
+
+
+CALLS = load("sip-service/calls.py")
+FOLDER = SPECS / "sip-service"
+HEAD = "StartTime;ElapsedTime(C);TotalCallCreated;SuccessfulCall(C);FailedCall(C);\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("00:00:03:500000", 3.5), ("00:01:00.250", 60.25), ("01:00:00", 3600.0), ("00:00:01", 1.0)]
+)
+def test_times_of_all_versions_are_read(text: str, seconds: float) -> None:
+    assert CALLS.seconds(text) == seconds
+
+
+def test_a_row_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "statistics.csv"
+    assert CALLS.rows(path) == []
+    path.write_text(f"{HEAD}x;00:00:01;30;28;0;\nx;00:00:02;60;5", encoding="ascii")
+    assert CALLS.rows(path) == [(1.0, 30, 28)]
+
+
+def test_rates_are_without_the_first_second() -> None:
+    assert CALLS.rates([(0.0, 0, 0), (1.0, 30, 20), (2.0, 60, 50), (3.0, 90, 78)]) == (30.0, 29.0)
+    assert CALLS.rates([]) == CALLS.rates([(0.5, 9, 9)]) == CALLS.rates([(1.0, 30, 20)]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("workload", sorted(FOLDER.glob("reg-*.json")), ids=lambda path: path.stem)
+def test_every_kind_of_call_has_its_scenario(workload: Path) -> None:
+    for name in json.loads(workload.read_text(encoding="utf-8"))["options"]["calls"]["values"]:
+        sent = [node.text or "" for node in ET.parse(CALLS.scenario(name)).getroot().iter("send")]  # noqa: S314 - ours
+        methods = [text.split()[0] for text in sent]
+        assert [methods[0], methods[1], methods[-1]] == ["REGISTER"] * 3
+        assert methods[2:-1] == (["INVITE", "ACK", "BYE"] if name == "reg-invite" else [])
+        # The contact of a registration is the called side, where there is one.
+        assert all(
+            ("[answer_port]" in text) == (name == "reg-invite") for text in sent if text.split()[0] == "REGISTER"
+        )
