@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,26 +27,21 @@ from resources.libraries.python.errors import CsitError, NotReady, PlanError
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
-from tests.builders import cpus, shipped
+from tests.builders import cell_of, cpus, plan_of, shipped
 
 PROJECT = Path(__file__).parents[4]
 LOCAL = shipped("local")
-GUESTS = LOCAL.dut.guests
 HOST = cpus(16)
 
 
-def cell_of(*kinds: NfKind, service_type: ServiceType = ServiceType.VSC) -> Cell:
-    return Cell(service_type=service_type, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds)
-
-
-def guests_plan(*kinds: NfKind, service_type: ServiceType = ServiceType.VSC) -> Plan:
-    return make_plan(LOCAL, cell_of(*kinds, service_type=service_type), HOST)
+def guests_plan(*kinds: str, service_type: str = "VSC") -> Plan:
+    return plan_of(LOCAL, service_type, 1, len(kinds), HOST, nf_kinds=tuple(map(NfKind, kinds)))
 
 
 @contextmanager
@@ -71,51 +66,58 @@ def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
         thread.join(60.0)
 
 
-def test_a_nat_in_a_guest_has_addresses_to_translate_to() -> None:
-    (here, there) = (guests_plan(*row).functions for row in ((NfKind("qemu_nat"),), (NfKind("qemu"),)))
-    (container,) = guests_plan(NfKind("linux_nat"), service_type=ServiceType.CSC).functions
-    assert here[0].translates_to == container.translates_to is not None
-    assert there[0].translates_to is None
+def few_counters(received: int = 0) -> Callable[[str], Mapping[str, InterfaceCounters]]:
+    """Counters of the ports of an NF."""
+    return lambda name: {f"{name} left": InterfaceCounters(received, 0, 0, 0)}
 
 
-def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> None:
-    plan = guests_plan(NfKind("qemu_nat"), NfKind("qemu"))
+def inside(tmp_path: Path, kind: str, received: int = 0) -> tuple[Applications, Sequence[str]]:
+    plan = guests_plan(kind)
+    made = Applications(plan.functions, plan, LOCAL.dut, few_counters(received))
+    return made, made.arguments(plan.functions[0], tmp_path)
+
+
+def test_a_nat_in_a_guest_has_addresses_to_translate_to_and_guests_behind_it_the_way_back_to_them() -> None:
+    plan = guests_plan("qemu_nat", "qemu")
     nat, behind = plan.functions
+    (container,) = guests_plan("linux_nat", service_type="CSC").functions
+    assert nat.translates_to == container.translates_to is not None
+    assert behind.translates_to is None
     words = GuestSoftware(plan, 128).command_line(behind, 1500)
-    assert nat.translates_to is not None
     assert f",{behind.left.route.prefix}+{nat.translates_to},{behind.left.route.address}," in words
     assert f",{behind.right.route.prefix},{behind.right.route.address}," in words
 
 
 def test_what_cannot_run_in_a_guest_is_refused_with_what_can() -> None:
     with pytest.raises(PlanError, match="no NFs of kind openvpn for a VSC; it has qemu, qemu_tcpdump, "):
-        guests_plan(NfKind("openvpn"))
+        guests_plan("openvpn")
 
 
-@pytest.mark.parametrize("kind", GUESTS)
+@pytest.mark.parametrize("kind", LOCAL.dut.guests)
 def test_every_kind_shares_memory_with_vpp_and_takes_that_of_a_guest(kind: NfKind) -> None:
     local_vpp = shipped("local-vpp")
     dut = local_vpp.dut.model_copy(update={"vms": NfKind("qemu")})
     topology = local_vpp.model_copy(update={"nodes": {**local_vpp.nodes, "DUT1": dut}})
-    plan = make_plan(topology, cell_of(kind), HOST)
+    plan = plan_of(topology, "VSC", 1, 1, HOST, nf_kinds=(kind,))
     assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
     more_mb = 192 + 8 if kind == "qemu_suricata" else 0
-    assert need(LOCAL, cell_of(kind)) == need(LOCAL, cell_of(NfKind("qemu"))) + MemoryNeed(more_mb)
+    of_guest = need(LOCAL, cell_of("VSC", nf_kinds=(NfKind("qemu"),)))
+    assert need(LOCAL, cell_of("VSC", nf_kinds=(kind,))) == of_guest + MemoryNeed(more_mb)
 
 
 def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbers() -> None:
-    def cell(memory_mib: int) -> Cell:
-        asked = cell_of(NfKind("qemu"), NfKind("qemu_suricata"))
-        return asked.model_copy(update={"limits": (Limits(memory_mib=64), Limits(memory_mib=memory_mib))})
+    def planned(memory_mib: int) -> Plan:
+        limits = (Limits(memory_mib=64), Limits(memory_mib=memory_mib))
+        kinds = (NfKind("qemu"), NfKind("qemu_suricata"))
+        return plan_of(LOCAL, "VSC", 1, 2, HOST, nf_kinds=kinds, limits=limits)
 
-    sentence = r"an NF of kind qemu_suricata \(node 2\) is limited to 199 MiB of memory, its guest needs 200"
-    with pytest.raises(PlanError, match=sentence):
-        make_plan(LOCAL, cell(199), HOST)
-    assert make_plan(LOCAL, cell(200), HOST).functions[1].limits.memory_mib == 200
+    with pytest.raises(PlanError, match=r"qemu_suricata \(node 2\) is limited to 199 MiB .* its guest needs 200"):
+        planned(199)
+    assert planned(200).functions[1].limits.memory_mib == 200
 
 
 def test_a_guest_runs_what_a_namespace_does() -> None:
-    (wall, dump, router) = guests_plan(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu")).functions
+    (wall, dump, router) = guests_plan("qemu_firewall", "qemu_tcpdump", "qemu").functions
     rules, watching = application(wall, LOCAL.dut), application(dump, LOCAL.dut)
     assert rules is not None and watching is not None
     assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.settings(Firewall).rules).text([wall]), "accepted")
@@ -125,7 +127,7 @@ def test_a_guest_runs_what_a_namespace_does() -> None:
 
 
 def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socket() -> None:
-    (function,) = guests_plan(NfKind("qemu_suricata")).functions
+    (function,) = guests_plan("qemu_suricata").functions
     made, alone = application(function, LOCAL.dut), programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")]
     assert made is not None
     assert made.argv == tuple(alone.argv(function.left.name, Path("/tmp")))  # noqa: S108 - in the guest
@@ -135,7 +137,7 @@ def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socke
 
 
 def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to_it_when_it_is_up() -> None:
-    (function,) = guests_plan(NfKind("qemu_nginx_balancer")).functions
+    (function,) = guests_plan("qemu_nginx_balancer").functions
     made = application(function, LOCAL.dut, 3)
     assert made is not None
     text, rules = made.files["nginx.conf"], made.then.splitlines()
@@ -146,14 +148,14 @@ def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to
     sides = [side.name for side in (function.left, function.right) for _ in range(2)]
     assert [words.split()[4] for words in rules[1:]] == sides
     assert all("ipproto 17 dport" in words and words.endswith("lookup 100") for words in rules[1:])
-    (proxy,) = guests_plan(NfKind("qemu_nginx_proxy")).functions
+    (proxy,) = guests_plan("qemu_nginx_proxy").functions
     other = application(proxy, LOCAL.dut)
     assert other is not None and "transparent" not in other.files["nginx.conf"]
 
 
 def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_looks(tmp_path: Path) -> None:
     tap = Tap(position=1, kind=NfKind("qemu_suricata"))
-    asked = cell_of(NfKind("linux_nat"), service_type=ServiceType.CSC).model_copy(update={"taps": (tap,)})
+    asked = cell_of("CSC", nf_kinds=(NfKind("linux_nat"),), taps=(tap,))
     plan = make_plan(LOCAL, asked, HOST)
     (passive,) = plan.taps
     assert plan.suite_id.endswith("-lnxnat-tap1vmsuricata")
@@ -162,8 +164,9 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
         "vms": "qemu_suricata",
     }
     without = asked.model_copy(update={"taps": ()})
-    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, cell_of(NfKind("qemu_suricata"))) + MemoryNeed(-2)
-    made = Applications([passive], plan, LOCAL.dut, FewCounters(0))
+    alone = cell_of("VSC", nf_kinds=(NfKind("qemu_suricata"),))
+    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, alone) + MemoryNeed(-2)
+    made = Applications([passive], plan, LOCAL.dut, few_counters())
     ports = [word for word in made.command_line(passive, 1500).split() if word.startswith("csit.port=")]
     assert ports == [f"csit.port={passive.interface},{passive.mac},-,-,-,-,1500,0"]
     made.arguments(passive, tmp_path)
@@ -191,34 +194,18 @@ def test_the_reader_of_packet_counts_is_valid_and_reports_that_a_program_exited(
     assert (done.returncode != 0, done.stderr) == (True, "the program has ended\n")
 
 
-class FewCounters:
-    """Ports of NFs."""
-
-    def __init__(self, received: int) -> None:
-        self.received = received
-
-    def __call__(self, name: str) -> Mapping[str, InterfaceCounters]:
-        return {f"{name} left": InterfaceCounters(self.received, 0, 0, 0)}
-
-
-def inside(tmp_path: Path, kind: NfKind, received: int = 0) -> tuple[Applications, Sequence[str]]:
-    plan = guests_plan(kind)
-    made = Applications(plan.functions, plan, LOCAL.dut, FewCounters(received))
-    return made, made.arguments(plan.functions[0], tmp_path)
-
-
 def test_qemu_gets_files_of_rules_and_programs_and_a_port_for_questions(tmp_path: Path) -> None:
-    _, words = inside(tmp_path, NfKind("qemu_firewall"))
+    _, words = inside(tmp_path, "qemu_firewall")
     assert f"name=opt/csit/rules,file={tmp_path}/nf-1-1.rules" in words
     assert (tmp_path / "nf-1-1.rules").read_text(encoding="utf-8").startswith("table ip csit {")
     assert f"socket,id=questions,path={tmp_path}/nf-1-1.questions,server=on,wait=off" in words
-    _, words = inside(tmp_path, NfKind("qemu_pktstat"))
+    _, words = inside(tmp_path, "qemu_pktstat")
     assert f"name=opt/csit/program,file={tmp_path}/nf-1-1.program" in words
     assert "pktstat -1 -n -w" in (tmp_path / "nf-1-1.program").read_text(encoding="utf-8")
 
 
 def test_packets_of_a_monitor_are_added_up_and_its_exit_reported(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind("qemu_tcpdump"), received=5000)
+    made, _ = inside(tmp_path, "qemu_tcpdump", received=5000)
     ends = f"\r\n{END} 0\r\n".encode()
     told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{END} 1\n".encode())
     with guest(tmp_path / "nf-1-1.questions", *told) as asked:
@@ -231,7 +218,7 @@ def test_packets_of_a_monitor_are_added_up_and_its_exit_reported(tmp_path: Path)
 
 
 def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sentence(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind("qemu_suricata"))
+    made, _ = inside(tmp_path, "qemu_suricata")
     good = b'{"return":"OK"}\n{"message":{"pkts":500,"drop":20},"return":"OK"}\n'
     bad = b'{"return":"OK"}\n{"message":"no such interface","return":"NOK"}\n'
     end = f"{END} 0\n".encode()
@@ -245,7 +232,7 @@ def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sent
 
 
 def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_reported(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind("qemu_nginx_proxy"), received=5000)
+    made, _ = inside(tmp_path, "qemu_nginx_proxy", received=5000)
     snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
     told = (f"{snmp.format(*row)}{END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
     with guest(tmp_path / "nf-1-1.questions", *told, f"no counters\n{END} 0\n".encode()) as asked:
@@ -271,7 +258,7 @@ def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_
 
 
 def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, NfKind("qemu_firewall"), received=1_000_000)
+    made, _ = inside(tmp_path, "qemu_firewall", received=1_000_000)
     found = '{"nftables": [{"metainfo": {}}, {"counter": {"name": "accepted", "packets": 7}}]}'
     lost = '{"nftables": [{"metainfo": {}}]}'
     with guest(tmp_path / "nf-1-1.questions", *(f"{text}\n{END} 0\n".encode() for text in (found, lost))) as asked:

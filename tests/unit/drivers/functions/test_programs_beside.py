@@ -1,55 +1,55 @@
 """Programs in the namespaces of NFs: what they are told, and what they answer."""
 
+import json
 import re
-from collections.abc import Mapping
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
-from resources.libraries.python.drivers.functions.monitor.driver import programs
+from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
-from resources.libraries.python.drivers.functions.monitor.suricata import patterns
+from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, patterns, taken
 from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
-from resources.libraries.python.drivers.generators.builtin import frames
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed
+from resources.libraries.python.drivers.generators.builtin.frames import PROBE_PORT, UDP_LOAD_PORT
+from resources.libraries.python.drivers.host.programs import program_output, requirements
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
-from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.kinds import machine
-from tests.builders import cell_of
+from tests.builders import cpus, plan_of, shipped
 
-LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
+LOCAL = shipped("local")
 MONITORS = [NfKind(each.name) for each in DRIVERS]
+PLACE = Path("/run/suricata/nf-1-1")
 
 
-def function(kind: NfKind) -> NfPlan:
+def function(kind: str) -> NfPlan:
     """The first NF of a plan for two instances."""
-    program = UserProgram(start=("sleep", "9")) if kind == "process" else None
-    asked = cell_of("CSC", 2, 1, nf_kinds=(kind,), programs=(program,) if program else ())
-    return make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16))).functions[0]
+    program = (UserProgram(start=("sleep", "9")),) if kind == "process" else ()
+    return plan_of(LOCAL, "CSC", 2, 1, cpus(16), nf_kinds=(NfKind(kind),), programs=program).functions[0]
 
 
 def test_every_monitor_has_a_program_that_watches_its_interface() -> None:
     found = programs(10, 10)
     assert set(found) == set(MONITORS)
     for program in found.values():
-        argv = program.argv("csn1x1i1", Path("/run/x"))
-        assert argv[0] == program.name
-        assert sum("csn1x1i1" in word for word in argv) == 1
+        told = program.argv("csn1x1i1", Path("/run/x"))
+        assert told[0] == program.name
+        assert sum("csn1x1i1" in word for word in told) == 1
 
 
 @given(count=st.integers(1, 5000))
@@ -66,19 +66,27 @@ def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
 def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        "resources.libraries.python.drivers.host.programs.program_output._SYSTEM_FOLDERS", str(tmp_path)
-    )
+    monkeypatch.setattr(program_output, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    dut = load_topology(LOCAL).dut
-    sentences = [str(each) for each in machine.missing_for_some(dut) if re.search(rf"\b{kind}\b", str(each))]
+    sentences = [str(each) for each in machine.missing_for_some(LOCAL.dut) if re.search(rf"\b{kind}\b", str(each))]
     assert sentences
-    assert not {*sentences} & {*map(str, machine.missing(dut))}
+    assert not {*sentences} & {*map(str, machine.missing(LOCAL.dut))}
 
 
-@pytest.mark.parametrize(("kind", "kept"), [(NfKind("nginx_balancer"), True), (NfKind("nginx_proxy"), False)])
-def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKind, kept: bool) -> None:
-    ports = (frames.UDP_LOAD_PORT, frames.PROBE_PORT)
+@pytest.mark.parametrize("kind", MONITORS)
+def test_a_missing_program_is_one_sentence_with_how_to_fix_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "path_of", lambda _: None)
+    nothing = SimpleNamespace()  # would fail on any use
+    context = cast(Any, SimpleNamespace(fabric=nothing, companions=lambda *_, **__: nothing))
+    name = programs(100, 100)[kind].name
+    monitors = Monitors(LOCAL.dut, context, [function(kind)])
+    with pytest.raises(Unsupported, match=rf"^{name} missing for NFs of kind {kind}; install it: apt-get install "):
+        monitors.start()
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("nginx_balancer", True), ("nginx_proxy", False)])
+def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: str, kept: bool) -> None:
+    ports = (UDP_LOAD_PORT, PROBE_PORT)
     text = configuration(function(kind), ports, workers=2, module="/m.so")
     assert ("proxy_bind $remote_addr:$remote_port transparent;" in text) is kept
     assert "20.1.0.0/16 forward;" in text
@@ -87,18 +95,16 @@ def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKi
         assert len(re.findall(rf"server 20\.1\.\d+\.\d+:{port};", text)) == 4
         assert len(re.findall(rf"server 10\.1\.\d+\.\d+:{port};", text)) == 4
     assert "load_module /m.so;" in text
-    assert "load_module" not in configuration(
-        function(kind), (frames.UDP_LOAD_PORT, frames.PROBE_PORT), workers=1, module=None
-    )
+    assert "load_module" not in configuration(function(kind), ports, workers=1, module=None)
+
+
+function_of_process = function("process")
 
 
 @given(st.lists(st.text(alphabet="ab{}left right", max_size=8)))
-def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str]) -> None:
-    row = filled(argv, names(function_of_process))
-    assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in argv]
-
-
-function_of_process = function(NfKind("process"))
+def test_words_of_a_program_become_the_interfaces_of_its_function(words: list[str]) -> None:
+    row = filled(words, names(function_of_process))
+    assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in words]
 
 
 def test_a_program_reports_what_it_has_processed() -> None:
@@ -111,14 +117,9 @@ def test_a_program_reports_what_it_has_processed() -> None:
 
 
 def test_functions_that_forward_have_processed_what_they_sent_and_others_count() -> None:
-    def counters() -> Mapping[str, InterfaceCounters]:
-        return {
-            "a": InterfaceCounters(9, 5, 0, 0),
-            "b": InterfaceCounters(9, 6, 0, 0),
-            "x": InterfaceCounters(1, 1, 1, 1),
-        }
-
-    routers = cast(Any, SimpleNamespace(counters=counters, processed=dict))
+    ports = {"a": (9, 5, 0, 0), "b": (9, 6, 0, 0), "x": (1, 1, 1, 1)}
+    counters = {name: InterfaceCounters(*row) for name, row in ports.items()}
+    routers = cast(Any, SimpleNamespace(counters=lambda: counters, processed=dict))
     monitors = cast(Any, SimpleNamespace(counters=dict, processed=lambda: {"nf-2-1": ProcessedPackets(4, 1)}))
     found = MixedKinds([routers, monitors], {"a": "nf-1-1", "b": "nf-1-1"}).processed()
     assert found == {"nf-1-1": ProcessedPackets(11), "nf-2-1": ProcessedPackets(4, 1)}
@@ -126,43 +127,74 @@ def test_functions_that_forward_have_processed_what_they_sent_and_others_count()
     assert ProcessedPackets(9) - ProcessedPackets(2, 1) == ProcessedPackets(7)
 
 
-class Counting(OneKind):
-    """NFs of a kind that keeps accounts."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.begun = 0
-
-    def begin_accounts(self) -> tuple[str, ...]:
-        self.begun += 1
-        return (self._name,)
-
-    def accounts(self) -> tuple[NodeCost, ...]:
-        return (NodeCost(part=self._name, node="ip4-lookup", packets=self.begun),)
-
-
 def test_accounts_are_those_of_the_kinds_that_keep_some() -> None:
-    first, second = Counting("nf-1-1"), Counting("nf-1-3")
-    several = MixedKinds((first, OneKind(), second))
+    def counting(name: str) -> Any:
+        row = NodeCost(part=name, node="ip4-lookup", packets=1)
+        return SimpleNamespace(begin_accounts=lambda: (name,), accounts=lambda: (row,))
+
+    several = MixedKinds((counting("nf-1-1"), OneKind(), counting("nf-1-3")))
     assert several.begin_accounts() == ("nf-1-1", "nf-1-3")
     assert [(row.part, row.packets) for row in several.accounts()] == [("nf-1-1", 1), ("nf-1-3", 1)]
 
 
-def test_an_event_that_no_kind_can_have_is_refused() -> None:
-    """Else it would not happen, and a study would name another reason."""
-    several = MixedKinds((OneKind(),), {"csn1x1i1": "nf-1-1"})
-    coming = Disturbance(targets=("nf-1-1",), event=PartEvent.PAUSE, after_s=0.0, hold_s=0.1)
-    with pytest.raises(Unsupported, match="pause is not possible for nf-1-1 with its driver"):
-        several.disturb(coming)
-    several.disturb(coming.model_copy(update={"targets": ("nf-2-1",)}))  # on another node
-    assert several.disturbed() == ()
+@given(rules=st.integers(1, 300))
+def test_each_rule_of_suricata_has_a_number_and_a_pattern_of_its_own(rules: int) -> None:
+    lines = files("eth0", PLACE, rules)["suricata.rules"].splitlines()
+    assert len(lines) == rules
+    for what in (r"sid:(\d+);", r'content:"([0-9a-f]{8})"'):
+        assert len({re.search(what, line)[1] for line in lines}) == rules  # type: ignore[index]
 
 
-def test_drivers_that_declare_events_can_be_disturbed() -> None:
-    """By the declaration a study refuses an event before anything starts."""
-    drivers = {**driver_registry.functions(), **driver_registry.vswitches()}
-    for name, driver in drivers.items():
-        if driver.factory is not None:
-            made = driver_registry.load(driver.factory)
-            kind = made if isinstance(made, type) else get_type_hints(made)["return"]
-            assert issubclass(kind, Disturbed) or not getattr(driver, "events", ()), name
+def test_what_suricata_reads_is_in_its_folder_and_leaves_the_interface_as_it_is() -> None:
+    told, texts = argv("csn1x1i1", PLACE), files("csn1x1i1", PLACE, 10)
+    assert [word for word in told if Path(word).name in texts] == [str(PLACE / "suricata.yaml")]
+    found = yaml.safe_load(texts["suricata.yaml"])
+    assert found["rule-files"] == ["suricata.rules"]
+    assert found["af-packet"][0]["interface"] == "csn1x1i1"
+    assert found["capture"]["disable-offloading"] is False
+    assert Path(found["unix-command"]["filename"]).parent == PLACE
+
+
+@contextmanager
+def suricata(place: Path, *pieces: bytes) -> Iterator[list[bytes]]:
+    """A socket that greets, and answers whatever comes next in so many pieces."""
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(place))
+        door.listen()
+
+        def serve() -> None:
+            link, _ = door.accept()
+            with link:
+                for answer in ((b'{"return":"OK"}\n',), pieces):
+                    heard.append(link.recv(1000))
+                    for piece in answer:
+                        link.sendall(piece)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield heard
+        thread.join()
+
+
+def test_packets_that_suricata_dropped_are_not_among_those_it_got(tmp_path: Path) -> None:
+    with suricata(tmp_path / "control", b'{"message":{"pkts":12,', b'"drop":5},"return":"OK"}') as heard:
+        assert taken(tmp_path / "control", "eth0") == ProcessedPackets(7, 5)
+    asked = {"command": "iface-stat", "arguments": {"iface": "eth0"}}
+    assert [json.loads(each) for each in heard] == [{"version": "0.2"}, asked]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b'{"return":"NOK","message":"iface does not exist"}', "iface does not exist"),
+        (b'{"return":"OK","message":{"pkts":"many"}}', "cannot be understood"),
+        (b'{"return":"OK"}', "cannot be understood"),
+        (b'{"return"', "suricata: .* closed"),
+    ],
+)
+def test_another_answer_of_suricata_is_one_sentence(tmp_path: Path, answer: bytes, words: str) -> None:
+    with suricata(tmp_path / "control", answer), pytest.raises(CsitError, match=words):
+        taken(tmp_path / "control", "eth0")
+    with pytest.raises(CsitError, match=r"suricata does not answer at .*/none: No such file"):
+        taken(tmp_path / "none", "eth0")

@@ -28,7 +28,7 @@ def plan_with_testpmd(size: NfSize = NfSize.ONE) -> Plan:
 
 
 def value(words: list[str], option: str) -> str:
-    (found,) = [word.partition("=")[2] for word in words if word.partition("=")[0] == option]
+    (found,) = values(words, option)
     return found
 
 
@@ -52,25 +52,16 @@ def test_lcores_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: 
     assert value(words, "--nb-cores") == forwarding
 
 
-def test_next_hops_get_frames_that_are_addressed_to_them() -> None:
+def test_its_ports_are_the_kernels_left_first_and_next_hops_get_frames_that_are_addressed_to_them() -> None:
     plan = plan_with_testpmd()
     first, second = plan.functions
     words = driver.command(first, plan.cores)
     assert values(words, "--eth-peer") == ["0,02:00:00:00:01:01", f"1,{second.left.mac}"]
     assert value(words, "--forward-mode") == "mac"
-
-
-def test_ports_of_the_kernel_left_first() -> None:
-    plan = plan_with_testpmd()
-    left, right = values(driver.command(plan.functions[0], plan.cores), "--vdev")
-    assert left.startswith("net_af_packet0,iface=csn1x1i1,")
-    assert right.startswith("net_af_packet1,iface=csn1x1i2,")
+    left, right = values(words, "--vdev")
+    assert left.startswith("net_af_packet0,iface=csn1x1i1,") and right.startswith("net_af_packet1,iface=csn1x1i2,")
     assert "framesz=2048,framecnt=2048" in left
-
-
-def test_it_touches_nothing_of_others() -> None:
-    words = driver.command(plan_with_testpmd().functions[0], plan_with_testpmd().cores)
-    assert {"--no-huge", "--no-pci", "--no-telemetry", "--no-shconf", "--file-prefix=nf-1-1"} <= set(words)
+    assert {"--no-huge", "--no-pci", "--no-telemetry", "--no-shconf"} <= set(words), "it touches nothing of others"
     assert words.index("--file-prefix=nf-1-1") < words.index("--") < words.index("--nb-cores=2")
 
 

@@ -26,13 +26,10 @@ from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import DutNode
-from resources.libraries.python.planning.plan import make_plan
-from tests.builders import shipped
+from tests.builders import cpus, plan_of, shipped
 
 LOCAL_VPP = shipped("local-vpp")
 NODE: DutNode = LOCAL_VPP.dut.model_copy(update={"vms": NfKind("qemu_vpp")})
@@ -43,25 +40,21 @@ SHOWN = """\tlinux-vdso.so.1 (0x00007ffe5b7f2000)
 """
 
 
-def vpp_guests_plan(nodes: int = 1, cpus: int = 16) -> Plan:
-    cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=nodes)
+def vpp_guests_plan(cores: int = 16) -> Plan:
     topology = LOCAL_VPP.model_copy(update={"nodes": {**LOCAL_VPP.nodes, "DUT1": NODE}})
-    return make_plan(topology, cell, layout((cpu, cpu, 0, 0) for cpu in range(cpus)))
+    return plan_of(topology, "VSC", 1, 1, cpus(cores))
 
 
 def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() -> None:
     plan = vpp_guests_plan()
-    cpus = vcpu_cpus(plan, "nf-1-1")
-    assert len(cpus) == len(set(cpus)) == 2
-    assert cpus[1:] == plan.cores.cpus("nf-1-1")
+    vcpus = vcpu_cpus(plan, "nf-1-1")
+    assert len(vcpus) == len(set(vcpus)) == 2
+    assert vcpus[1:] == plan.cores.cpus("nf-1-1")
     found = placement(plan, "nf-1-1")
     assert (found.main, found.workers, found.worker_of(0)) == (0, (1,), 0)
-
-
-def test_on_one_cpu_one_thread_does_all() -> None:
-    plan = vpp_guests_plan(cpus=1)
-    assert len(vcpu_cpus(plan, "nf-1-1")) == 1
-    assert (placement(plan, "nf-1-1").workers, placement(plan, "nf-1-1").worker_of(0)) == ((), None)
+    alone = vpp_guests_plan(cores=1)
+    assert len(vcpu_cpus(alone, "nf-1-1")) == 1, "one thread does all"
+    assert (placement(alone, "nf-1-1").workers, placement(alone, "nf-1-1").worker_of(0)) == ((), None)
 
 
 def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
@@ -74,31 +67,28 @@ def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
         "set interface name virtio-0/0/12/0 csn1x1i2",
     )
     nics = tuple(GuestNic(side.mac, 7, 1500) for side in (function.left, function.right))
-    devices = [word for word in arguments("nf", Hardware("tcg", 800, 2, nics), (Path("k"), Path("i")), "") if
-               word.startswith("virtio-net-pci")]  # fmt: skip
+    argv = arguments("nf", Hardware("tcg", 800, 2, nics), (Path("k"), Path("i")), "")
+    devices = [word for word in argv if word.startswith("virtio-net-pci")]
     for each, device in zip((left, right), devices, strict=True):
-        assert f"addr=0x{each.pci_address[8:10] if each.pci_address else ''},mac={each.mac}," in device
+        assert each.pci_address and f"addr=0x{each.pci_address[8:10]},mac={each.mac}," in device
     assert routing(function)[0] == f"set interface ip address {left.name} {function.left.address}"
 
 
-def test_its_configuration_is_for_a_vpp_with_the_guest_to_itself() -> None:
-    inside = VppInside(vpp_guests_plan(), NODE)
-    text = inside.startup("nf-1-1").text()
+def test_its_configuration_is_a_file_for_a_vpp_with_the_guest_to_itself(tmp_path: Path) -> None:
+    plan = vpp_guests_plan()
+    inside = VppInside(plan, NODE)
+    words = inside.arguments(plan.functions[0], tmp_path)
+    assert f"name=opt/csit/startup.conf,file={tmp_path}/nf-1-1.startup.conf" in words
+    assert f"socket,id=cli,path={tmp_path}/nf-1-1.cli,server=on,wait=off" in words
+    text = (tmp_path / "nf-1-1.startup.conf").read_text(encoding="utf-8")
     for line in (
         "main-core 0", "corelist-workers 1", "cli-listen 127.0.0.1:5002", "main-heap-page-size 2m", "page-size 2m",
         f"runtime-dir {FOLDER}",
     ):  # fmt: skip
         assert f"  {line}\n" in text
     assert "_plugin.so" not in text, "its driver of network cards is no plugin"
-    assert "hugepages=284" in inside.command_line(vpp_guests_plan().functions[0], 1500).split()
+    assert "hugepages=284" in inside.command_line(plan.functions[0], 1500).split()
     assert inside.memory_mb("nf-1-1") == 128 + 128 + 568
-
-
-def test_qemu_gets_a_port_to_the_command_line_and_the_configuration_as_a_file(tmp_path: Path) -> None:
-    words = VppInside(vpp_guests_plan(), NODE).arguments(vpp_guests_plan().functions[0], tmp_path)
-    assert f"name=opt/csit/startup.conf,file={tmp_path}/nf-1-1.startup.conf" in words
-    assert f"socket,id=cli,path={tmp_path}/nf-1-1.cli,server=on,wait=off" in words
-    assert (tmp_path / "nf-1-1.startup.conf").read_text(encoding="utf-8").startswith("unix {")
 
 
 def test_the_first_program_is_sound_and_looks_for_what_qemu_was_given() -> None:

@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.containers.engine import Engine
 from resources.libraries.python.drivers.containers.registration import CONTAINERS
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.nics import nic_driver
-from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
+from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.ownership import ownership
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -30,8 +30,9 @@ from resources.libraries.python.drivers.vpp.registration import SEGMENTS
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.driver import Leftover
 from resources.libraries.python.model.plan import Nic
-from tests.unit.drivers.host.adopted_ports import GONE
-from tests.unit.drivers.host.fake_pci import FakePci
+from resources.libraries.python.paths import PROJECT
+from tests.builders import raising
+from tests.unit.drivers.host.fake_pci import GONE, FakePci
 
 HOLDER = """
 import sys, time
@@ -57,7 +58,6 @@ with MachineLock(Path(sys.argv[1])) as machine:
     os.write(go, b"x")
     os.waitpid(worker, 0)
 """
-PROJECT = Path(__file__).parents[4]
 
 
 @pytest.fixture(autouse=True)
@@ -77,30 +77,31 @@ def hold(directory: Path, program: str = HOLDER) -> "subprocess.Popen[str]":
     return holder
 
 
-def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
+def kill(holder: "subprocess.Popen[str]") -> None:
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+
+
+def test_a_second_holder_is_refused_with_the_name_of_the_first_and_claims_outlive_it(tmp_path: Path) -> None:
     holder = hold(tmp_path)
     with pytest.raises(CsitError, match=rf"in use by pid {holder.pid} \(user \S+\) since \S+: \S*python"):
         MachineLock(tmp_path).__enter__()
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    with MachineLock(tmp_path):
-        pass
+    kill(holder)
+    with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="left by an earlier run"):
+        machine.claim_namespaces(["csit-never-made"])
+    assert "csit-never-made" in json.loads((tmp_path / "owner.json").read_text())["namespaces"]
+    with MachineLock(tmp_path) as machine:
+        assert machine.remove_leftovers() == []
+        machine.claim_namespaces(["csit-never-made"])
+        machine.release_namespaces(["csit-never-made"])
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"], "nothing is on record after a clean end"
 
 
 def test_a_forked_worker_does_not_hold_the_lock_of_a_killed_run(tmp_path: Path) -> None:
-    holder = hold(tmp_path, FORKING_HOLDER)
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
+    kill(hold(tmp_path, FORKING_HOLDER))
     with MachineLock(tmp_path) as machine:
         (said,) = machine.remove_leftovers()
     assert said.startswith("killed worker process")
-
-
-def test_nothing_is_on_record_after_a_clean_end(tmp_path: Path) -> None:
-    with MachineLock(tmp_path) as machine:
-        machine.claim_namespaces(["csit-a"])
-        machine.release_namespaces(["csit-a"])
-    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o000])
@@ -116,48 +117,31 @@ def test_all_users_can_read_the_record_and_only_the_owner_can_open_the_lock(tmp_
         os.umask(before)
 
 
-def test_claims_outlive_a_killed_run_until_they_are_cleaned(tmp_path: Path) -> None:
-    holder = hold(tmp_path)
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="left by an earlier run"):
-        machine.claim_namespaces(["csit-never-made"])
-    assert "csit-never-made" in json.loads((tmp_path / "owner.json").read_text())["namespaces"]
-    with MachineLock(tmp_path) as machine:
-        assert machine.remove_leftovers() == []
-        machine.claim_namespaces(["csit-never-made"])
-        machine.release_namespaces(["csit-never-made"])
-
-
-def test_a_foreign_namespace_is_not_claimed(tmp_path: Path) -> None:
+def test_a_foreign_namespace_is_not_claimed_and_nothing_without_the_lock(tmp_path: Path) -> None:
     (tmp_path / "netns").mkdir()
     (tmp_path / "netns" / "csit-foo").touch()
     with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="csit-foo already, not ours"):
         machine.claim_namespaces(["csit-bar", "csit-foo"])
+    with pytest.raises(CsitError, match="not held"):
+        MachineLock(tmp_path).claim_namespaces(["csit-a"])
 
 
-def test_a_worker_that_outlived_its_run_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reused", [False, True])
+def test_a_worker_that_outlived_its_run_is_killed_and_no_other_process_that_got_its_number(
+    tmp_path: Path, *, reused: bool
+) -> None:
     worker = subprocess.Popen(["sleep", "60"])
     with MachineLock(tmp_path) as machine:
         machine.claim_process(worker.pid)
-    with MachineLock(tmp_path) as machine:
-        (said,) = machine.remove_leftovers()
-    assert f"killed worker process {worker.pid}" in said
-    assert worker.wait() == -signal.SIGKILL
-
-
-def test_a_process_that_got_the_number_of_a_worker_is_not_killed(tmp_path: Path) -> None:
-    other = subprocess.Popen(["sleep", "60"])
-    with MachineLock(tmp_path) as machine:
-        machine.claim_process(other.pid)
     record = json.loads((tmp_path / "owner.json").read_text())
-    record["workers"][0]["start_ticks"] -= 1
+    record["workers"][0]["start_ticks"] -= reused
     (tmp_path / "owner.json").write_text(json.dumps(record))
     with MachineLock(tmp_path) as machine:
-        assert machine.remove_leftovers() == []
-    assert other.poll() is None
-    other.kill()
-    other.wait()
+        said = machine.remove_leftovers()
+    assert [f"killed worker process {worker.pid}" in each for each in said] == [True] * (not reused)
+    assert (worker.poll() is None) is reused
+    worker.kill()
+    assert worker.wait() == -signal.SIGKILL
 
 
 def test_a_worker_that_ended_at_once_needs_no_record(tmp_path: Path) -> None:
@@ -181,15 +165,19 @@ def test_a_zombie_is_not_alive() -> None:
     child.wait()
 
 
-def test_a_damaged_record_is_an_error_with_its_path(tmp_path: Path) -> None:
-    (tmp_path / "owner.json").write_text("no json")
-    with pytest.raises(CsitError, match=r"owner\.json is no record"):
+DEAD = {"pid": 4194304, "start_ticks": 1, "command": "robot"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["no json", json.dumps({"owner": DEAD, "user": "me", "since": "2026-01-01T00:00:00+00:00", "rockets": ["a"]})],
+)
+def test_a_damaged_record_or_one_with_undeclared_leftovers_is_an_error_with_its_path(
+    tmp_path: Path, record: str
+) -> None:
+    (tmp_path / "owner.json").write_text(record)
+    with pytest.raises(CsitError, match=rf"{tmp_path}/owner\.json is no record of this program"):
         MachineLock(tmp_path).__enter__()
-
-
-def test_nothing_is_claimed_without_the_lock(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match="not held"):
-        MachineLock(tmp_path).claim_namespaces(["csit-a"])
 
 
 def kernel_settings(tmp_path: Path) -> Path:
@@ -268,16 +256,10 @@ def test_a_group_a_program_and_a_folder_that_stay_keep_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that does not end, an engine that does not answer, a busy mount: PCI ports are given back anyway."""
-
-    def refuse(_: object) -> list[str]:
-        raise CsitError("the engine does not answer")
-
-    pci = FakePci(tmp_path / "sys")
-    for name in ("ice", USER_SPACE):
-        pci.add_driver(name)
+    pci = FakePci(tmp_path / "sys", "ice", USER_SPACE)
     pci.add("0000:3b:00.0", "ice", port="nosuch0", group=1)
-    monkeypatch.setattr(nic_driver, "PciDrivers", lambda: PciDrivers(pci.root, pci, within_s=0.1))
-    monkeypatch.setattr(container_cleanup, "remove", refuse)
+    monkeypatch.setattr(nic_driver, "PciDrivers", pci.host)
+    monkeypatch.setattr(container_cleanup, "remove", raising(CsitError("the engine does not answer")))
     monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
     busy, free = tmp_path / "groups" / "busy", tmp_path / "groups" / "free"
     mounted, loose = tmp_path / "mounted", tmp_path / "loose"
@@ -300,7 +282,7 @@ def test_a_group_a_program_and_a_folder_that_stay_keep_nothing_else(
         machine.claim_namespaces(["csit-left"])
         namespaces.DIRECTORY.mkdir()
         namespaces.path_of("csit-left").touch()
-        HandedOver([Nic(port="port1", pci_address="0000:3b:00.0")], machine, PciDrivers(pci.root, pci)).start()
+        HandedOver([Nic(port="port1", pci_address="0000:3b:00.0")], machine, pci.host()).start()
         with pytest.raises(CsitError) as failed:
             machine.remove_claimed()
         text = str(failed.value)
@@ -316,12 +298,10 @@ def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_us
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A NIC may be unplugged or fail, or a program of a user may have it open: the others are given back."""
-    pci = FakePci(tmp_path / "sys")
-    for name in ("ice", USER_SPACE):
-        pci.add_driver(name)
+    pci = FakePci(tmp_path / "sys", "ice", USER_SPACE)
     for group, address in enumerate(("0000:3b:00.0", "0000:3b:00.1")):
         pci.add(address, "ice", port=f"nosuch{group}", group=group)
-    monkeypatch.setattr(nic_driver, "PciDrivers", lambda: PciDrivers(pci.root, pci, within_s=0.1))
+    monkeypatch.setattr(nic_driver, "PciDrivers", pci.host)
     killed = MachineLock(tmp_path / "lock")
     killed.__enter__()
     killed.claim("bindings", Binding(pci_address="0000:99:00.0", driver="ice", override=None))
@@ -329,18 +309,15 @@ def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_us
     killed.claim_ports([GONE])
     monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
     monkeypatch.setattr(ownership, "give_back", lambda ports: [f"{port} is gone" for port in ports])  # needs root
-    HandedOver(
-        [Nic(port=f"port{number}", pci_address=f"0000:3b:00.{number}") for number in range(2)],
-        killed,
-        PciDrivers(pci.root, pci),
-    ).start()
+    nics = [Nic(port=f"port{number}", pci_address=f"0000:3b:00.{number}") for number in range(2)]
+    HandedOver(nics, killed, pci.host()).start()
     killed.__exit__(None, None, None)
     namespaces.DIRECTORY.mkdir()
     namespaces.path_of("csit-left").touch()
     monkeypatch.setattr(pci, "users_of", lambda device: ["pid 17 (vpp)"] if device.name.endswith(".0") else [])
     with MachineLock(tmp_path / "lock") as machine, pytest.raises(CsitError, match=r"3b:00.0 is in use by pid 17"):
         machine.remove_leftovers()
-    assert [pci.driver(f"0000:3b:00.{number}") for number in range(2)] == [USER_SPACE, "ice"]
+    assert pci.drivers("0000:3b:00.0", "0000:3b:00.1") == [USER_SPACE, "ice"]
     left = read_record(tmp_path / "lock" / "owner.json")
     assert left is not None
     assert [binding.pci_address for binding in left.bindings] == ["0000:3b:00.0"]
@@ -356,12 +333,8 @@ def test_the_namespace_of_a_port_that_cannot_be_given_back_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its state is restored from there by the next run: else the kernel moves it to the machine's first one."""
-
-    def refuse(_: object) -> list[str]:
-        raise CsitError("another port is called eth1 now")
-
     monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
-    monkeypatch.setattr(ownership, "give_back", refuse)
+    monkeypatch.setattr(ownership, "give_back", raising(CsitError("another port is called eth1 now")))
     with MachineLock(tmp_path / "lock") as machine:
         machine.claim_namespaces([GONE.inside, "csit-left"])
         machine.claim_ports([GONE])
@@ -376,27 +349,20 @@ def test_the_namespace_of_a_port_that_cannot_be_given_back_stays(
         assert machine.leftovers() == []
 
 
-def test_a_folder_of_files_is_removed_by_the_next_run(tmp_path: Path) -> None:
-    folder = tmp_path / "service"
+def test_a_folder_of_files_is_removed_by_the_next_run_and_a_foreign_one_left_alone(tmp_path: Path) -> None:
+    folder, foreign = tmp_path / "service", tmp_path / "theirs"
+    foreign.mkdir()
     with MachineLock(tmp_path / "lock") as machine:
         machine.claim_folder(folder)
         (folder / "deployment").mkdir(parents=True)
-        (folder / "deployment" / "install.sh").write_text("#!/bin/sh\n")
+        (folder / "deployment" / "install.sh").touch()
+        with pytest.raises(CsitError, match=rf"there is a folder {foreign} already, not ours; look at it"):
+            machine.claim_folder(foreign)
         assert machine.leftovers() == [f"folder {folder}"]
     with MachineLock(tmp_path / "lock") as machine:
         (sentence,) = machine.remove_leftovers()
         assert sentence.startswith(f"removed folder {folder} of pid ")
-        assert not folder.exists()
-        assert machine.leftovers() == []
-
-
-def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    with MachineLock(tmp_path / "lock") as machine:
-        with pytest.raises(CsitError, match=rf"there is a folder {tmp_path}/theirs already, not ours; look at it"):
-            machine.claim_folder(tmp_path / "theirs")
-        machine.remove_claimed()
-    assert (tmp_path / "theirs").is_dir()
+        assert (folder.exists(), foreign.is_dir(), machine.leftovers()) == (False, True, [])
 
 
 @pytest.mark.parametrize("taken", range(3))
@@ -473,14 +439,6 @@ def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.
         assert [*mine.engine.command, "rm", "--force", "--time", "0", "abc"] in asked
         assert machine.leftovers() == []
     assert not (tmp_path / "owner.json").exists()
-
-
-def test_a_record_with_leftovers_that_no_driver_declares_is_named(tmp_path: Path) -> None:
-    dead = {"pid": 4194304, "start_ticks": 1, "command": "robot"}
-    record = {"owner": dead, "user": "me", "since": "2026-01-01T00:00:00+00:00", "rockets": ["a"]}
-    (tmp_path / "owner.json").write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(CsitError, match=r"owner\.json is no record of this program"), MachineLock(tmp_path):
-        pass
 
 
 @pytest.mark.parametrize("declared", driver_registry.leftovers().values(), ids=lambda declared: declared.key)

@@ -21,8 +21,7 @@ PORT = "0000:3b:00.0"
 
 @pytest.fixture
 def pci(tmp_path: Path) -> FakePci:
-    pci = FakePci(tmp_path)
-    pci.add_driver("i40e")
+    pci = FakePci(tmp_path, "i40e")
     pci.add(PORT, "i40e", port="nosuch0", group=7)
     return pci
 
@@ -37,11 +36,8 @@ def test_facts_of_a_port(pci: FakePci) -> None:
 
 def test_a_port_of_user_space_has_no_name_but_facts(pci: FakePci) -> None:
     pci.add_driver("vfio-pci")
-    folder = pci.root / "bus/pci/devices" / PORT
-    pci.write(folder / "driver_override", "vfio-pci")
-    pci.write(folder / "driver/unbind", PORT)
-    pci.write(pci.root / "bus/pci/drivers_probe", PORT)
-    assert (driver_of(folder), numa_node_of(PORT, None, pci.root)) == ("vfio-pci", 1)
+    pci.rebind(PORT, "vfio-pci")
+    assert (driver_of(pci.root / "bus/pci/devices" / PORT), numa_node_of(PORT, None, pci.root)) == ("vfio-pci", 1)
     assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == (None, None)
 
 
