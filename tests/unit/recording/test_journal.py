@@ -35,13 +35,17 @@ def said(path: Path) -> tuple[list[int], list[str]]:
     ]
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_what_is_written_is_read_back_and_an_unknown_event_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     finished = TestFinished(line=2, at=AT, test="t", status="PASS", digest="d", record="t.json")
     with Journal(path) as journal:
         journal.append(header())
         journal.append(finished)
     assert list(read(path)) == [Entry(1, header()), Entry(2, finished)]
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"line": 3, "at": AT, "event": "danced"}) + "\n")
+    with pytest.raises(ConfigError, match=r"line 3 is no event of a run"):
+        list(read(path))
 
 
 def test_lines_longer_than_any_record_are_left_out_without_being_held(
@@ -110,12 +114,3 @@ def test_a_line_that_does_not_fit_on_the_disk_leaves_no_trace(tmp_path: Path) ->
         assert path.read_bytes() == before
         journal.append(started(journal.next_line, "with space again"))
     assert said(path) == ([1, 2, 3, 4], [])
-
-
-def test_an_unknown_event_is_an_error_with_its_place(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    write(path, 2)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"line": 3, "at": AT, "event": "danced"}) + "\n")
-    with pytest.raises(ConfigError, match=r"line 3 is no event of a run"):
-        list(read(path))

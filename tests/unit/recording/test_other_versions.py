@@ -10,9 +10,9 @@ from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.run_journal import past_of
 from resources.libraries.python.studies.interference.run import InterferenceTest
+from tests.builders import TOPOLOGIES
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -86,6 +86,7 @@ def test_another_version_is_refused_with_what_to_do(of: Callable[[Path], str], t
 
 def test_a_topology_of_another_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "sim.yaml"
-    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+    text = (TOPOLOGIES / "sim.yaml").read_text(encoding="utf-8")
     file.write_text(text.replace("version: 1", "version: 7", 1), encoding="utf-8")
-    assert f"{file}:" in (said := _refused(lambda: load_topology(file))) and "metadata.version" in said and "7" in said
+    said = _refused(lambda: load_topology(file))
+    assert f"{file}:" in said and "metadata.version" in said and "7" in said

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError, RunStopped
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import (
     MACHINE_DOWN,
@@ -39,7 +40,7 @@ def killed(run: RunJournal) -> None:
     run._journal.__exit__(None, None, None)
 
 
-def test_a_finished_test_is_carried_over_by_the_name_of_its_record(tmp_path: Path) -> None:
+def test_a_finished_test_is_carried_over_by_the_name_of_its_record_and_by_its_settings(tmp_path: Path) -> None:
     run = begin(tmp_path)
     run.started(key())
     run.ended(key(), "PASS", "1.json")
@@ -49,17 +50,11 @@ def test_a_finished_test_is_carried_over_by_the_name_of_its_record(tmp_path: Pat
     assert ended is not None
     assert (ended.status, ended.record) == ("PASS", "1.json")
     assert run.history(key(2)).ended is None
-    run.discard(key())
-    assert run.history(key()).ended is None, "its record cannot be read any more"
-    run.close()
-
-
-def test_a_test_with_other_settings_is_another_test(tmp_path: Path) -> None:
-    run = begin(tmp_path)
-    run.ended(key(), "PASS", "1.json")
     assert run.history(key(digest="e")).ended is None
     run.ended(key(digest="e"), "PASS", "2.json")
     assert run.history(key()).ended is not None
+    run.discard(key())
+    assert run.history(key()).ended is None, "its record cannot be read any more"
     run.close()
 
 
@@ -148,39 +143,32 @@ def test_other_choices_are_refused(change: dict[str, Any], expected: str) -> Non
         differences(header(), CHOICES.model_copy(update=change), ENVIRONMENT, World.SIM)
 
 
-def test_another_processor_is_refused_but_for_simulated_results() -> None:
-    other = ENVIRONMENT.model_copy(update={"cpu_model": "Z80"})
-    with pytest.raises(ConfigError, match="cannot be resumed on Z80 with 56"):
-        differences(header(), CHOICES, other, World.LOCAL)
-    assert differences(header(), CHOICES, other, World.SIM) == (
-        f"cpu model was {ENVIRONMENT.cpu_model} at the start of the run and is Z80 now",
-    )
+def of_node(name: str, **changes: Any) -> Environment:
+    """The environment of a run with another node, whose own has changes."""
+    return ENVIRONMENT.model_copy(update={"nodes": {name: ENVIRONMENT.model_copy(update=changes)}})
 
 
 @pytest.mark.parametrize("change", [{"cpu_model": "Z80"}, {"cpus_online": 28}])
-def test_another_processor_of_a_second_dut_or_the_tg_is_refused(change: dict[str, Any]) -> None:
+def test_another_processor_of_any_node_is_refused_but_for_simulated_results(change: dict[str, Any]) -> None:
     """A board that was replaced, or hyper-threading that was switched off, between a run and its resumption."""
-    then, now = (
-        ENVIRONMENT.model_copy(update={"nodes": {"DUT2": ENVIRONMENT.model_copy(update=each)}}) for each in ({}, change)
+    other = ENVIRONMENT.model_copy(update=change)
+    with pytest.raises(ConfigError, match=f"cannot be resumed on .* with {other.cpus_online}"):
+        differences(header(), CHOICES, other, World.LOCAL)
+    ((what, now),) = change.items()
+    assert differences(header(), CHOICES, other, World.SIM) == (
+        f"{what.replace('_', ' ')} was {getattr(ENVIRONMENT, what)} at the start of the run and is {now} now",
     )
-    before = header().model_copy(update={"environment": then})
+    before = header().model_copy(update={"environment": of_node("DUT2")})
     with pytest.raises(ConfigError, match=r"DUT2: the run was started on .* and cannot be resumed on"):
-        differences(before, CHOICES, now, World.LAB)
-    assert differences(before, CHOICES, then, World.LAB) == ()
+        differences(before, CHOICES, of_node("DUT2", **change), World.LAB)
+    assert differences(before, CHOICES, of_node("DUT2"), World.LAB) == ()
 
 
-def test_changes_on_a_node_are_reported_with_its_name() -> None:
-    then, now = (ENVIRONMENT.model_copy(update={"kernel": kernel, "memory_bytes": size}) for kernel, size in _TG)
-    before = header().model_copy(update={"environment": ENVIRONMENT.model_copy(update={"nodes": {"TG": then}})})
-    assert differences(before, CHOICES, ENVIRONMENT.model_copy(update={"nodes": {"TG": now}}), World.LAB) == (
+def test_changes_on_machines_are_reported() -> None:
+    before = header().model_copy(update={"environment": of_node("TG", kernel="5.15", memory_bytes=1)})
+    assert differences(before, CHOICES, of_node("TG", kernel="5.16", memory_bytes=2), World.LAB) == (
         "kernel of TG was 5.15 at the start of the run and is 5.16 now",
     )
-
-
-_TG = (("5.15", 1), ("5.16", 2))
-
-
-def test_changes_on_the_machine_are_reported() -> None:
     other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}, "memory_bytes": 1})
     assert differences(header(), CHOICES, other, World.LOCAL) == (
         "kernel was 6.18.4-amd64 at the start of the run and is 7.0 now",
