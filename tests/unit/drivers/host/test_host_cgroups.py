@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.host.cgroups import cgroup_tree, cgroups
+from resources.libraries.python.drivers.host.cgroups import cgroup_exec, cgroup_tree, cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits, discover
+from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.counters import Throttling
+from tests.builders import raising
 
 FILES = {
     "cpu": {
@@ -96,21 +98,16 @@ def second(root: Path, controllers: str = "cpuset cpu io memory pids") -> Contro
     return discover(table)
 
 
-def test_version_1_is_found_beside_a_second_hierarchy_without_controllers(tmp_path: Path) -> None:
-    found = first(tmp_path)
-    assert found.version == 1
-    assert found.roots == {name: tmp_path / name for name in FILES}
-
-
-def test_controllers_that_are_mounted_together_share_a_folder(tmp_path: Path) -> None:
-    found = first(tmp_path, together=True)
-    assert {path.parent.name for path in found.folders("csit-a-1")} == {"cpu,cpuacct", "memory", "cpuset"}
-    assert len(found.folders("csit-a-1")) == 3
-
-
-def test_version_2_is_one_folder(tmp_path: Path) -> None:
-    found = second(tmp_path)
-    assert (found.version, found.folders("csit-a-1")) == (2, (tmp_path / "csit-a-1",))
+def test_versions_are_found_with_the_folders_of_a_group(tmp_path: Path) -> None:
+    """Version 1 beside a second hierarchy without controllers, and where controllers are mounted together."""
+    for name in ("1", "together", "2"):
+        (tmp_path / name).mkdir()
+    found = first(tmp_path / "1")
+    assert (found.version, found.roots) == (1, {name: tmp_path / "1" / name for name in FILES})
+    folders = first(tmp_path / "together", together=True).folders("csit-a-1")
+    assert sorted(path.parent.name for path in folders) == ["cpu,cpuacct", "cpuset", "memory"]
+    found = second(tmp_path / "2")
+    assert (found.version, found.folders("csit-a-1")) == (2, (tmp_path / "2" / "csit-a-1",))
 
 
 def test_a_machine_without_controllers_says_which_and_what_to_do(tmp_path: Path) -> None:
@@ -151,24 +148,15 @@ def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
     ]
 
 
-@pytest.mark.parametrize(("machine", "cpu_s", "memory"), [(first, 2.5, 50_000), (second, 1.25, 50_000)])
-def test_use_is_cpu_seconds_and_memory_without_unused_file_pages(
-    tmp_path: Path, machine: Callable[[Path], Controllers], cpu_s: float, memory: int
+@pytest.mark.parametrize(("machine", "cpu_s", "killed"), [(first, 2.5, 3), (second, 1.25, 1)])
+def test_use_is_cpu_seconds_memory_without_unused_file_pages_and_how_long_a_quota_throttled(
+    tmp_path: Path, machine: Callable[[Path], Controllers], cpu_s: float, killed: int
 ) -> None:
     group = ControlGroup(machine(tmp_path), "csit-edge-1")
     assert (group.cpu_s(), group.memory_bytes(), group.killed_for_memory()) == (None, None, 0)
-    group.make()
-    assert (group.cpu_s(), group.memory_bytes()) == (cpu_s, memory)
-    assert group.killed_for_memory() == {2.5: 3, 1.25: 1}[cpu_s]
-
-
-@pytest.mark.parametrize("machine", [first, second])
-def test_a_quota_counts_how_often_and_how_long_it_throttled(
-    tmp_path: Path, machine: Callable[[Path], Controllers]
-) -> None:
-    group = ControlGroup(machine(tmp_path), "csit-edge-1")
     assert group.throttling() is None
     group.make(GroupLimits(0.5))
+    assert (group.cpu_s(), group.memory_bytes(), group.killed_for_memory()) == (cpu_s, 50_000, killed)
     assert group.throttling() == Throttling(periods=9, throttled=4, still_s=0.25)
     assert Throttling(9, 4, 0.25) - Throttling(5, 1, 0.125) == Throttling(4, 3, 0.125)
 
@@ -191,21 +179,17 @@ def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else
 
 
 @pytest.mark.parametrize("machine", [first, second])
-def test_a_group_goes_with_all_its_folders_and_may_be_gone(
+def test_a_group_that_is_there_is_not_taken_and_ours_goes_with_all_its_folders_and_may_be_gone(
     tmp_path: Path, machine: Callable[[Path], Controllers]
 ) -> None:
-    group = ControlGroup(machine(tmp_path), "csit-edge-1")
+    found = machine(tmp_path)
+    group = ControlGroup(found, "csit-edge-1")
     group.make()
+    with pytest.raises(CsitError, match=r"there is a control group .*csit-edge-1 already"):
+        ControlGroup(found, "csit-edge-1").make()
     group.remove()
     group.remove()
     assert not list(tmp_path.rglob("csit-*"))
-
-
-def test_a_group_that_is_there_is_not_taken(tmp_path: Path) -> None:
-    found = first(tmp_path)
-    ControlGroup(found, "csit-edge-1").make()
-    with pytest.raises(CsitError, match=r"there is a control group .*csit-edge-1 already"):
-        ControlGroup(found, "csit-edge-1").make()
 
 
 @given(cpus=st.floats(min_value=0.001, max_value=64))
@@ -214,9 +198,6 @@ def test_any_share_becomes_a_quota_that_the_kernel_takes(cpus: float) -> None:
     assert quota >= 1_000
     assert 1_000 <= period <= 1_000_000
     assert abs(quota / period - cpus) <= 1 / period + 1e-9
-
-
-def test_a_share_that_the_kernel_cannot_give_is_refused() -> None:
     with pytest.raises(Unsupported, match=r"0\.0005 CPUs cannot be had"):
         cgroups.quota_us(0.0005)
 
@@ -228,10 +209,7 @@ STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEE
 def test_groups_are_removed_though_a_process_of_another_does_not_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def end(*_: object) -> tuple[int, ...]:
-        raise NotReady("the end of killed processes", 5.0, "processes 17")
-
-    monkeypatch.setattr(cgroup_tree, "end", end)
+    monkeypatch.setattr(cgroup_tree, "end", raising(NotReady("the end of killed processes", 5.0, "processes 17")))
     (tmp_path / "empty").mkdir()
     (tmp_path / "used" / "file").mkdir(parents=True)
     with pytest.raises(CsitError):
@@ -240,14 +218,18 @@ def test_groups_are_removed_though_a_process_of_another_does_not_end(
 
 
 @pytest.mark.parametrize(
-    ("program", "status", "grace_s"), [(SLEEPER, signal.SIGTERM, 60.0), (STUBBORN, signal.SIGKILL, 0.2)]
-)
+    ("program", "status", "grace_s", "stopped"),
+    [(SLEEPER, signal.SIGTERM, 60.0, False), (SLEEPER, signal.SIGTERM, 60.0, True),
+     (STUBBORN, signal.SIGKILL, 0.2, False)],
+)  # fmt: skip
 def test_processes_are_asked_to_end_and_killed_when_they_do_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: int, grace_s: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, program: str, status: int, grace_s: float, stopped: bool
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
+        if stopped:
+            process.send_signal(signal.SIGSTOP)
         there = lambda _: (process.pid,) if process.poll() is None else ()  # noqa: E731
         monkeypatch.setattr(cgroup_tree, "processes_of", there)
         killed = cgroup_tree.end([tmp_path], grace_s)
@@ -277,3 +259,48 @@ def test_the_groups_of_a_process_are_found_in_both_versions(tmp_path: Path) -> N
     }
     with pytest.raises(CsitError, match="control groups of process 8 cannot be read"):
         folders_of(8, tmp_path)
+
+
+def test_a_program_enters_every_group_before_it_becomes_what_is_limited_there(tmp_path: Path) -> None:
+    doors = [tmp_path / "cpu", tmp_path / "memory"]
+    done = completed(cgroup_exec.entering(doors, ["/bin/sh", "-c", "echo $$"]), 300)
+    assert {door.read_text(encoding="ascii") for door in doors} == {done.stdout.strip()}
+    assert cgroup_exec.entering([], ["true"]) == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("before", "of_group", "after"), [({1}, {0, 1}, {1}), ({0, 1}, {0}, {0}), ({1}, {0}, None)], ids=str
+)
+def test_cpus_that_a_kernel_forgets_are_set_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: set[int], of_group: set[int], after: set[int] | None
+) -> None:
+    """Linux before 6.2: whoever enters a group may run on all of the group's CPUs."""
+    answers = iter([before, of_group])
+    told: list[set[int]] = []
+    became: list[str] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: next(answers))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: told.append(cpus))
+    monkeypatch.setattr(os, "execvp", lambda program, _: became.append(program))
+    cgroup_exec.main([str(tmp_path / "door"), "--", "program"])
+    assert told == ([] if after is None else [after])
+    assert became == ["program"]
+
+
+def test_a_container_is_entered_after_the_groups_and_before_the_program(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Doors are files of the machine, which are not to be seen inside; the program is one of the container."""
+    steps: list[str] = []
+    door = tmp_path / "door"
+    monkeypatch.setattr(cgroup_exec, "_join", lambda pid: steps.append(f"join {pid}, door {door.exists()}"))
+    monkeypatch.setattr(os, "execvp", lambda program, words: steps.append(" ".join([program, *words[1:]])))
+    argv = cgroup_exec.entering([door], ["program", "--container", "7"], 42)
+    cgroup_exec.main(argv[argv.index(str(door)) :])
+    assert steps == ["join 42, door True", "program --container 7"]
+
+
+def test_a_container_that_has_ended_is_named() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    with pytest.raises(SystemExit, match=f"the container has ended: process {gone.pid}"):
+        cgroup_exec._join(gone.pid)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -61,6 +62,10 @@ def gone(pid: int) -> bool:
         return True
 
 
+def until_gone(pid: int) -> None:
+    wait_until("its end", lambda: "" if gone(pid) else "it is there", NEVER_S, pause_s=0.005)
+
+
 def stop(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
     wait_until("its stop", lambda: "" if is_stopped(pid) else "it runs", NEVER_S, pause_s=0.005)
@@ -90,7 +95,7 @@ def test_a_stopped_program_is_continued_and_ends_as_asked(tmp_path: Path, argv: 
         stop(pid)
         assert "is stopped" in daemon.problem()
         daemon.request_end(line)
-        wait_until("its end", lambda: "" if gone(pid) else "it is there", NEVER_S, pause_s=0.005)
+        until_gone(pid)
         daemon.wait_end(NEVER_S)
         assert not machine.leftovers()
 
@@ -132,17 +137,22 @@ def test_a_program_that_ends_while_it_is_asked_is_the_reason(tmp_path: Path) -> 
         daemon.wait_end(NEVER_S)
 
 
-@pytest.mark.parametrize("seen", [False, True])
-def test_what_a_killed_program_has_started_is_killed(tmp_path: Path, *, seen: bool) -> None:
+@pytest.mark.parametrize("seen", ["its end", "its end unseen", "the record of a killed run"])
+def test_what_a_killed_program_has_started_is_killed_also_if_both_are_stopped(tmp_path: Path, seen: str) -> None:
     """Whether or not its end was seen before, after which its pid may be another process's."""
     with MachineLock(tmp_path) as machine:
         daemon, child = master(tmp_path, machine)
         stop(child)
-        os.kill(daemon.pid, signal.SIGKILL)
-        if seen:
+        if seen.startswith("the record"):
+            stop(daemon.pid)
+            assert process(daemon.pid).kill()
+            until_gone(child)
+        else:
+            os.kill(daemon.pid, signal.SIGKILL)
+        if seen == "its end":
             wait_until("its end", lambda: "" if daemon.problem() else "it runs", NEVER_S, pause_s=0.005)
         daemon.wait_end(NEVER_S)
-    wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
+    until_gone(child)
 
 
 def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
@@ -153,27 +163,7 @@ def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
         running.terminate()
         assert not end_group(running, 0.05)
         assert running.returncode == -signal.SIGKILL
-        wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
-
-
-def test_of_a_killed_run_stopped_programs_and_what_they_started_are_killed(tmp_path: Path) -> None:
-    with MachineLock(tmp_path) as machine:
-        daemon, child = master(tmp_path, machine)
-        for pid in (daemon.pid, child):
-            stop(pid)
-        assert process(daemon.pid).kill()
-        wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
-        daemon.wait_end(NEVER_S)
-
-
-def test_a_stopped_process_of_a_control_group_is_continued_to_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with subprocess.Popen(["sleep", "600"]) as running:
-        stop(running.pid)
-        monkeypatch.setattr(cgroup_tree, "processes_of", lambda _: () if running.poll() is not None else (running.pid,))
-        assert not cgroup_tree.end([tmp_path], NEVER_S)
-        assert running.returncode == -signal.SIGTERM
+        until_gone(child)
 
 
 @pytest.mark.parametrize(
@@ -195,24 +185,21 @@ def test_frozen_groups_are_found_and_thawed_to_end_their_processes(
     assert list(other.iterdir()) == []
 
 
-def run_inside(_: str, work: Callable[[], None]) -> None:
-    """As a fabric does: in a thread that ends."""
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-
-
 @pytest.fixture
 def companions(tmp_path: Path) -> Iterator[Companions]:
+    def run_inside(_: str, work: Callable[[], None]) -> None:
+        """As a fabric does: in a thread that ends."""
+        thread = Thread(target=work)
+        thread.start()
+        thread.join()
+
     cores = cast("CoreMap", SimpleNamespace(cpus=lambda _: tuple(os.sched_getaffinity(0))))
     fabric: Any = SimpleNamespace(run_inside=run_inside)
     groups: Any = SimpleNamespace(entry=lambda _: NO_ENTRY, allows_real_time=lambda _: False)
     with MachineLock(tmp_path) as machine:
         found = Companions("wireguard", cores, fabric, machine, groups)
-        try:
-            yield found
-        finally:
-            found.stop()
+        yield found
+        found.stop()
 
 
 def test_one_that_hangs_up_and_ends_later_is_named(companions: Companions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,24 +219,21 @@ def test_output_input_folder_and_environment(tmp_path: Path) -> None:
     assert done.stdout.split() == ["key", str(tmp_path), "b", "False"]
     assert completed(["cat"], 20, stdin=b"\xff\n").stdout == "\ufffd\n"
     assert completed(["cat"], 20).stdout == ""
+    assert len(completed(["cat"], 20, stdin=b"x" * (1 << 20)).stdout) == 1 << 20
+    assert completed(["true"], 20, stdin=b"x" * (1 << 20)).returncode == 0, "input that is not read is no error"
 
 
-def test_status() -> None:
-    failing = python("import sys; print('out'); sys.exit('why')")
-    with pytest.raises(CommandFailed, match="ended with 1: why") as raised:
+def test_status_and_the_end_of_what_a_failing_program_printed() -> None:
+    failing = python("import sys; print('out'); sys.exit('a frame of the traceback\\n' * 9000 + 'why')")
+    with pytest.raises(CommandFailed, match=r"(?s)ended with 1: .*why$") as raised:
         completed(failing, 20)
     assert raised.value.status == 1 and raised.value.argv == tuple(failing)
     done = completed(failing, 20, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "out\n", "why\n")
-
-
-def test_a_node_passes_on_the_end_of_what_a_failing_program_printed() -> None:
-    with pytest.raises(CommandFailed) as raised:
-        completed(python("import sys; sys.exit('a frame of the traceback\\n' * 9000 + 'the reason')"), 20)
+    assert (done.returncode, done.stdout) == (1, "out\n")
+    assert done.stderr.endswith("a frame of the traceback\nwhy\n")
     received = error_of(plain(raised.value), "DUT1")
-    assert isinstance(received, CommandFailed)
-    assert received.stderr.endswith("a frame of the traceback\nthe reason\n")
-    assert str(received).endswith("the reason")
+    assert isinstance(received, CommandFailed), "a node passes it on"
+    assert received.stderr.endswith("a frame of the traceback\nwhy\n") and str(received).endswith("why")
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -257,11 +241,6 @@ def test_one_that_speaks_without_end_is_ended(stream: str, monkeypatch: pytest.M
     monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
     with pytest.raises(CsitError, match=r"was ended: it wrote more than 1 MB"):
         completed(["sh", "-c", f"exec cat /dev/zero >/dev/{stream}"], 600)
-
-
-def test_input_that_is_not_read_is_no_error() -> None:
-    assert completed(["true"], 20, stdin=b"x" * (1 << 20)).returncode == 0
-    assert len(completed(["cat"], 20, stdin=b"x" * (1 << 20)).stdout) == 1 << 20
 
 
 def test_deadline_and_missing_program() -> None:
@@ -281,43 +260,36 @@ def _handle(*_: object) -> None:
     raise _Handled
 
 
-@pytest.mark.parametrize("make", [queue.Queue, queue.SimpleQueue])
+def waits() -> list[tuple[Callable[[], object], Callable[[], object]]]:
+    """Waits for an item or an event, each with what ends it."""
+    queues: list[queue.Queue[int] | queue.SimpleQueue[int]] = [queue.Queue(), queue.SimpleQueue()]
+    event = threading.Event()
+    return [
+        *((partial(next_item, each), partial(each.put, 7)) for each in queues),
+        (partial(wait_for_event, event, 600.0), event.set),
+    ]
+
+
+@pytest.mark.parametrize(("wait", "end"), waits(), ids=["queue", "simple queue", "event"])
 def test_a_signal_that_does_not_wake_the_thread_is_handled(
-    make: "type[queue.Queue[int]] | type[queue.SimpleQueue[int]]",
+    wait: Callable[[], object], end: Callable[[], object]
 ) -> None:
     """One that the kernel gives to another thread wakes the main thread no more than one that came too early."""
-    items, before = make(), signal.signal(signal.SIGUSR1, _handle)
+    before = signal.signal(signal.SIGUSR1, _handle)
     other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
-    too_late = threading.Timer(30, lambda: items.put(1))
+    too_late = threading.Timer(30, end)
     try:
         too_late.start()
         with pytest.raises(_Handled):
             other.start()
-            next_item(items)
-        assert items.empty(), "no item woke it"
+            wait()
+        assert too_late.is_alive(), "no item woke it"
     finally:
         too_late.cancel()
         signal.signal(signal.SIGUSR1, before)
-    items.put(7)
-    assert next_item(items) == 7
-
-
-def test_a_signal_is_handled_while_an_event_is_waited_for() -> None:
-    event, before = threading.Event(), signal.signal(signal.SIGUSR1, _handle)
-    other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
-    too_late = threading.Timer(30, event.set)
-    try:
-        too_late.start()
-        with pytest.raises(_Handled):
-            other.start()
-            wait_for_event(event, 600.0)
-        assert not event.is_set(), "it did not wake it"
-    finally:
-        too_late.cancel()
-        signal.signal(signal.SIGUSR1, before)
-    assert not wait_for_event(event, 0.01)
-    event.set()
-    assert wait_for_event(event, 0.0)
+    end()
+    assert wait() in (7, True)
+    assert not wait_for_event(threading.Event(), 0.01)
 
 
 @pytest.mark.slow
