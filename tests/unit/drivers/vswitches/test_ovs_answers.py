@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.drivers.vswitches.ovs import driver
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
 from resources.libraries.python.drivers.vswitches.ovs.driver import node_costs
-from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.errors import CsitError
 
 RXQ_SHOW = """Displaying last 60 seconds pmd usage %
 pmd thread numa_id 0 core_id 1:
@@ -28,9 +28,6 @@ pmd thread numa_id 0 core_id 12:
 
 def test_ports_are_read_with_the_cpu_that_polls_each_queue() -> None:
     assert driver.polling_cpus(RXQ_SHOW) == {"csv1p1": {0: 1}, "csv1x1i1": {0: 1, 1: 12}, "csv1p2": {0: 12}}
-
-
-def test_no_pmd_thread_polls_nothing() -> None:
     assert driver.polling_cpus("Displaying last 60 seconds pmd usage %\n") == {}
 
 
@@ -55,36 +52,24 @@ def test_interface_types() -> None:
     assert driver.type_names("[]") == frozenset()
 
 
-def test_only_interfaces_with_an_error_are_returned() -> None:
-    printed = (
-        '{"data":[["csv1p1","could not open network device csv1p1 (No such device)"],'
-        '["csv1p2",""],["csit",["set",[]]]],"headings":["name","error"]}'
-    )
-    assert driver.interface_errors(printed) == {"csv1p1": "could not open network device csv1p1 (No such device)"}
-
-
-@pytest.mark.parametrize("printed", ["", "[]", "{}", '{"rows": []}'])
-def test_a_file_that_is_no_table_is_reported(printed: str) -> None:
-    with pytest.raises(CsitError, match="did not print a table"):
-        driver.interface_errors(printed)
-
-
-REFUSED = ["sh", "-c", "echo cannot connect: Connection refused >&2; exit 1"]
-
 KILLED = "ovs-vswitchd was killed by SIGKILL; it said last: nothing"
 
 
-@pytest.mark.parametrize("problem", [KILLED, ""])
-def test_a_refused_command_names_the_daemon_that_has_ended(tmp_path: Path, problem: str) -> None:
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [(KILLED, f"^{KILLED}$"), ("", "ended with 1: cannot connect"), ("speaks", "more than 1 MB")],
+)
+def test_a_refused_command_names_the_daemon_that_has_ended_and_one_without_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, reason: str
+) -> None:
+    monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
     daemons: Any = Daemons(tmp_path, "system")
-    daemons.forwarder = SimpleNamespace(started=True, problem=lambda: problem)
-    daemons.database = SimpleNamespace(problem=lambda: "")
-    with pytest.raises(CsitError) as failed:
-        daemons._run(REFUSED, 60.0)
-    if problem:
-        assert str(failed.value) == problem
-    else:
-        assert isinstance(failed.value, CommandFailed) and "ended with 1: cannot connect" in str(failed.value)
+    if problem != "speaks":
+        daemons.forwarder = SimpleNamespace(started=True, problem=lambda: problem)
+        daemons.database = SimpleNamespace(problem=lambda: "")
+    refused = ["sh", "-c", "echo cannot connect: Connection refused >&2; exit 1"]
+    with pytest.raises(CsitError, match=reason):
+        daemons._run(["yes"] if problem == "speaks" else refused, 60.0)
 
 
 STATS_SHOW = """pmd thread numa_id 0 core_id 2:
@@ -143,9 +128,17 @@ def test_a_thread_has_its_clocks_and_batches_and_where_packets_were_looked_up() 
     assert rows["upcall"].cost is None
 
 
-def test_threads_without_packets_and_the_main_thread_have_no_costs() -> None:
-    assert node_costs("vswitch", STATS_SHOW.replace("received: 24", "received: 0"), "") == ()
-    assert node_costs("vswitch", STATS_SHOW.split("main thread")[1], "") == ()
+@pytest.mark.parametrize(
+    "shown",
+    [
+        STATS_SHOW.replace("received: 24", "received: 0"),
+        STATS_SHOW.split("main thread")[1],
+        STATS_SHOW.replace("received: 24", f"received: {'9' * 400}"),
+    ],
+    ids=["no packets", "main thread", "beyond every counter"],
+)
+def test_threads_without_packets_the_main_thread_and_rubbish_have_no_costs(shown: str) -> None:
+    assert node_costs("vswitch", shown, "") == ()
 
 
 def test_two_threads_are_two_rows_each_with_its_own_counts() -> None:
@@ -153,13 +146,3 @@ def test_two_threads_are_two_rows_each_with_its_own_counts() -> None:
     two = one + one.replace("core_id 2", "core_id 14")
     rows = [row for row in node_costs("vswitch", two, PERF_SHOW) if row.node == "processing"]
     assert [(row.thread, row.calls) for row in rows] == [("core 2", 12), ("core 14", None)]
-
-
-def test_a_command_that_speaks_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
-    with pytest.raises(CsitError, match="more than 1 MB"):
-        Daemons(tmp_path, "system")._run(["yes"], 60.0)
-
-
-def test_counts_beyond_every_counter_are_left_out() -> None:
-    assert node_costs("vswitch", STATS_SHOW.replace("received: 24", f"received: {'9' * 400}"), "") == ()

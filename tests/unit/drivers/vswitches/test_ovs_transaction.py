@@ -14,7 +14,12 @@ from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
-from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch, link_states, port_counters
+from resources.libraries.python.drivers.vswitches.ovs.driver import (
+    OpenVSwitch,
+    interface_errors,
+    link_states,
+    port_counters,
+)
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     AF_XDP,
@@ -40,14 +45,16 @@ from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNode
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import in_pages, need
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import make_plan
-from tests.builders import cpus, plan_of, shipped
+from tests.builders import cell_of, cpus, plan_of, shipped
 from tests.unit.planning.labs import lab
+from tests.unit.planning.polled_ports import planned, polled
 
 TOPOLOGY = shipped("local-ovs")
 SIXTEEN_CORES = cpus(16)
@@ -68,19 +75,20 @@ def commands(words: list[str]) -> list[list[str]]:
     return row
 
 
-def test_every_segment_is_a_vlan_of_exactly_its_two_ports() -> None:
+def test_every_segment_is_a_vlan_of_exactly_its_two_ports_and_the_bridges_own_port_is_in_none() -> None:
     plan = bridge_plan(2, 2)
-    added = [each for each in commands(of_plan(plan, SYSTEM, 1500)) if each[0] == "add-port"]
+    made = commands(of_plan(plan, SYSTEM, 1500))
     by_vlan: dict[str, list[str]] = {}
-    for _, bridge, port, tag in added:
+    for _, bridge, port, tag in (each for each in made if each[0] == "add-port"):
         assert bridge == "csit"
         by_vlan.setdefault(tag, []).append(port)
     assert [tuple(ports) for ports in by_vlan.values()] == [segment.members for segment in plan.segments]
     assert set(by_vlan) == {f"tag={number}" for number in range(1, 7)}
-
-
-def test_the_bridges_own_port_is_in_no_segment() -> None:
-    assert ["set", "Port", "csit", "tag=4094"] in commands(of_plan(bridge_plan(1, 1), SYSTEM, 1500))
+    assert ["set", "Port", "csit", "tag=4094"] in made
+    assert not [each for each in made if each[:2] == ["set", "Interface"]], "system ports have no row of their own"
+    many = plan.model_copy(update={"segments": plan.segments * 683})
+    with pytest.raises(Unsupported, match="4098 L2 segments, but one bridge of Open vSwitch has 4093 VLANs"):
+        of_plan(many, SYSTEM, 1500)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +105,9 @@ def test_every_polled_port_has_the_cpu_of_its_planned_data_thread(kind: PortKind
         assert rows[port.interface][-1] == f"other_config:pmd-rxq-affinity=0:{cpus[port.data_thread]}"
     if kind is DPDK:
         assert "iface=csv1p1," in rows["csv1p1"][1]
+        jumbo = commands(of_plan(plan, DPDK, 9000))
+        (row,) = [each for each in jumbo if each[2:3] == ["csv1p1"] and "set" in each]
+        assert "framesz=16384" in row[4] and "mtu_request=9000" in row
 
 
 def test_each_of_several_queues_has_the_cpu_of_its_data_thread() -> None:
@@ -106,67 +117,39 @@ def test_each_of_several_queues_has_the_cpu_of_its_data_thread() -> None:
     assert "options:n_rxq=2" in columns(AF_XDP, port, [3, 5], 1500)
 
 
-def test_system_ports_have_no_row_of_their_own() -> None:
-    assert not [each for each in commands(of_plan(bridge_plan(1, 1), SYSTEM, 1500)) if each[:2] == ["set", "Interface"]]
-
-
-def test_jumbo_frames_fit_into_the_ring_of_a_dpdk_port() -> None:
-    (row,) = [
-        each for each in commands(of_plan(bridge_plan(1, 1), DPDK, 9000)) if each[2:3] == ["csv1p1"] and "set" in each
-    ]
-    assert "framesz=16384" in row[4]
-    assert "mtu_request=9000" in row
-
-
 def test_forwarding_threads_get_the_planned_cores_and_no_others() -> None:
     plan = bridge_plan(1, 1)
     words = of_daemon(plan, "auto")
     assert f"other_config:pmd-cpu-mask={cpu_mask(plan.cores.cpus(VSWITCH))}" in words
     assert not [word for word in words if "dpdk" in word]
     assert "other_config:dpdk-init=true" in of_daemon(plan, "dpdk")
-
-
-@pytest.mark.parametrize(("cpus", "mask"), [((1,), "0x2"), ((1, 2), "0x6"), ((0, 33), "0x200000001"), ((3, 3), "0x8")])
-def test_cpu_masks(cpus: tuple[int, ...], mask: str) -> None:
-    assert cpu_mask(cpus) == mask
-
-
-def test_more_segments_than_vlans_are_refused() -> None:
-    plan = bridge_plan(1, 1)
-    many = plan.model_copy(update={"segments": plan.segments * 2047})
-    with pytest.raises(Unsupported, match="4094 L2 segments, but one bridge of Open vSwitch has 4093 VLANs"):
-        of_plan(many, SYSTEM, 1500)
+    for numbers, mask in (((1,), "0x2"), ((1, 2), "0x6"), ((0, 33), "0x200000001"), ((3, 3), "0x8")):
+        assert cpu_mask(numbers) == mask
 
 
 @pytest.mark.parametrize(
-    ("asked", "offered", "kind"),
+    ("asked", "offered", "datapaths", "kind"),
     [
-        ("auto", {"afxdp", "system"}, AF_XDP),
-        ("auto", {"system", "tap"}, SYSTEM),
-        ("system", {"afxdp", "system"}, SYSTEM),
-        ("af_xdp", {"afxdp", "system"}, AF_XDP),
-        ("dpdk", {"dpdk", "system"}, DPDK),
+        ("auto", {"afxdp", "system"}, set(), AF_XDP),
+        ("auto", {"system", "tap"}, set(), SYSTEM),
+        ("system", {"afxdp", "system"}, set(), SYSTEM),
+        ("af_xdp", {"afxdp", "system"}, set(), AF_XDP),
+        ("dpdk", {"dpdk", "system"}, set(), DPDK),
+        ("kernel", {"internal"}, {"netdev", "system"}, KERNEL),
+        ("dpdk", {"tap", "system"}, set(), "no ports of type dpdk; it has system, tap"),
+        ("kernel", {"internal", "system"}, {"netdev"}, r"no datapath of Open vSwitch \(modprobe openvswitch\)"),
     ],
 )
-def test_the_kind_of_ports_is_what_was_asked_for(asked: str, offered: set[str], kind: PortKind) -> None:
-    assert choose(asked, offered) is kind
-
-
-def test_what_the_daemon_was_built_without_is_refused() -> None:
-    with pytest.raises(Unsupported, match="no ports of type dpdk; it has system, tap"):
-        choose("dpdk", {"tap", "system"})
-
-
-def test_the_kernel_forwards_where_it_has_a_datapath() -> None:
-    assert choose("kernel", {"internal"}, {"netdev", "system"}) is KERNEL
-    with pytest.raises(Unsupported, match=r"no datapath of Open vSwitch \(modprobe openvswitch\)"):
-        choose("kernel", {"internal", "system"}, {"netdev"})
-
-
-@pytest.mark.parametrize(("kind", "datapath"), [(KERNEL, "system"), (SYSTEM, "netdev"), (AF_XDP, "netdev")])
-def test_the_bridge_is_on_the_datapath_of_the_kind(kind: PortKind, datapath: str) -> None:
+def test_the_kind_of_ports_is_what_was_asked_for_or_refused(
+    asked: str, offered: set[str], datapaths: set[str], kind: PortKind | str
+) -> None:
+    if isinstance(kind, str):
+        with pytest.raises(Unsupported, match=kind):
+            choose(asked, offered, datapaths)
+        return
+    assert choose(asked, offered, datapaths) is kind
     bridge = next(words for words in commands(of_plan(bridge_plan(1, 1), kind, 1500)) if words[:2] == ["set", "Bridge"])
-    assert f"datapath_type={datapath}" in bridge
+    assert f"datapath_type={'system' if kind is KERNEL else 'netdev'}" in bridge
 
 
 def test_memory_and_frame_size_are_looked_at_first() -> None:
@@ -178,10 +161,9 @@ def test_memory_and_frame_size_are_looked_at_first() -> None:
         check_size(AF_XDP, 4, 9018, 4_000_000_000)
 
 
-def test_a_segment_with_taps_is_forwarded_and_copied_by_one_rule_each_way() -> None:
-    taps = tuple(Tap(position=position, kind=NfKind("tcpdump")) for position in (2, 2))
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, taps=taps)
-    plan = make_plan(TOPOLOGY, cell, SIXTEEN_CORES)
+def test_a_segment_with_taps_is_forwarded_and_copied_by_one_rule_each_way_between_two_ports_only() -> None:
+    taps = (Tap(position=2, kind=NfKind("tcpdump")),) * 2
+    plan = plan_of(TOPOLOGY, "CSC", 1, 1, SIXTEEN_CORES, taps=taps)
     assert rules_of_copies(plan) == [
         "priority=100,in_port=csv1x1i2,actions=output:csv1p2,output:csv1t1,output:csv1t2",
         "priority=100,in_port=csv1p2,actions=output:csv1x1i2,output:csv1t1,output:csv1t2",
@@ -189,12 +171,8 @@ def test_a_segment_with_taps_is_forwarded_and_copied_by_one_rule_each_way() -> N
         "priority=100,in_port=csv1t2,actions=drop",
     ]
     added = {each[2]: each[3] for each in commands(of_plan(plan, SYSTEM, 1500)) if each[0] == "add-port"}
-    assert (added["csv1t1"], added["csv1t2"]) == ("tag=4094", "tag=4094")  # no flooded frame gets there
+    assert (added["csv1t1"], added["csv1t2"]) == ("tag=4094", "tag=4094"), "no flooded frame gets there"
     assert rules_of_copies(bridge_plan(2, 2)) == []
-
-
-def test_copies_are_made_between_two_ports_only() -> None:
-    plan = bridge_plan(1, 1)
     segment = plan.segments[0].model_copy(update={"members": ("a", "b", "c"), "copies": ("t",)})
     with pytest.raises(Unsupported, match="csb1x1 has 3 members: copies are made between two only"):
         rules_of_copies(plan.model_copy(update={"segments": (segment,)}))
@@ -221,7 +199,7 @@ def test_rules_of_a_reload_are_written_before_it_begins(tmp_path: Path, monkeypa
         return "cookie=0x1, drop\n" * RULES
 
     node: Any = SimpleNamespace(settings=lambda _: Ovs(openflow_rules=RULES))
-    plan = plan_of(shipped("local-ovs"), "CSC", 1, 1, cpus(16))
+    plan = bridge_plan(1, 1)
     switch: Any = OpenVSwitch(node, DriverContext(plan, Mock(), Mock(), 1518))
     switch._daemons = Daemons(tmp_path, "system")
     monkeypatch.setattr(switch._daemons, "_run", run)
@@ -237,7 +215,6 @@ def test_rules_of_a_reload_are_written_before_it_begins(tmp_path: Path, monkeypa
         steps.after()
 
 
-CSC = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
 SHOWN = """netdev@ovs-netdev:
   lookups: hit:1954 missed:2 lost:0
   port 0: ovs-netdev (tap)
@@ -251,16 +228,20 @@ SHOWN = """netdev@ovs-netdev:
 """
 
 
-def dpdk_plan(containers: str = "testpmd", cell: Cell = CSC, **keys: object) -> Plan:
-    return make_plan(lab(1, vswitch="ovs", containers=containers, generator="ring", **keys), cell, {})  # type: ignore[arg-type]
+def dpdk_lab(**keys: Any) -> Topology:
+    return lab(1, **{"vswitch": "ovs", "containers": "testpmd", "generator": "ring", **keys})
+
+
+def dpdk_plan(**keys: Any) -> Plan:
+    return make_plan(dpdk_lab(**keys), cell_of(), {})
 
 
 def test_nfs_of_dpdk_share_memory_with_it_and_others_do_not() -> None:
     media = [link.medium for link in dpdk_plan().links]
     assert media == [Medium.CABLE, Medium.VHOST_USER, Medium.VHOST_USER, Medium.CABLE]
-    assert Medium.VHOST_USER not in [link.medium for link in dpdk_plan("linux_router").links]
+    assert Medium.VHOST_USER not in [link.medium for link in dpdk_plan(containers="linux_router").links]
     assert Medium.VHOST_USER not in [link.medium for link in dpdk_plan(ovs={"ports": "system"}).links]
-    kinds = by_port(dpdk_plan("linux_router"), "vswitch", AF_XDP)
+    kinds = by_port(dpdk_plan(containers="linux_router"), "vswitch", AF_XDP)
     assert list(kinds.values()) == [PHYSICAL, AF_XDP, AF_XDP, PHYSICAL]
 
 
@@ -278,28 +259,21 @@ def test_its_ports() -> None:
 
 def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
     groups = [{"cpus": "0-7", "cores": "0-7"}, {"cpus": "8-31", "cores": "8-31", "node": 1}]
-    topology = lab(1, vswitch="ovs", containers="testpmd", generator="ring", cpus=groups)
-    ports = {name: port.model_copy(update={"numa_node": 1}) for name, port in topology.dut.interfaces.items()}
-    dut = topology.dut.model_copy(update={"interfaces": ports})
-    plan = make_plan(topology.model_copy(update={"nodes": {**topology.nodes, "DUT1": dut}}), CSC, {})
+    plan = planned(polled(dpdk_lab(cpus=groups), driver="i40e", numa_node=1))
     settings = of_daemon(plan, "auto", socket_memory_mb=512)
-    assert 'other_config:dpdk-socket-mem="0,512"' in settings
-    assert 'other_config:dpdk-socket-limit="0,512"' in settings
+    assert {'other_config:dpdk-socket-mem="0,512"', 'other_config:dpdk-socket-limit="0,512"'} <= set(settings)
     (extra,) = [each for each in settings if "dpdk-extra" in each]
     assert "-a 0000:01:01.0 -a 0000:01:02.0 --in-memory" in extra
     assert "no-huge" not in extra
     assert "other_config:dpdk-init=true" in settings
 
 
-def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep() -> None:
+def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep_unless_the_topology_says_so() -> None:
     assert sleep_us(dpdk_plan()) == 0
     assert sleep_us(dpdk_plan(cores=2, oversubscribe=True)) == 100
-
-
-def test_the_longest_sleep_is_that_of_the_topology_where_it_says_one() -> None:
+    assert sleep_us(dpdk_plan(ovs={"ports": "system"})) == 100
     assert sleep_us(dpdk_plan(), asked_us=250) == 250
     assert "pmd-sleep-max=0" in " ".join(of_daemon(dpdk_plan(cores=2, oversubscribe=True), "auto", asked_sleep_us=0))
-    assert sleep_us(dpdk_plan(ovs={"ports": "system"})) == 100
 
 
 def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
@@ -315,24 +289,19 @@ def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
     assert "--no-huge" not in words
 
 
-def test_counters_of_open_vswitch_itself() -> None:
-    assert port_counters(SHOWN)["csv1p2"] == InterfaceCounters(978, 976, 3, 5)
-    assert "csv1x1i1" not in port_counters(SHOWN)
-
-
 def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel keeps an mlx5 port and sees no packet of it: its counters stand still, its threads receive nothing."""
-    topology = lab(1, vswitch="ovs", containers="testpmd", generator="ring")
-    ports = {name: port.model_copy(update={"driver": "mlx5_core"}) for name, port in topology.dut.interfaces.items()}
-    dut = topology.dut.model_copy(update={"interfaces": ports})
-    plan = make_plan(topology.model_copy(update={"nodes": {**topology.nodes, "DUT1": dut}}), CSC, {})
+    assert port_counters(SHOWN)["csv1p2"] == InterfaceCounters(978, 976, 3, 5)
+    assert "csv1x1i1" not in port_counters(SHOWN)
+    topology = polled(dpdk_lab(), driver="mlx5_core")
+    plan = make_plan(topology, cell_of(), {})
     lock = MachineLock()
     fabric = Fabric(plan, lock, node="DUT1")
     none = InterfaceCounters(0, 0, 0, 0)
     monkeypatch.setattr(PortTable, "counters", lambda table, owners: {n: none for o in owners for n in table.of(o)})
     monkeypatch.setattr(PortTable, "down", lambda *_: [])
     monkeypatch.setattr(DataThreads, "affinity", lambda _, names: dict.fromkeys(names, frozenset[int]()))
-    switch = OpenVSwitch(dut, DriverContext(plan, fabric, lock, 1518))
+    switch = OpenVSwitch(topology.dut, DriverContext(plan, fabric, lock, 1518))
     switch._kinds = by_port(plan, "vswitch", AF_XDP)
     monkeypatch.setattr(OpenVSwitch, "_running", SimpleNamespace(ask=lambda *_: SHOWN))
     assert switch.counters() == {"csv1p2": InterfaceCounters(978, 976, 3, 5)}
@@ -343,10 +312,15 @@ def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(m
 LINKS = '{"data":[["csv1p1","up"],["csv1p2","down"],["csv1x1i1","down"],["csit",["set",[]]]],"headings":[]}'
 
 
-def test_states_of_links() -> None:
+def test_states_of_links_and_interfaces_with_an_error() -> None:
     assert link_states(LINKS) == {"csv1p1": "up", "csv1p2": "down", "csv1x1i1": "down"}
-    with pytest.raises(CsitError, match="did not print a table"):
-        link_states("nothing")
+    printed = '{"data":[["csv1p1","no such device"],["csv1p2",""],["csit",["set",[]]]],"headings":["name","error"]}'
+    assert interface_errors(printed) == {"csv1p1": "no such device"}
+    for no_table in ("", "[]", "{}", '{"rows": []}', "nothing"):
+        with pytest.raises(CsitError, match="did not print a table"):
+            interface_errors(no_table)
+        with pytest.raises(CsitError, match="did not print a table"):
+            link_states(no_table)
 
 
 @pytest.mark.parametrize(
@@ -361,9 +335,8 @@ def test_states_of_links() -> None:
 def test_cables_without_a_link(
     monkeypatch: pytest.MonkeyPatch, asked: str, printed: str, in_kernel: list[str], expected: tuple[str, ...]
 ) -> None:
-    containers = "testpmd" if asked == "auto" else "linux_router"
-    topology = lab(1, vswitch="ovs", containers=containers, generator="ring", ovs={"ports": asked})
-    plan, lock = make_plan(topology, CSC, {}), MachineLock()
+    topology = dpdk_lab(containers="testpmd" if asked == "auto" else "linux_router", ovs={"ports": asked})
+    plan, lock = make_plan(topology, cell_of(), {}), MachineLock()
     polled = {"csv1p1", "csv1p2"} if asked == "auto" else set()
     fabric = Fabric(plan, lock, node="DUT1", leave=polled)
     monkeypatch.setattr(PortTable, "down", lambda *_: in_kernel)
@@ -374,8 +347,7 @@ def test_cables_without_a_link(
 
 
 def test_huge_pages_of_a_cell_are_counted_by_size() -> None:
-    topology = lab(1, vswitch="ovs", containers="testpmd", generator="ring")
-    needs = need(topology, CSC)
+    needs = need(dpdk_lab(), cell_of())
     assert (needs.hugepages_mb, needs.pages_1gb) == (1024 + 336, 2)
     assert in_pages(needs, MemoryNode(total_mb=8192, hugepages_2mb=700)) == "680 of 2 MB on NUMA 0"
     gigantic = MemoryNode(total_mb=8192, hugepages_1gb=2)
