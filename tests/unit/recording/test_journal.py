@@ -1,19 +1,209 @@
-"""The journal: every line whole or told of, one writer, and nothing half-written after a full disk."""
+"""The journal of a run: every line whole or told of, retries, quarantine, and what a resumed run refuses."""
 
 import json
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.model.result import Environment
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording import lines
 from resources.libraries.python.recording.journal import Damage, Entry, Journal, TestFinished, TestStarted, read
 from resources.libraries.python.recording.lines import read_lines
+from resources.libraries.python.recording.run_journal import (
+    MACHINE_DOWN,
+    Command,
+    RunJournal,
+    TestKey,
+    differences,
+    past_of,
+)
+from tests.unit.csit_utils import builders
 from tests.unit.examples import share
-from tests.unit.recording.journals import AT, header
+from tests.unit.recording.journals import AT, CHOICES, header
+
+ENVIRONMENT = builders.ENVIRONMENT
+
+
+def key(chains: int = 1, test: str = "MRR", digest: str = "d") -> TestKey:
+    return TestKey(f"CSC {chains}R1C {test}", digest, f"CSC {chains}R1C")
+
+
+def begin(folder: Path, boot_id: str = "boot-1") -> RunJournal:
+    return RunJournal.begin(folder, CHOICES, ENVIRONMENT, Command(), boot_id)
+
+
+def resume(folder: Path, boot_id: str = "boot-1") -> RunJournal:
+    return RunJournal.resume(folder, CHOICES, ENVIRONMENT, World.LOCAL, boot_id)
+
+
+def killed(run: RunJournal) -> None:
+    """The process is gone without a word."""
+    run._held.pop_all()
+    run._journal.__exit__(None, None, None)
+
+
+def test_a_finished_test_is_carried_over_by_the_name_of_its_record_and_by_its_settings(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    run.started(key())
+    run.ended(key(), "PASS", "1.json")
+    killed(run)
+    run = resume(tmp_path)
+    ended = run.history(key()).ended
+    assert ended is not None
+    assert (ended.status, ended.record) == ("PASS", "1.json")
+    assert run.history(key(2)).ended is None
+    assert run.history(key(digest="e")).ended is None
+    run.ended(key(digest="e"), "PASS", "2.json")
+    assert run.history(key()).ended is not None
+    run.discard(key())
+    assert run.history(key()).ended is None, "its record cannot be read any more"
+    run.close()
+
+
+def test_a_test_that_was_interrupted_or_killed_is_measured_again_from_its_first_attempt(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    run.started(key())
+    run.interrupted(key(), "signal", "1.json")
+    run.close()
+    run = resume(tmp_path)
+    assert run.started(key()) == 1
+    killed(run)
+    run = resume(tmp_path)
+    assert run.history(key()).broken == ()
+    assert run.started(key()) == 1
+    run.close()
+
+
+def test_a_machine_that_goes_down_in_a_test_counts_as_an_attempt(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    for number in (1, 2):
+        assert run.started(key()) == number
+        killed(run)
+        run = resume(tmp_path, f"boot-{number + 1}")
+    assert run.history(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    killed(run)
+    run = resume(tmp_path, "boot-4")  # nothing was running this time
+    assert run.history(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    run.close()
+
+
+def test_broken_attempts_and_quarantine_survive(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    run.started(key())
+    assert run.broken(key(), "the bridge is gone") == ("the bridge is gone",)
+    killed(run)
+    run = resume(tmp_path)
+    assert run.started(key()) == 2
+    assert run.broken(key(), "the NF is gone") == ("the bridge is gone", "the NF is gone")
+    run.ended(key(), "FAIL", "1.json", "the NF is gone")
+    killed(run)
+    run = resume(tmp_path)
+    assert run.history(key(test="NDRPDR")).quarantine == "the NF is gone"
+    assert run.history(key(2)).quarantine is None
+    ended = run.history(key()).ended
+    assert ended is not None and ended.status == "FAIL"
+    run.discard(key())
+    assert run.history(key(test="NDRPDR")).quarantine is None, "a test that runs again decides anew"
+    run.close()
+
+
+def test_several_cells_in_a_row_mean_that_the_machine_is_broken_and_they_are_measured_again(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    run.ended(key(9), "PASS", "9.json")
+    for chains in (1, 2):
+        run.ended(key(chains), "FAIL", "", "the disk is on fire")
+    with pytest.raises(RunStopped, match="3 cells in a row broke the system under test, the last one because the disk"):
+        run.ended(key(3), "FAIL", "", "the disk is on fire")
+    run.close()
+    run = resume(tmp_path)
+    assert all(run.history(key(chains)).ended is None for chains in (1, 2, 3))
+    assert all(run.history(key(chains)).quarantine is None for chains in (1, 2, 3))
+    assert run.history(key(9)).ended is not None
+    run.close()
+
+
+def test_a_good_cell_between_bad_ones_keeps_the_run_going(tmp_path: Path) -> None:
+    run = begin(tmp_path)
+    for chains in range(1, 9):
+        bad = chains % 3
+        run.ended(key(chains), "FAIL" if bad else "PASS", "", "it broke" if bad else None)
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"topology_digest": "e"}, "the topology has changed"),
+        ({"variables": {"CELLS": "2x2"}}, "with CELLS '1x1' and cannot be resumed with '2x2'"),
+        ({"include": ("CSC",)}, "with --include nothing and cannot be resumed with CSC"),
+        ({"exclude": ("CSC",)}, "with --exclude nothing and cannot be resumed with CSC"),
+        ({"profile": CHOICES.profile.model_copy(update={"mrr_trials": 77})}, "has other settings than at the"),
+    ],
+)
+def test_other_choices_are_refused(change: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        differences(header(), CHOICES.model_copy(update=change), ENVIRONMENT, World.SIM)
+
+
+def of_node(name: str, **changes: Any) -> Environment:
+    """The environment of a run with another node, whose own has changes."""
+    return ENVIRONMENT.model_copy(update={"nodes": {name: ENVIRONMENT.model_copy(update=changes)}})
+
+
+@pytest.mark.parametrize("change", [{"cpu_model": "Z80"}, {"cpus_online": 28}])
+def test_another_processor_of_any_node_is_refused_but_for_simulated_results(change: dict[str, Any]) -> None:
+    """A board that was replaced, or hyper-threading that was switched off, between a run and its resumption."""
+    other = ENVIRONMENT.model_copy(update=change)
+    with pytest.raises(ConfigError, match=f"cannot be resumed on .* with {other.cpus_online}"):
+        differences(header(), CHOICES, other, World.LOCAL)
+    ((what, now),) = change.items()
+    assert differences(header(), CHOICES, other, World.SIM) == (
+        f"{what.replace('_', ' ')} was {getattr(ENVIRONMENT, what)} at the start of the run and is {now} now",
+    )
+    before = header().model_copy(update={"environment": of_node("DUT2")})
+    with pytest.raises(ConfigError, match=r"DUT2: the run was started on .* and cannot be resumed on"):
+        differences(before, CHOICES, of_node("DUT2", **change), World.LAB)
+    assert differences(before, CHOICES, of_node("DUT2"), World.LAB) == ()
+
+
+def test_changes_on_machines_are_reported() -> None:
+    before = header().model_copy(update={"environment": of_node("TG", kernel="5.15", memory_bytes=1)})
+    assert differences(before, CHOICES, of_node("TG", kernel="5.16", memory_bytes=2), World.LAB) == (
+        "kernel of TG was 5.15 at the start of the run and is 5.16 now",
+    )
+    other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}, "memory_bytes": 1})
+    assert differences(header(), CHOICES, other, World.LOCAL) == (
+        "kernel was 6.18.4-amd64 at the start of the run and is 7.0 now",
+        "versions robotframework was 7.5 at the start of the run and is 8 now",
+        "versions MLRsearch was 1.2.1 at the start of the run and is None now",
+    )
+    assert differences(header(), CHOICES, ENVIRONMENT, World.LOCAL) == ()
+
+
+def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not the folder of a run"):
+        past_of(tmp_path)
+    (tmp_path / "journal.jsonl").write_text('{"event": "ru', encoding="utf-8")
+    with pytest.raises(ConfigError, match="the journal has no header"):
+        past_of(tmp_path)
+
+
+def test_another_suite_of_a_run_may_choose_other_cells_on_the_same_testbed(tmp_path: Path) -> None:
+    begin(tmp_path).close()
+    other = CHOICES.model_copy(update={"variables": {**CHOICES.variables, "FRAMES": "IMIX"}})
+    run = RunJournal.next_suite(tmp_path, other, ENVIRONMENT, "boot-1")
+    run.started(key())
+    run.ended(key(), "PASS", "1.json")
+    run.close()
+    assert len(past_of(tmp_path).done) == 1
+    with pytest.raises(ConfigError, match="suites of a run need the same testbed"):
+        RunJournal.next_suite(tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1")
 
 
 def started(line: int, test: str = "CSC 1R1C", attempt: int = 1) -> TestStarted:

@@ -1,18 +1,23 @@
-"""Ports that are handed over are on the machine's record until they are back, on a PCI bus in a folder."""
+"""Ports that are handed over, and virtual functions, are on the machine's record until they are back or removed.
+
+They are on a PCI bus in a folder; netlink is recorded. No emulated NIC has SR-IOV networking, so this
+was not tried on a device.
+"""
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
 
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.nics import ethtool, nic_adoption
+from resources.libraries.python.drivers.host.nics import ethtool, nic_adoption, virtual_functions
 from resources.libraries.python.drivers.host.nics.ethtool import Channels
 from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back, take
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE
@@ -21,7 +26,10 @@ from resources.libraries.python.drivers.host.nics.userspace_handover import Hand
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.model.plan import Nic
-from tests.unit.drivers.host.fake_pci import GONE, FakePci
+from resources.libraries.python.model.testbed.attachment import Attachment
+from tests.unit.drivers.host.fake_pci import GONE, FakePci, device
+from tests.unit.planning.labs import lab
+from tests.unit.planning.polled_ports import planned, polled
 
 PORTS = ("0000:3b:00.0", "0000:3b:00.1")
 NICS = [Nic(port=f"port{number}", pci_address=address) for number, address in enumerate(PORTS, 1)]
@@ -171,3 +179,154 @@ def test_a_port_that_goes_away_while_it_is_given_back_is_gone(monkeypatch: pytes
     with pytest.raises(CsitError, match=r"^port nosuchport cannot be given back: netlink bring csg1p1 down"):
         give_back([GONE])
     assert all(call.args == (GONE,) for call in give.call_args_list)
+
+
+PARENT, FUNCTION, MAC = "0000:3b:00.1", "0000:3b:11.0", "02:00:5e:00:53:01"
+NIC = Nic(port="port1", pci_address=FUNCTION, parent=PARENT, vfs=1, attachment=Attachment.DPDK)
+
+
+class SriovPci(FakePci):
+    """Makes and removes functions as their number is written."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, "ice", "iavf", USER_SPACE)
+        self.up = True
+        self.down: list[str] = []
+        self.configured: list[tuple[str, str]] = []
+        self.parent = self.add(PARENT, "ice", port="ens1f1", group=1)
+        for name, text in (("sriov_offset", "135"), ("sriov_stride", "1"), ("sriov_numvfs", "0")):
+            (self.parent / name).write_text(text)
+
+    def write(self, path: Path, value: str) -> None:
+        if path.name != "sriov_numvfs":
+            super().write(path, value)
+            return
+        path.write_text(value)
+        if value == "0":
+            (self.parent / "virtfn0").unlink()
+        else:
+            (self.parent / "virtfn0").symlink_to(self.add(FUNCTION, "iavf", port="ens1f1v0", group=2))
+
+    def refusal_of_port(self, interface: str) -> tuple[str | None, Device]:
+        return self.refusals.get(interface), device(interface, up=self.up)
+
+    def bring_down(self, name: str) -> None:  # type: ignore[override]
+        self.down.append(name)
+
+
+@pytest.fixture
+def sriov(tmp_path: Path) -> SriovPci:
+    return SriovPci(tmp_path / "sys")
+
+
+def functions_of(sriov: SriovPci, lock: MachineLock) -> virtual_functions.VirtualFunctions:
+    netlink: Any = SimpleNamespace(do=lambda interface, mac: sriov.configured.append((interface, mac)))
+    return virtual_functions.VirtualFunctions([(NIC, MAC)], lock, sriov.root, sriov, netlink)
+
+
+def test_one_is_made_configured_bound_and_removed(sriov: SriovPci, lock: MachineLock) -> None:
+    functions, ports = functions_of(sriov, lock), HandedOver([NIC], lock, sriov.host())
+    functions.start()
+    ports.start()
+    assert (sriov.parent / "sriov_numvfs").read_text() == "1"
+    assert sriov.drivers(FUNCTION, PARENT) == [USER_SPACE, "ice"]
+    assert sriov.configured == [("ens1f1", MAC)]
+    assert f"virtual functions of PCI port {PARENT}" in lock.leftovers()
+    ports.stop()
+    functions.stop()
+    assert (sriov.parent / "sriov_numvfs").read_text() == "0"
+    assert lock.leftovers() == []
+
+
+@pytest.mark.parametrize(("up", "down"), [(True, []), (False, ["ens1f1"])])
+def test_their_port_is_down_again_if_it_was(up: bool, down: list[str], sriov: SriovPci, lock: MachineLock) -> None:
+    """It is brought up for them: a function has no link without it."""
+    sriov.up = up
+    functions = functions_of(sriov, lock)
+    functions.start()
+    functions.stop()
+    assert sriov.down == down
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_those_of_a_killed_run_are_removed_and_their_port_is_down_again(
+    sriov: SriovPci, tmp_path: Path, *, cleaned: bool
+) -> None:
+    """Also where a cleanup was killed halfway."""
+    sriov.up = False
+    with MachineLock(tmp_path / "lock") as lock:
+        functions_of(sriov, lock).start()
+    with MachineLock(tmp_path / "lock") as lock:
+        (left,) = lock._inherited.functions if lock._inherited else ()
+    if cleaned:
+        sriov.write(sriov.parent / "sriov_numvfs", "0")
+    assert left.restore(sriov.root, sriov) == ([] if cleaned else [f"removed virtual functions of PCI port {PARENT}"])
+    assert left.restore(sriov.root, sriov) == []
+    assert "ens1f1" in sriov.down
+
+
+def test_a_port_that_makes_none_is_named(sriov: SriovPci, lock: MachineLock, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = sriov.write
+
+    def refuse(path: Path, value: str) -> None:
+        if value == "1":
+            raise OSError(errno.ERANGE, os.strerror(errno.ERANGE))
+        write(path, value)
+
+    monkeypatch.setattr(sriov, "write", refuse)
+    functions = functions_of(sriov, lock)
+    with pytest.raises(CsitError, match=rf"{PARENT} cannot be made: Numerical result out of range"):
+        functions.start()
+    functions.stop()
+    assert lock.leftovers() == []
+
+
+def test_one_that_a_program_has_open_is_named_as_its_removal_would_not_return(
+    sriov: SriovPci, lock: MachineLock
+) -> None:
+    functions = functions_of(sriov, lock)
+    functions.start()
+    sriov.users = ["pid 17 (vpp)"]
+    HandedOver([NIC], lock, sriov.host()).start()
+    with pytest.raises(CsitError, match=rf"pid 17 \(vpp\) of {FUNCTION} has {FUNCTION} open"):
+        functions.stop()
+    assert (sriov.parent / "sriov_numvfs").read_text() == "1"
+    sriov.users = []
+    functions.stop()
+    assert (sriov.parent / "sriov_numvfs").read_text() == "0"
+
+
+def test_foreign_functions_and_the_port_that_the_machine_is_reached_by_are_left_alone(
+    sriov: SriovPci, lock: MachineLock
+) -> None:
+    (sriov.parent / "sriov_numvfs").write_text("4")
+    with pytest.raises(ConfigError, match="has 4 virtual functions already"):
+        functions_of(sriov, lock).start()
+    assert (sriov.parent / "sriov_numvfs").read_text() == "4"
+    (sriov.parent / "sriov_numvfs").write_text("0")
+    sriov.refusals["ens1f1"] = "has the default route"
+    with pytest.raises(ConfigError, match="has the default route"):
+        functions_of(sriov, lock).start()
+
+
+def test_addresses_are_known_before_there_is_a_function(sriov: SriovPci) -> None:
+    assert virtual_functions.address_of(PARENT, root=sriov.root) == FUNCTION
+    assert virtual_functions.address_of(PARENT, 8, sriov.root) == "0000:3b:12.0"
+    with pytest.raises(Unsupported, match="has no virtual functions"):
+        virtual_functions.address_of("0000:3b:00.0", root=sriov.root)
+
+
+def test_the_plan_of_a_machine_has_their_addresses(sriov: SriovPci) -> None:
+    plan = planned(polled(lab(1), driver=None, nic_vfs=1, pci_address=PARENT))
+    here = virtual_functions.on_functions(plan, ["vswitch"], sriov.root)
+    nics = [port.nic for port in here.ports("vswitch") if port.nic]
+    assert [(nic.pci_address, nic.parent) for nic in nics] == [(FUNCTION, PARENT)] * 2
+    assert virtual_functions.on_functions(plan, ["generator"], sriov.root) == plan
+
+
+def test_requests_to_the_kernel() -> None:
+    body = virtual_functions.set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
+    assert bytes.fromhex("020000000001") in body
+    # struct ifla_vf_trust {vf 0, setting 1} and ifla_vf_spoofchk {vf 0, setting 0}: attributes 9 and 4
+    assert bytes.fromhex("0c0009000000000001000000") in body
+    assert bytes.fromhex("0c0004000000000000000000") in body

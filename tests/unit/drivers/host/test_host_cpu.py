@@ -1,16 +1,32 @@
-"""CPUs of made-up machines, their idle states, and SMT."""
+"""CPUs of made-up machines: cores, kinds, caches, idle states, SMT; threads on them, affinity and rights."""
 
+import os
+import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.host.cpu import smt
-from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake, smt_control
+from resources.libraries.python.drivers.host.cpu import core_check, core_facts, data_threads, smt
+from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake, kinds_of, smt_control
+from resources.libraries.python.drivers.host.cpu.data_threads import affinity, find_all
+from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 from resources.libraries.python.drivers.host.cpu.smt import SmtOff
+from resources.libraries.python.drivers.host.nics.ethtool import Channels
+from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.findings.check_finding import Severity
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.nodes import CpuGroup
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.testbed.kinds.factory import refuse_without_basics
+from tests.unit.planning.labs import lab
+from tests.unit.testbed.node.machine_trees import tree
 
 Row = tuple[int, str, int, int | None]
 """CPU, its siblings as the kernel writes them, package, NUMA node or none."""
@@ -18,78 +34,56 @@ Row = tuple[int, str, int, int | None]
 
 def machine(root: Path, online: str, rows: Iterable[Row]) -> Path:
     """A tree like /sys/devices/system."""
-    (root / "cpu").mkdir()
-    (root / "cpu" / "online").write_text(f"{online}\n")
+    files = {"cpu/online": online}
     for cpu, siblings, package, node in rows:
-        topology = root / "cpu" / f"cpu{cpu}" / "topology"
-        topology.mkdir(parents=True)
-        (topology / "thread_siblings_list").write_text(f"{siblings}\n")
-        (topology / "physical_package_id").write_text(f"{package}\n")
-        (topology / "core_id").write_text("0\n")  # as useless as in real life
+        facts = {"thread_siblings_list": siblings, "physical_package_id": str(package)}
+        facts["core_id"] = "0"  # as useless as in real life
+        files |= {f"cpu/cpu{cpu}/topology/{name}": text for name, text in facts.items()}
         if node is not None:
-            (root / "cpu" / f"cpu{cpu}" / f"node{node}").mkdir()
-    return root
+            (root / f"cpu/cpu{cpu}/node{node}").mkdir(parents=True)
+    return tree(root, files)
 
 
-def test_siblings_numbered_in_a_row(tmp_path: Path) -> None:
-    rows = [(cpu, f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}", 0, 0) for cpu in range(4)]
-    found = discover(machine(tmp_path, "0-3", rows), allowed=range(4))
-    assert found.smt
-    assert found.cores(0) == ((0, 1), (2, 3))
+IN_A_ROW = [(cpu, f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}", 0, 0) for cpu in range(4)]
+IN_HALVES = [(cpu, f"{cpu % 2},{cpu % 2 + 2}", 0, 0) for cpu in range(4)]
+TWO_SOCKETS = [(cpu, str(cpu), cpu // 2, cpu // 2) for cpu in range(4)]
 
 
-def test_siblings_numbered_in_halves(tmp_path: Path) -> None:
-    rows = [(cpu, f"{cpu % 2},{cpu % 2 + 2}", 0, 0) for cpu in range(4)]
-    assert discover(machine(tmp_path, "0-3", rows), allowed=range(4)).cores(0) == ((0, 2), (1, 3))
+@pytest.mark.parametrize(
+    ("online", "rows", "allowed", "cores", "sockets"),
+    [
+        ("0-3", IN_A_ROW, {0, 1, 2, 3}, {0: ((0, 1), (2, 3))}, [0, 0, 0, 0]),
+        ("0-3", IN_A_ROW, {1, 2, 3}, {0: ((1,), (2, 3))}, [0, 0, 0]),
+        ("0-3", IN_HALVES, {0, 1, 2, 3}, {0: ((0, 2), (1, 3))}, [0, 0, 0, 0]),
+        ("0,2", [(0, "0", 0, 0), (2, "2", 0, 0)], {0, 1, 2, 3}, {0: ((0,), (2,))}, [0, 0]),
+        ("0-3", TWO_SOCKETS, {0, 1, 2, 3}, {0: ((0,), (1,)), 1: ((2,), (3,))}, [0, 0, 1, 1]),
+        ("0", [(0, "0", -1, None)], {0}, {0: ((0,),)}, [0]),
+    ],
+    ids=["siblings in a row", "cpuset", "siblings in halves", "SMT off", "sockets", "no NUMA"],
+)
+def test_cores_are_those_of_siblings_that_are_online_and_allowed(
+    tmp_path: Path, *, online: str, rows: list[Row], allowed: set[int], cores: dict[int, object], sockets: list[int]
+) -> None:
+    found = discover(machine(tmp_path, online, rows), allowed=allowed)
+    assert {node: found.cores(node) for node in found.numa_nodes} == cores
+    assert [row.socket for row in found.cpus] == sockets
+    assert found.smt is any("-" in siblings or "," in siblings for _, siblings, *_ in rows)
 
 
-def test_smt_off(tmp_path: Path) -> None:
-    found = discover(machine(tmp_path, "0,2", [(0, "0", 0, 0), (2, "2", 0, 0)]), allowed=range(8))
-    assert not found.smt
-    assert found.cores(0) == ((0,), (2,))
-
-
-def test_two_numa_nodes_and_sockets(tmp_path: Path) -> None:
-    rows = [(cpu, str(cpu), cpu // 2, cpu // 2) for cpu in range(4)]
-    found = discover(machine(tmp_path, "0-3", rows), allowed=range(4))
-    assert found.numa_nodes == (0, 1)
-    assert (found.cores(0), found.cores(1)) == (((0,), (1,)), ((2,), (3,)))
-    assert [row.socket for row in found.cpus] == [0, 0, 1, 1]
-
-
-def test_a_cpuset_hides_cpus(tmp_path: Path) -> None:
-    rows = [(cpu, f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}", 0, 0) for cpu in range(4)]
-    assert discover(machine(tmp_path, "0-3", rows), allowed={1, 2, 3}).cores(0) == ((1,), (2, 3))
-
-
-def test_no_numa_and_no_package(tmp_path: Path) -> None:
-    found = discover(machine(tmp_path, "0", [(0, "0", -1, None)]), allowed={0})
-    assert (found.cpus[0].socket, found.cpus[0].node) == (0, 0)
-
-
-def test_nothing_usable(tmp_path: Path) -> None:
+def test_nothing_usable_and_no_description_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="online is missing"):
+        discover(tmp_path, allowed={0})
     with pytest.raises(Unsupported, match=r"none of the CPUs \[7\]"):
         discover(machine(tmp_path, "0", [(0, "0", 0, 0)]), allowed={7})
 
 
-def test_no_description(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="online is missing"):
-        discover(tmp_path, allowed={0})
-
-
-def test_zero_microseconds_are_asked_for(tmp_path: Path) -> None:
+def test_zero_microseconds_are_asked_for_where_the_kernel_takes_requests(tmp_path: Path) -> None:
     requests = tmp_path / "cpu_dma_latency"
+    with kept_awake(requests):
+        assert not requests.exists()
     requests.touch()
     with kept_awake(requests):
         assert requests.read_bytes() == bytes(4)
-
-
-def test_a_kernel_that_takes_no_requests_is_left_alone(tmp_path: Path) -> None:
-    went_on = False
-    with kept_awake(tmp_path / "none"):
-        went_on = True
-    assert went_on
-    assert not (tmp_path / "none").exists()
 
 
 CPUS = range(8)
@@ -185,11 +179,10 @@ def test_smt_that_a_user_switched_off_stays_off(kernel: SmtKernel, tmp_path: Pat
     assert not layout.smt
     with lock(tmp_path) as held:
         part = SmtOff(layout, held, kernel.root)
-        with pytest.raises(Unsupported) as refused:
+        with pytest.raises(
+            Unsupported, match=f"^SMT cannot be switched off .*: {kernel.root}/cpu/smt/control says off"
+        ):
             part.start()
-        assert str(refused.value) == (
-            f"SMT cannot be switched off on this machine: {kernel.root}/cpu/smt/control says off"
-        )
         part.stop()
     assert smt_control(kernel.root) == "off"
 
@@ -216,6 +209,209 @@ def test_a_kernel_that_keeps_other_threads_is_named_and_given_back(kernel: SmtKe
 
 def test_a_kernel_that_refuses_is_named_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "cpu/smt/control").mkdir(parents=True)
-    with pytest.raises(CsitError) as refused:
+    with pytest.raises(CsitError, match=f"^SMT cannot be switched off: {tmp_path}/cpu/smt/control: Is a directory$"):
         smt._write(tmp_path, "off")
-    assert str(refused.value) == f"SMT cannot be switched off: {tmp_path}/cpu/smt/control: Is a directory"
+
+
+DUT = lab(cpus="discover").dut
+
+
+def shown(root: Path, cpus: int, files: dict[str, str]) -> dict[str, Any]:
+    """What a tree like /sys/devices shows."""
+    rows = [(cpu, str(cpu), 0, None) for cpu in range(cpus)]
+    machine(root / "system", f"0-{cpus - 1}", rows)
+    tree(root, files)
+    return core_facts.answer({"devices": str(root)})
+
+
+def test_kinds_are_those_of_the_units_and_of_frequencies_in_a_unit(tmp_path: Path) -> None:
+    khz = {0: 5_100_000, 1: 4_900_000, 2: 3_800_000, 3: 3_800_000, 4: 2_500_000}
+    files = {f"system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq": str(each) for cpu, each in khz.items()}
+    found = shown(tmp_path, 5, {**files, "cpu_core/cpus": "0-1", "cpu_atom/cpus": "2-4"})
+    assert discover(tmp_path / "system", allowed=range(5)).kinds == {0: 0, 1: 0, 2: 1, 3: 1, 4: 2}
+    (finding,) = core_check.check("nodes.DUT1", DUT, found)
+    assert finding.what.startswith(
+        "2 CPUs of performance cores, 2 CPUs of efficiency cores, 1 CPUs of low-power efficiency cores: data threads"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "kinds"),
+    [
+        ({"cpu_core/cpus": "0", "cpu_atom/cpus": "1", "cpu_lowpower/cpus": "2"}, {0: 0, 1: 1, 2: 2}),
+        ({f"system/cpu/cpu{cpu}/cpu_capacity": text for cpu, text in enumerate(("446", "446", "1024"))},
+         {0: 1, 1: 1, 2: 0}),
+        ({}, {}),
+    ],
+    ids=["units without frequencies", "capacity of Arm cores", "nothing is shown"],
+)  # fmt: skip
+def test_kinds_without_frequencies(tmp_path: Path, files: dict[str, str], kinds: dict[int, int]) -> None:
+    found = shown(tmp_path, 3, files)
+    assert kinds_of(found) == kinds
+    assert discover(tmp_path / "system", allowed=range(3)).last_caches == {}
+    assert bool(list(core_check.check("nodes.DUT1", DUT, found))) is bool(kinds)
+
+
+def test_caches_of_the_last_level_are_groups(tmp_path: Path) -> None:
+    files = {}
+    for cpu in range(4):
+        for index, (level, shared) in enumerate([("1", str(cpu)), ("2", str(cpu)), ("3", "0-1" if cpu < 2 else "2-3")]):
+            files[f"system/cpu/cpu{cpu}/cache/index{index}/level"] = level
+            files[f"system/cpu/cpu{cpu}/cache/index{index}/shared_cpu_list"] = shared
+    found = shown(tmp_path, 4, files)
+    assert discover(tmp_path / "system", allowed=range(4)).last_caches == {0: 0, 1: 0, 2: 2, 3: 2}
+    assert discover(tmp_path / "system", allowed=range(2)).last_caches == {}, "one for all is none to choose from"
+    (finding,) = core_check.check("nodes.DUT1", DUT, found)
+    assert finding.what.startswith("2: data threads of a service instance share one")
+    (finding,) = core_check.check("nodes.DUT1", lab().dut, found)
+    assert finding.level is Severity.WARNING, "the file lists CPUs, and states nothing of their caches"
+
+
+@pytest.mark.parametrize(
+    ("groups", "places"),
+    [
+        ([("0-1", 1, "performance"), ("2-3", 1, "efficiency")], []),
+        ([("0-2", 1, "performance"), ("3", 1, "efficiency")], ["kinds of cores"]),
+        ([("0", 1, "efficiency"), ("1-2", 1, "performance"), ("3", 1, "low-power efficiency")], ["kinds of cores"] * 3),
+        ([("0-1", 2, "performance"), ("2-3", 2, "efficiency")], ["last-level caches"] * 4),
+        ([("0-3", 4, "performance")], ["kinds of cores", *["last-level caches"] * 4]),
+    ],
+)
+def test_stated_kinds_and_caches_are_compared_with_the_machine(
+    tmp_path: Path, groups: list[tuple[str, int, str]], places: list[str]
+) -> None:
+    """A machine with a cache for each of its two performance cores and two efficiency cores."""
+    files = {f"system/cpu/cpu{cpu}/cache/index3/{name}": text
+             for cpu in range(4) for name, text in [("level", "3"), ("shared_cpu_list", str(cpu))]}  # fmt: skip
+    answer = shown(tmp_path, 4, {**files, "cpu_core/cpus": "0-1", "cpu_atom/cpus": "2-3"})
+    listed = [{"cpus": cpus, "cores": cpus, "cores_per_cache": cores, "kind": kind} for cpus, cores, kind in groups]
+    node = lab().dut.model_copy(update={"cpus": tuple(map(CpuGroup.model_validate, listed))})
+    findings = list(core_check.check("nodes.DUT1", node, answer))
+    assert [each.check for each in findings if each.level is Severity.PROBLEM] == places
+    assert all("cpus" in each.place for each in findings if each.level is Severity.PROBLEM)
+    unknown = {"units": {}, "khz": {}, "last_caches": {}}
+    assert not list(core_check.check("nodes.DUT1", node, unknown)), "what the machine does not show is not judged"
+
+
+def proc(root: Path, names: dict[int, str]) -> Path:
+    for thread, name in names.items():
+        (root / str(thread)).mkdir()
+        (root / str(thread) / "comm").write_text(f"{name}\n")
+    (root / "self").mkdir()
+    return root
+
+
+def test_threads_are_found_by_port(tmp_path: Path) -> None:
+    root = proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p10-8194", 9: "bash", 10: "napi/other-1"})
+    assert data_threads.find(["csv1p1", "csv1p10"], root) == {"csv1p1": 7, "csv1p10": 8}
+
+
+def test_names_that_old_kernels_cut_are_found(tmp_path: Path) -> None:
+    root = proc(tmp_path, {7: "napi/csv10x10i1", 8: "napi/csv1x1i2-8"})
+    assert data_threads.find(["csv10x10i1", "csv1x1i2"], root) == {"csv10x10i1": 7, "csv1x1i2": 8}
+
+
+def test_hidden_threads_are_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_threads, "_DEADLINE_S", 0.0)
+    with pytest.raises(Unsupported, match="none for csv1p1, csv1p2, csv1p3 and 1 more in /proc"):
+        data_threads.find([f"csv1p{number}" for number in range(1, 5)], proc(tmp_path, {}))
+
+
+def test_a_port_of_the_same_name_elsewhere_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match="two kernel threads"):
+        data_threads.find(["csv1p1"], proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"}))
+
+
+def test_a_thread_that_is_still_ending_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that was removed just now may have had the name."""
+    root = proc(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"})
+    looks = []
+
+    def look(thread: int, at: Path) -> str:
+        looks.append(thread)
+        if len(looks) == 3:
+            (root / "7" / "comm").write_text("gone\n")
+        return (at / str(thread) / "comm").read_text().strip()
+
+    monkeypatch.setattr(data_threads, "name", look)
+    assert data_threads.find(["csv1p1"], root) == {"csv1p1": 8}
+
+
+def test_missing_capabilities_are_named() -> None:
+    assert preflight._missing_capabilities("Name:\tx\nCapEff:\t0000000000000000\n") == [
+        "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN", "CAP_SYS_NICE",
+    ]  # fmt: skip
+    assert preflight._missing_capabilities("CapEff:\t000001ffffdfffff\n") == ["CAP_SYS_ADMIN"]
+    assert preflight._missing_capabilities("CapEff:\t000001ffffffffff\n") == []
+
+
+def test_a_user_without_rights_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
+    (problem,) = preflight.check()
+    assert isinstance(problem, PreflightProblem)
+    assert str(problem).startswith("CAP_NET_ADMIN missing for ")
+    assert "run as root" in str(problem)
+
+
+def test_linux_is_missing_before_its_rights_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(preflight, "_missing_rights", lambda: pytest.fail("there is no /proc"))
+    needs = r"^network namespaces need Linux, this is darwin; use topologies/sim\.yaml here$"
+    with pytest.raises(Unsupported, match=needs):
+        refuse_without_basics(load_topology(PROJECT / "topologies" / "local.yaml"))
+    refuse_without_basics(load_topology(PROJECT / "topologies" / "sim.yaml"))
+
+
+def test_all_threads_of_a_port_are_found_by_either_name(tmp_path: Path) -> None:
+    names = {
+        7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194", 9: "napi/enp65s0-8195", 10: "napi/csv1p11-1", 11: "bash",
+        12: "napi/enp66s0f0n", 13: "napi/enp66s0f1n",  # as kernels before 5.17 show them
+    }  # fmt: skip
+    for thread, name in names.items():
+        (tmp_path / str(thread)).mkdir()
+        (tmp_path / str(thread) / "comm").write_text(f"{name}\n")
+    at_home = {"csv1p1": "enp64s0", "csv1p2": "enp65s0", "csv1p3": "enp66s0f0np0", "csv1p4": "enp66s0f1np1"}
+    found = find_all(at_home, tmp_path)
+    expected = {"csv1p1": [7, 8], "csv1p2": [9], "csv1p3": [12], "csv1p4": [13]}
+    assert {name: sorted(row) for name, row in found.items()} == expected
+    with pytest.raises(Unsupported, match=r"none for csv9p9 \(enp9s0\) in /proc"):
+        find_all({"csv1p1": "enp64s0", "csv9p9": "enp9s0"}, tmp_path)
+
+
+def test_one_thread_that_is_gone_is_the_loss_of_its_port() -> None:
+    gone = 2**22 + 1  # above the highest process id
+    assert affinity({"csv1p1": [gone, 0], "csv1p2": []}) == {"csv1p1": frozenset(), "csv1p2": frozenset()}
+
+
+@pytest.mark.parametrize(
+    ("queues", "fewest"),
+    [((0, 0, 8), (0, 0, 1)), ((4, 4, 0), (1, 1, 0)), ((1, 1, 0), (1, 1, 0)), ((0, 0, 0), (0, 0, 0))],
+)
+def test_one_queue_is_asked_for(queues: tuple[int, int, int], fewest: tuple[int, int, int]) -> None:
+    wanted = Channels(*queues, 8, 8, 8, 1).one_of_each
+    assert (wanted.rx, wanted.tx, wanted.combined) == fewest
+    assert (wanted.most_rx, wanted.other) == (8, 1)
+
+
+def test_a_thread_stays_on_its_cpu_and_others_do_not_follow() -> None:
+    before = os.sched_getaffinity(0)
+    cpu = min(before)
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.extend([stay_on(cpu), os.sched_getaffinity(0)]))
+    thread.start()
+    thread.join()
+    assert found == [True, {cpu}]
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_cpu_that_is_not_there_leaves_the_thread_free() -> None:
+    before = os.sched_getaffinity(0)
+    assert not stay_on(1 << 14)
+    assert not stay_on(None)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_place_and_time_are_words() -> None:
+    assert where(3) == "on CPU 3"
+    assert where(None) == "on any CPU"
+    assert took(0.002, 4.0) == "0.05 % of a CPU's time"

@@ -1,6 +1,8 @@
-"""What the requests say, as pyroute2 reads them; and what we read by hand, as pyroute2 writes it."""
+"""What netlink requests say, as pyroute2 reads them and the other way round; limits of links; a namespace's sysfs."""
 
 import errno
+import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +15,43 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.host.links import link_devices, rtnetlink_messages
+from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.host.links import (
+    link_devices,
+    namespace_syscalls,
+    namespaces,
+    rtnetlink_messages,
+)
 from resources.libraries.python.drivers.host.links.link_devices import at_arrival
 from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES, Request
+from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import make_copies
 from resources.libraries.python.errors import CommandFailed, Unsupported
-from tests.unit.drivers.host.messages import said
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cell_of
+from tests.unit.drivers.sim.sim_bed import TOPOLOGY
+
+
+def said(body: bytes, kind: type[nlmsg]) -> dict[str, Any]:
+    """A body read again: fields and attributes that say something, nested ones by name."""
+    length = (HEADER_BYTES + len(body)).to_bytes(4, "little")
+    message = kind(length + bytes(HEADER_BYTES - len(length)) + body)
+    message.decode()
+    fields = spoken(message)
+    del fields["header"]
+    fields.pop("state", None) if kind is ifinfmsg else None  # a word that pyroute2 makes of the flags
+    return fields
+
+
+def spoken(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    fields = {key: field for key, field in value.items() if key != "attrs" and field}
+    return fields | {row[0]: spoken(row[1]) for row in value.get("attrs", ())}
+
 
 RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 19, 20, 24, 28
 RTM_NEWQDISC = 36
@@ -163,3 +196,92 @@ def test_a_kernel_without_it_is_reported_in_one_sentence(status: int) -> None:
         Unsupported, match=r"this kernel cannot copy frames .* it lacks sch_ingress, cls_u32 or act_mirr"
     ):
         make_copies(refuse, [])
+
+
+def plan(*rates_pps: float | None) -> Plan:
+    cell = cell_of(
+        "CSC",
+        len(rates_pps),
+        1,
+        instance_kinds=(NfKind("linux_router"),) * len(rates_pps),
+        limits=tuple(Limits(network_pps=rate) for rate in rates_pps),
+    )
+    return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)
+
+
+def buckets(asked: Plan) -> dict[str, dict[str, tuple[int, int]]]:
+    """Rate and size of each bucket by owner and port."""
+    rule = (
+        r'chain (\S+) \{ type filter hook egress device "\1" .* limit rate over (\d+)/second burst (\d+) packets drop'
+    )
+    found = network_limits(asked.links, asked.functions)
+    return {
+        owner: {name: (int(rate), int(burst)) for name, rate, burst in re.findall(rule, text)}
+        for owner, text in found.items()
+    }
+
+
+def test_both_ports_that_send_to_a_limited_nf_have_a_bucket_of_ten_milliseconds() -> None:
+    asked = plan(None, 50_000.4)
+    found = buckets(asked)
+    peers = {(link.a if link.b.owner == "nf-2-1" else link.b) for link in asked.links if "nf-2-1" in
+             (link.a.owner, link.b.owner)}  # fmt: skip
+    assert len(peers) == 2
+    assert found == {"vswitch": {port.interface: (50_000, 500) for port in peers}}
+
+
+def test_a_slow_port_passes_a_handful_at_once() -> None:
+    assert set(buckets(plan(0.3, 20.0))["vswitch"].values()) == {(1, 16), (20, 16)}
+
+
+def test_without_limits_nothing_is_asked_of_the_kernel() -> None:
+    assert network_limits(plan(None, None).links, plan(None, None).functions) == {}
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (Unsupported("nft missing for NFs of kind linux_nat"), "nft missing for limits of the network; install it"),
+        (CommandFailed(("nft",), 1, "Not supported"), "this kernel cannot limit what a port sends"),
+    ],
+)
+def test_missing_prerequisites_of_a_limit_are_reported(
+    failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> None:
+        raise failure
+
+    monkeypatch.setattr(program, "load", refuse)
+    with pytest.raises(Unsupported, match=f"^{said}"):
+        limit("table netdev x {}")
+
+
+@pytest.fixture(params=[errno.EBUSY, errno.EPERM])
+def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How the kernel refuses to mount a sysfs; any namespace can be entered."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(request.param, os.strerror(request.param))
+
+    for module, name in ((namespaces, "enter"), (namespaces, "own_mounts"), (namespace_syscalls, "setns")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    for module in (namespaces, namespace_syscalls):
+        monkeypatch.setattr(module, "mount", refuse)
+    monkeypatch.setattr(namespace_syscalls, "unmount", refuse)
+    return int(request.param)
+
+
+def run(*, in_place: bool) -> str:
+    if not in_place:
+        return namespaces.run_inside("csit-vswitch", lambda: "done", sysfs=True)
+    with namespace_syscalls.sysfs_of(0, "csit-vswitch"):
+        return "done"
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_the_sysfs_that_is_there_already_is_used_and_another_error_is_named(code: int, in_place: bool) -> None:
+    if code == errno.EBUSY:
+        assert run(in_place=in_place) == "done"
+        return
+    with pytest.raises(Unsupported, match=r"^sysfs cannot be mounted for csit-vswitch: Operation not permitted$"):
+        run(in_place=in_place)
