@@ -12,6 +12,7 @@ from resources.libraries.python.drivers.host.cpu.memory import (
 )
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.testbed.memory import MemoryNode
+from tests.unit.testbed.node.machine_trees import tree
 
 MEMINFO = """MemTotal:       33554432 kB
 MemFree:        20971520 kB
@@ -25,10 +26,7 @@ Hugepagesize:       2048 kB
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """A folder with the files of a machine of 32 GB that has no nodes yet."""
-    (tmp_path / "nodes").mkdir()
-    (tmp_path / "cgroup").mkdir()
-    (tmp_path / "meminfo").write_text(MEMINFO)
-    return tmp_path
+    return tree(tmp_path, {"nodes/none": "", "cgroup/none": "", "meminfo": MEMINFO})
 
 
 def look(machine: Path) -> tuple[MemoryNode, ...]:
@@ -38,26 +36,28 @@ def look(machine: Path) -> tuple[MemoryNode, ...]:
 def add_node(
     machine: Path, number: int, total_kb: int, free_kb: int, *, pages_2mb: int = 0, pages_1gb: int = 0
 ) -> None:
-    node = machine / "nodes" / f"node{number}"
-    for size, count in ((2048, pages_2mb), (1048576, pages_1gb)):
-        pages = node / "hugepages" / f"hugepages-{size}kB"
-        pages.mkdir(parents=True)
-        (pages / "nr_hugepages").write_text(f"{count + 7}\n")
-        (pages / "free_hugepages").write_text(f"{count}\n")
     prefix = f"Node {number} "
-    (node / "meminfo").write_text(
+    huge_pages(machine / "nodes", number, of_2048=(pages_2mb + 7, pages_2mb), of_1048576=(pages_1gb + 7, pages_1gb))
+    (machine / f"nodes/node{number}/meminfo").write_text(
         f"{prefix}MemTotal: {total_kb} kB\n{prefix}MemFree: {free_kb} kB\n"
         f"{prefix}FilePages: 1048576 kB\n{prefix}SReclaimable: 0 kB\n{prefix}HugePages_Total: 9\n"
     )
 
 
-def test_a_kernel_without_nodes(machine: Path) -> None:
+def huge_pages(root: Path, node: int, **pages: tuple[int, int]) -> None:
+    """Pages of sizes: all, and free ones."""
+    for size, (total, free) in pages.items():
+        folder = f"node{node}/hugepages/hugepages-{size.removeprefix('of_')}kB"
+        tree(root, {f"{folder}/nr_hugepages": str(total), f"{folder}/free_hugepages": str(free)})
+
+
+def test_a_kernel_without_nodes_or_with_one_shows_the_whole_machine(machine: Path) -> None:
     assert look(machine) == (MemoryNode(total_mb=32768, hugepages_2mb=500, available_mb=24576),)
-
-
-def test_one_node_is_the_whole_machine(machine: Path) -> None:
     add_node(machine, 0, 4_194_304, 1_048_576, pages_2mb=10, pages_1gb=2)
     assert look(machine) == (MemoryNode(total_mb=32768, hugepages_2mb=10, hugepages_1gb=2, available_mb=24576),)
+    (machine / "meminfo").unlink()
+    with pytest.raises(Unsupported, match="does not describe the memory"):
+        look(machine)
 
 
 def test_several_nodes_have_their_own_and_no_more_than_the_machine(machine: Path) -> None:
@@ -83,36 +83,18 @@ def test_a_containers_limit_counts(machine: Path, names: tuple[str, str]) -> Non
     assert look(machine)[0].available_mb == 24576
 
 
-def test_an_unknown_kernel(machine: Path) -> None:
-    (machine / "meminfo").unlink()
-    with pytest.raises(Unsupported, match="does not describe the memory"):
-        look(machine)
-
-
-def sysfs(root: Path, node: int, **pages: tuple[int, int]) -> Path:
-    for size, (total, free) in pages.items():
-        folder = root / f"node{node}/hugepages/hugepages-{size.removeprefix('of_')}kB"
-        folder.mkdir(parents=True)
-        (folder / "nr_hugepages").write_text(f"{total}\n")
-        (folder / "free_hugepages").write_text(f"{free}\n")
-    return root
-
-
-def test_both_sizes_of_one_node_are_counted(tmp_path: Path) -> None:
-    sysfs(tmp_path, 0, of_2048=(9, 9))
-    sysfs(tmp_path, 1, of_2048=(300, 256), of_1048576=(2, 1))
+def test_huge_pages_of_one_node_are_counted_and_too_few_refused_with_the_command(tmp_path: Path) -> None:
+    huge_pages(tmp_path, 0, of_2048=(9, 9))
+    huge_pages(tmp_path, 1, of_2048=(300, 256), of_1048576=(2, 1))
     assert free_pages(1, tmp_path) == {2048: 256, 1048576: 1}
     require_huge_pages("VPP", 512 + 1024, 1, tmp_path)
-
-
-def test_too_few_are_refused_with_the_command(tmp_path: Path) -> None:
-    sysfs(tmp_path, 1, of_2048=(300, 256))
+    huge_pages(tmp_path, 2, of_2048=(300, 256))
     with pytest.raises(Unsupported) as caught:
-        require_huge_pages("Open vSwitch on DPDK", 1024, 1, tmp_path)
+        require_huge_pages("Open vSwitch on DPDK", 1024, 2, tmp_path)
     # 44 are taken, and 512 more are needed than there are.
-    file = tmp_path / "node1/hugepages/hugepages-2048kB/nr_hugepages"
+    file = tmp_path / "node2/hugepages/hugepages-2048kB/nr_hugepages"
     assert str(caught.value) == (
-        f"Open vSwitch on DPDK needs 1024 MB of huge pages on NUMA 1, 512 MB are free there; echo 556 > {file}"
+        f"Open vSwitch on DPDK needs 1024 MB of huge pages on NUMA 2, 512 MB are free there; echo 556 > {file}"
     )
 
 

@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -30,8 +29,7 @@ from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.planning.plan import make_plan
-from tests.builders import cell_of
+from tests.builders import plan_of, raising
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 
 
@@ -136,11 +134,6 @@ def test_a_request_says_what_it_is_for(
     assert said(request_.body, kind) == wanted
 
 
-def test_dumps_ask_for_no_more_than_is_read() -> None:
-    assert said(rtnetlink_messages.GET_LINKS, ifinfmsg) == {"IFLA_EXT_MASK": 8}
-    assert said(rtnetlink_messages.GET_COUNTERS, ifstatsmsg) == {"filter_mask": 1}
-
-
 def written(kind: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, Any]]) -> bytes:
     """A row of a dump as pyroute2 writes it."""
     message = kind()
@@ -153,6 +146,7 @@ def written(kind: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, An
 def test_counters_are_read_past_what_precedes_them() -> None:
     table = {"rx_packets": 10, "tx_packets": 11, "rx_bytes": 12, "rx_dropped": 16, "tx_dropped": 17, "multicast": 18}
     row = written(ifstatsmsg, {"ifindex": 42}, [("IFLA_STATS_AF_SPEC", "01:02"), ("IFLA_STATS_LINK_64", table)])
+    assert said(rtnetlink_messages.GET_COUNTERS, ifstatsmsg) == {"filter_mask": 1}, "no more than is read"
     index, counters = rtnetlink_messages.read_counters(row)
     assert index == 42
     assert (counters.rx_packets, counters.tx_packets, counters.rx_dropped, counters.tx_dropped) == (10, 11, 16, 17)
@@ -162,6 +156,7 @@ def test_counters_are_read_past_what_precedes_them() -> None:
 def test_running_is_read_from_the_flags(flags: int, running: bool) -> None:
     row = written(ifinfmsg, {"index": 7, "ifi_type": 1, "flags": flags}, [("IFLA_IFNAME", "csv1p1")])
     assert rtnetlink_messages.read_running(row) == (7, running)
+    assert said(rtnetlink_messages.GET_LINKS, ifinfmsg) == {"IFLA_EXT_MASK": 8}, "no more than is read"
 
 
 @pytest.mark.parametrize(
@@ -189,24 +184,15 @@ def test_one_rule_sends_everything_to_others_and_copies_go_on(others: list[tuple
 
 @pytest.mark.parametrize("status", [errno.ENOENT, errno.EOPNOTSUPP])
 def test_a_kernel_without_it_is_reported_in_one_sentence(status: int) -> None:
-    def refuse(_: Sequence[Request]) -> None:
-        raise CommandFailed(("netlink", "copy"), status, "No such file or directory")
-
-    with pytest.raises(
-        Unsupported, match=r"this kernel cannot copy frames .* it lacks sch_ingress, cls_u32 or act_mirr"
-    ):
+    refuse = raising(CommandFailed(("netlink", "copy"), status, "No such file or directory"))
+    with pytest.raises(Unsupported, match=r"cannot copy frames .* it lacks sch_ingress, cls_u32 or act_mirr"):
         make_copies(refuse, [])
 
 
 def plan(*rates_pps: float | None) -> Plan:
-    cell = cell_of(
-        "CSC",
-        len(rates_pps),
-        1,
-        instance_kinds=(NfKind("linux_router"),) * len(rates_pps),
-        limits=tuple(Limits(network_pps=rate) for rate in rates_pps),
-    )
-    return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)
+    limits = tuple(Limits(network_pps=rate) for rate in rates_pps)
+    kinds = (NfKind("linux_router"),) * len(limits)
+    return plan_of(TOPOLOGY, "CSC", len(limits), 1, TOPOLOGY.dut.layout, instance_kinds=kinds, limits=limits)
 
 
 def buckets(asked: Plan) -> dict[str, dict[str, tuple[int, int]]]:
@@ -223,19 +209,12 @@ def buckets(asked: Plan) -> dict[str, dict[str, tuple[int, int]]]:
 
 def test_both_ports_that_send_to_a_limited_nf_have_a_bucket_of_ten_milliseconds() -> None:
     asked = plan(None, 50_000.4)
-    found = buckets(asked)
-    peers = {(link.a if link.b.owner == "nf-2-1" else link.b) for link in asked.links if "nf-2-1" in
-             (link.a.owner, link.b.owner)}  # fmt: skip
+    both = [(link.a, link.b) for link in asked.links if "nf-2-1" in (link.a.owner, link.b.owner)]
+    peers = {near if far.owner == "nf-2-1" else far for near, far in both}
     assert len(peers) == 2
-    assert found == {"vswitch": {port.interface: (50_000, 500) for port in peers}}
-
-
-def test_a_slow_port_passes_a_handful_at_once() -> None:
-    assert set(buckets(plan(0.3, 20.0))["vswitch"].values()) == {(1, 16), (20, 16)}
-
-
-def test_without_limits_nothing_is_asked_of_the_kernel() -> None:
-    assert network_limits(plan(None, None).links, plan(None, None).functions) == {}
+    assert buckets(asked) == {"vswitch": {port.interface: (50_000, 500) for port in peers}}
+    assert set(buckets(plan(0.3, 20.0))["vswitch"].values()) == {(1, 16), (20, 16)}, "a handful passes at once"
+    assert buckets(plan(None, None)) == {}
 
 
 @pytest.mark.parametrize(
@@ -248,10 +227,7 @@ def test_without_limits_nothing_is_asked_of_the_kernel() -> None:
 def test_missing_prerequisites_of_a_limit_are_reported(
     failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: str) -> None:
-        raise failure
-
-    monkeypatch.setattr(program, "load", refuse)
+    monkeypatch.setattr(program, "load", raising(failure))
     with pytest.raises(Unsupported, match=f"^{said}"):
         limit("table netdev x {}")
 
@@ -259,10 +235,7 @@ def test_missing_prerequisites_of_a_limit_are_reported(
 @pytest.fixture(params=[errno.EBUSY, errno.EPERM])
 def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How the kernel refuses to mount a sysfs; any namespace can be entered."""
-
-    def refuse(*_: object) -> None:
-        raise OSError(request.param, os.strerror(request.param))
-
+    refuse = raising(OSError(request.param, os.strerror(request.param)))
     for module, name in ((namespaces, "enter"), (namespaces, "own_mounts"), (namespace_syscalls, "setns")):
         monkeypatch.setattr(module, name, lambda *_: None)
     for module in (namespaces, namespace_syscalls):
