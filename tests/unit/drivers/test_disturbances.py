@@ -2,9 +2,9 @@
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import pytest
@@ -18,6 +18,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import FunctionDriver, VSwitchDriver
 from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
+from tests.builders import raising
 
 NEVER_S = 60.0
 """A deadline that nothing here comes near."""
@@ -64,12 +65,6 @@ def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
     assert part.disturbed() == (), "an event is reported once"
 
 
-def test_a_target_that_is_elsewhere_is_nothing_to_this_part() -> None:
-    part = Part()
-    part.disturb(coming(target="nf-2-1"))
-    assert part.disturbed() == ()
-
-
 def test_several_targets_are_all_hit_before_any_is_brought_back() -> None:
     class Two(Part):
         def steps(self, target: str, event: PartEvent) -> Steps | None:
@@ -89,20 +84,8 @@ IN_KERNEL = {"ipsec"}
 DRIVERS = [each for each in (*functions().values(), *vswitches().values()) if each.factory is not None]
 
 
-def class_of(factory: str) -> Any:
-    made = driver_registry.load(factory)
-    return made if isinstance(made, type) else get_type_hints(made)["return"]
-
-
 @pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
-def test_a_driver_declares_events_where_it_has_steps_for_them(driver: FunctionDriver | VSwitchDriver) -> None:
-    assert driver.factory is not None
-    made = class_of(driver.factory)
-    assert issubclass(made, Disturbed) == bool(driver.events) or driver.name in IN_KERNEL
-
-
-@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
-def test_a_part_that_is_stopped_calls_its_event_off_first(
+def test_a_driver_with_steps_for_events_declares_them_and_calls_them_off_first_when_it_is_stopped(
     driver: FunctionDriver | VSwitchDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A restart that is still to come, or goes on, would start a program again that was removed meanwhile."""
@@ -110,16 +93,13 @@ def test_a_part_that_is_stopped_calls_its_event_off_first(
     class FirstStepError(Exception):
         pass
 
-    def first(_: Disturbed) -> None:
-        raise FirstStepError
-
-    assert driver.factory is not None
-    made = class_of(driver.factory)
-    if not issubclass(made, Disturbed):
-        pytest.skip("it has no events")
-    monkeypatch.setattr(Disturbed, "call_off", first)
-    with pytest.raises(FirstStepError):
-        made.__new__(made).stop()  # type: ignore[attr-defined] # of a part
+    made: Any = driver_registry.load(driver.factory or "")
+    made = made if isinstance(made, type) else get_type_hints(made)["return"]
+    assert issubclass(made, Disturbed) == bool(driver.events) or driver.name in IN_KERNEL
+    if issubclass(made, Disturbed):
+        monkeypatch.setattr(Disturbed, "call_off", raising(FirstStepError()))
+        with pytest.raises(FirstStepError):
+            made.__new__(made).stop()  # type: ignore[attr-defined] # of a part
 
 
 def test_an_event_that_is_called_off_does_not_begin() -> None:
@@ -140,44 +120,36 @@ def test_an_event_under_way_that_is_called_off_ends_at_once() -> None:
     assert part.said == ["before", "begin", "end"], "a program that was stopped goes on"
 
 
-def test_what_cannot_happen_is_refused_at_once() -> None:
+def test_what_cannot_happen_is_refused_at_once_and_a_failed_event_raised_where_it_is_awaited() -> None:
     with pytest.raises(Unsupported, match=r"^reload is not possible for nf-1-1 with its driver$"):
         Part().disturb(coming(PartEvent.RELOAD))
-
-
-def test_a_failed_event_is_raised_where_it_is_awaited() -> None:
     part = Part(CsitError("no carrier"))
     part.disturb(coming())
     with pytest.raises(CsitError, match=r"^pause of nf-1-1 failed: no carrier$"):
         part.disturbed()
 
 
-def test_of_several_drivers_the_one_that_has_the_target_is_asked() -> None:
+def test_of_several_drivers_the_one_that_has_the_target_is_asked_and_all_that_do_not_stop_are_named() -> None:
     part = Part()
     several = MixedKinds([part], {"csn1x1i1": "nf-1-1", "csn2x1i1": "nf-2-1"})  # type: ignore[list-item] # no NF needed
     several.disturb(coming())
     assert len(several.disturbed()) == 1
-    with pytest.raises(Unsupported, match="kill is not possible for nf-2-1"):
-        several.disturb(coming(PartEvent.KILL, "nf-2-1"))
-
-
-class Stuck:
-    """NFs of a kind that cannot be stopped."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def stop(self) -> None:
-        raise CsitError(f"{self._name} does not end")
-
-
-def test_kinds_that_cannot_be_stopped_are_all_named() -> None:
+    for name, event in (("nf-2-1", PartEvent.KILL), ("nf-2-1", PartEvent.PAUSE)):
+        with pytest.raises(Unsupported, match=f"{event} is not possible for {name} with its driver"):
+            several.disturb(coming(event, name))
+    several.disturb(coming(target="nf-3-1"))  # on another node
+    assert several.disturbed() == ()
+    stuck: Any = [SimpleNamespace(stop=raising(CsitError(f"nf-{number}-1 does not end"))) for number in (1, 2)]
     with pytest.raises(CsitError, match=r"^nf-2-1 does not end; nf-1-1 does not end$"):
-        MixedKinds([Stuck("nf-1-1"), Stuck("nf-2-1")]).stop()  # type: ignore[list-item]
+        MixedKinds(stuck).stop()
+
+
+def sleeping() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "60"])
 
 
 def test_a_process_is_started_again_after_it_was_killed() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as program:
+    with sleeping() as program:
         said: list[int | None] = []
         again = lambda: said.append(program.wait(NEVER_S))  # noqa: E731
         restart = process_steps(PartEvent.RESTART, "it", lambda: [program.pid], again)
@@ -191,7 +163,7 @@ def test_a_process_is_started_again_after_it_was_killed() -> None:
 
 
 def test_a_process_to_be_added_is_ended_before_the_traffic_begins() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as program:
+    with sleeping() as program:
         said: list[str] = []
         add = process_steps(PartEvent.ADD, "it", lambda: [program.pid], lambda: said.append("started"))
         assert add.before is not None and add.end is None
@@ -203,7 +175,7 @@ def test_a_process_to_be_added_is_ended_before_the_traffic_begins() -> None:
 
 
 def test_processes_are_stopped_continued_and_killed_and_nothing_else() -> None:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as program:
+    with sleeping() as program:
         try:
             pause = process_steps(PartEvent.PAUSE, "it", lambda: [program.pid])
             pause.begin()
