@@ -4,7 +4,6 @@ import hashlib
 import json
 import lzma
 import os
-import re
 import socket
 import struct
 import subprocess
@@ -28,14 +27,13 @@ from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardw
 from resources.libraries.python.drivers.functions.vm.registration import NICS, Vm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.findings.check_finding import Severity
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError
-from tests.builders import cpus, plan_of, raising, shell_program
+from tests.builders import TOPOLOGIES, cpus, plan_of, raising, shell_program
 from tests.unit.drivers.functions.guest_archives import unpacked
+from tests.unit.testbed.node.machine_trees import tree
 
-PROJECT = Path(__file__).parents[4]
 BOOT = Path("vmlinuz"), Path("initramfs.cpio")
 
 
@@ -216,77 +214,51 @@ def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
             other.kill()
 
 
-TOPOLOGIES = Path(__file__).parents[4] / "topologies"
-E1000 = NICS["e1000"]
-
-
-def changed(tmp_path: Path, name: str, **keys: Any) -> Path:
-    """A topology of this project with other keys of its DUT."""
-    document = yaml.safe_load((TOPOLOGIES / name).read_text(encoding="utf-8"))
-    document["nodes"]["DUT1"] |= keys
-    path = tmp_path / name
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return path
-
-
 def chosen(path: Path, model: str) -> Topology:
     return chosen_topology({"TOPOLOGY": str(path), "NIC_MODEL": model}.get)
 
 
+KEYS = r"{name}:\d+: nodes\.DUT1\.vm\.nic: "
+
+
 @pytest.mark.parametrize(
-    ("name", "keys", "line"),
+    ("name", "keys", "model", "sentence"),
     [
-        ("local.yaml", {"vm": {"nic": "e1001"}}, r"nodes\.DUT1\.vm\.nic: unknown word 'e1001'; did you mean 'e1000'\?"),
+        ("local.yaml", {"vm": {"nic": "e1001"}}, "", f"{KEYS}unknown word 'e1001'; did you mean 'e1000'"),
+        ("local-vpp.yaml", {"vm": {"nic": "e1000"}}, "", f"{KEYS}e1000 cannot be joined to vpp, which shares memory"),
+        ("local.yaml", {"vm": {"nic": "e1000"}, "vms": "qemu_vpp"}, "", f"{KEYS}VPP in guests drives VirtIO network"),
+        ("local.yaml", {}, "rtl8139", r"^NIC_MODEL 'rtl8139': unknown word 'rtl8139' \(known: virtio, e1000\)"),
+        ("local-vpp.yaml", {}, "e1000", "^NIC_MODEL 'e1000': e1000 cannot be joined to vpp"),
         (
-            "local-vpp.yaml",
-            {"vm": {"nic": "e1000"}},
-            r"nodes\.DUT1\.vm\.nic: e1000 cannot be joined to vpp, which shares memory with virtual machines "
-            r"\(vhost-user\): take nic: virtio, or another vswitch",
+            "sim.yaml",
+            {},
+            "e1000",
+            "^NIC_MODEL 'e1000': the testbed has virtual machines of kind sim, which have no NICs",
         ),
-        (
-            "local.yaml",
-            {"vm": {"nic": "e1000"}, "vms": "qemu_vpp"},
-            r"nodes\.DUT1\.vm\.nic: VPP in guests drives VirtIO network cards by itself, and no e1000: "
-            r"take nic: virtio, or vms: qemu",
-        ),
+        ("sim.yaml", {}, "virtio", "^NIC_MODEL 'virtio': the testbed has virtual machines of kind sim"),
     ],
 )
-def test_what_cannot_have_e1000_is_refused_with_its_place(
-    tmp_path: Path, name: str, keys: Mapping[str, Any], line: str
+def test_what_cannot_have_a_model_is_refused_with_its_place(
+    tmp_path: Path, *, name: str, keys: Mapping[str, Any], model: str, sentence: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"{name}:\d+: {line}"):
-        load_topology(changed(tmp_path, name, **keys))
-
-
-@pytest.mark.parametrize("name", ["local.yaml", "local-ovs.yaml", "local-trex.yaml"])
-def test_the_variable_takes_the_place_of_the_setting_of_every_dut(name: str) -> None:
-    topology = chosen(TOPOLOGIES / name, "e1000")
-    assert {dut.settings(Vm) for dut in topology.duts.values()} == {Vm(nic="e1000")}
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "sentence"),
-    [
-        ("local.yaml", "rtl8139", "NIC_MODEL 'rtl8139': unknown word 'rtl8139' (known: virtio, e1000)"),
-        ("local-vpp.yaml", "e1000", "NIC_MODEL 'e1000': e1000 cannot be joined to vpp"),
-        ("sim.yaml", "e1000", "NIC_MODEL 'e1000': the testbed has virtual machines of kind sim, which have no NICs"),
-        ("sim.yaml", "virtio", "NIC_MODEL 'virtio': the testbed has virtual machines of kind sim, which have no NICs"),
-    ],
-)
-def test_a_variable_that_a_testbed_cannot_follow_is_refused(name: str, model: str, sentence: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}"):
-        chosen(TOPOLOGIES / name, model)
+    document = yaml.safe_load((TOPOLOGIES / name).read_text(encoding="utf-8"))
+    document["nodes"]["DUT1"] |= keys
+    (tmp_path / name).write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    with pytest.raises(ConfigError, match=sentence.replace("{name}", name)):
+        chosen(tmp_path / name, model)
 
 
 def test_a_run_with_another_model_is_another_testbed_and_says_how_to_repeat_it() -> None:
+    for name in ("local.yaml", "local-ovs.yaml", "local-trex.yaml"):
+        duts = chosen(TOPOLOGIES / name, "e1000").duts
+        assert {dut.settings(Vm) for dut in duts.values()} == {Vm(nic="e1000")}
     lookups = [{"TOPOLOGY": str(TOPOLOGIES / "local.yaml"), "NIC_MODEL": model} for model in ("", "virtio", "e1000")]
     none, virtio, e1000 = (choices(each.get, chosen_topology(each.get)) for each in lookups)
     assert none.topology_digest == virtio.topology_digest != e1000.topology_digest
     assert [each.variables.get("NIC_MODEL") for each in (none, virtio, e1000)] == [None, "virtio", "e1000"]
     of_e1000 = {**lookups[2], "SUITE SOURCE": "any.robot"}
     again = rerun_of(of_e1000.get, chosen_topology(of_e1000.get), "outage")
-    assert again.variables == {"NIC_MODEL": "e1000"}
-    assert again.topology_digest == e1000.topology_digest
+    assert (again.variables, again.topology_digest) == ({"NIC_MODEL": "e1000"}, e1000.topology_digest)
 
 
 KNOWN = {
@@ -309,18 +281,16 @@ KNOWN = {
 @pytest.fixture
 def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """An apt that knows the packages of one distribution, and downloads files without content."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "known").mkdir()
     for package, depends in KNOWN[request.param].items():
         text = f"Package: {package}\nVersion: 9-1\nDepends: {depends}\n"
-        (tmp_path / "known").mkdir(exist_ok=True)
         (tmp_path / "known" / package).write_text(text, encoding="utf-8")
-    show = f'for name; do :; done\ncat "{tmp_path}/known/$name" 2>/dev/null\n'
-    scripts = {
-        "apt-cache": show,
-        "apt-get": 'while [ "$1" != download ] && [ $# -gt 0 ]; do shift; done\nfor each; do : >"$each.deb"; done\n',
-        "dpkg-deb": "exit 1\n",
-    }
-    (tmp_path / "bin").mkdir()
-    for name, body in scripts.items():
+    for name, body in (
+        ("apt-cache", f'for name; do :; done\ncat "{tmp_path}/known/$name" 2>/dev/null'),
+        ("apt-get", 'while [ "$1" != download ] && [ $# -gt 0 ]; do shift; done\nfor each; do : >"$each.deb"; done'),
+        ("dpkg-deb", "exit 1"),
+    ):
         shell_program(tmp_path / "bin" / name, body)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
 
@@ -328,25 +298,19 @@ def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.Fixture
 @pytest.mark.parametrize(
     ("apt", "nic", "names"),
     [
-        ("debian", "virtio", {"linux-image-6.1.0-9-cloud-amd64"}),
-        ("debian", "e1000", {"linux-image-6.1.0-9-amd64"}),
-        ("ubuntu", "virtio", {"linux-image-6.8.0-9-generic", "linux-modules-6.8.0-9-generic"}),
-        (
-            "ubuntu",
-            "e1000",
-            {
-                "linux-image-6.8.0-9-generic", "linux-modules-6.8.0-9-generic", "linux-modules-extra-6.8.0-9-generic",
-            },
-        ),
+        ("debian", "virtio", {"image-6.1.0-9-cloud-amd64"}),
+        ("debian", "e1000", {"image-6.1.0-9-amd64"}),
+        ("ubuntu", "virtio", {"image-6.8.0-9-generic", "modules-6.8.0-9-generic"}),
+        ("ubuntu", "e1000", {f"{kind}-6.8.0-9-generic" for kind in ("image", "modules", "modules-extra")}),
     ],
     indirect=["apt"],
-)  # fmt: skip
+)
 @pytest.mark.usefixtures("apt")
 def test_an_image_is_made_of_a_kernel_with_the_driver(tmp_path: Path, nic: str, names: set[str]) -> None:
     place = tmp_path / "packages"
     place.mkdir()
     found = {path.name.removesuffix(".deb") for path in fetch(place, NICS[nic].kernels)}
-    assert found - {"apt-get", "download"} == names | {"busybox-static"}
+    assert found - {"apt-get", "download"} == {*(f"linux-{name}" for name in names), "busybox-static"}
 
 
 @pytest.mark.parametrize("apt", ["debian"], indirect=True)
@@ -362,25 +326,14 @@ def test_the_doctor_names_the_kernel_that_guests_get(tmp_path: Path) -> None:
     (tmp_path / "known" / "linux-image-amd64").unlink()
     (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
     assert found.level is Severity.WARNING
-    assert str(found).startswith(
-        "nodes.DUT1.vm.nic: guest kernel: apt knows none of linux-image-amd64, linux-image-generic: "
-        "virtual machines with e1000 NICs need the image of an earlier run"
-    )
+    assert "nodes.DUT1.vm.nic: guest kernel: apt knows none of linux-image-amd64, linux-image-gen" in str(found)
 
 
 def unpacked_packages(root: Path, *modules: str, built_in: str = "") -> Path:
     """What packages of a kernel and of busybox unpack to."""
-    folder = root / "lib" / "modules" / "6.1-test"
-    for name in modules:
-        path = folder / "kernel" / "drivers" / f"{name}.ko"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"\0depends=\0" + name.encode())
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "modules.builtin").write_text(f"kernel/drivers/{built_in}.ko\n" if built_in else "", encoding="utf-8")
-    for name in ("boot/vmlinuz-6.1-test", "bin/busybox"):
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_bytes(name.encode())
-    return root
+    files = {f"lib/modules/6.1-test/kernel/drivers/{name}.ko": f"\0depends=\0{name}" for name in modules}
+    files |= {"lib/modules/6.1-test/modules.builtin": f"kernel/drivers/{built_in}.ko" if built_in else ""}
+    return tree(root, {**files, "boot/vmlinuz-6.1-test": "kernel", "bin/busybox": "busybox"})
 
 
 def test_an_image_for_e1000_loads_its_driver_also_beside_an_application(tmp_path: Path) -> None:
@@ -391,7 +344,7 @@ def test_an_image_for_e1000_loads_its_driver_also_beside_an_application(tmp_path
     assert {"e1000", "virtio_pci", "virtio_console"} == set(made.application_modules)
     entries = unpacked((tmp_path / "made" / "initramfs.cpio").read_bytes())
     assert b"insmod /modules/e1000.ko" in entries["init"][1]
-    assert entries["modules/e1000.ko"][1].endswith(b"e1000")
+    assert b"e1000" in entries["modules/e1000.ko"][1]
     assert "modules/virtio_net.ko" not in entries
 
 
@@ -432,9 +385,5 @@ def test_guests_boot_a_kernel_packed_by_xz_unpacked(sectors: int) -> None:
     assert unpacked_kernel(packed_kernel(lzma.compress(elf, check=lzma.CHECK_CRC32), sectors)) == elf
     for other in (packed_kernel(b"\x28\xb5\x2f\xfdof zstd", sectors), b"no kernel", b""):
         assert unpacked_kernel(other) == other
-
-
-def test_a_damaged_kernel_is_refused() -> None:
-    whole = lzma.compress(bytes(9000))
     with pytest.raises(UnpackError):
-        unpacked_kernel(packed_kernel(whole[:40]))
+        unpacked_kernel(packed_kernel(lzma.compress(bytes(9000))[:40], sectors))
