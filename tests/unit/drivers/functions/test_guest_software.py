@@ -293,10 +293,7 @@ def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
 def test_a_guest_that_is_gone_or_silent_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match="the guest of nf-1-1 cannot be asked: No such file"):
         GuestConnections("nf-1-1", tmp_path / "none").ask("packets")
-    with (
-        guest(tmp_path / "early", b"12"),
-        pytest.raises(CsitError, match=r"guest of nf-1-1 .* closed"),
-    ):
+    with guest(tmp_path / "early", b"12"), pytest.raises(CsitError, match=r"guest of nf-1-1 .* closed"):
         GuestConnections("nf-1-1", tmp_path / "early").ask("packets")
     with socket.socket(socket.AF_UNIX) as there:
         there.bind(str(tmp_path / "silent"))
@@ -333,19 +330,15 @@ def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() 
 
 def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
     function = vpp_guests_plan().functions[0]
-    left, right = interfaces_inside(vpp_guests_plan(), function)
-    assert making([left, right], 1518) == (
-        "create interface virtio 0000:00:11.0 bind",
-        "set interface name virtio-0/0/11/0 csn1x1i1",
-        "create interface virtio 0000:00:12.0 bind",
-        "set interface name virtio-0/0/12/0 csn1x1i2",
-    )
+    sides = interfaces_inside(vpp_guests_plan(), function)
+    assert making(sides, 1518)[::2] == tuple(f"create interface virtio 0000:00:1{n}.0 bind" for n in (1, 2))
+    assert making(sides, 1518)[1::2] == tuple(f"set interface name virtio-0/0/1{n}/0 csn1x1i{n}" for n in (1, 2))
     nics = tuple(GuestNic(side.mac, 7, 1500) for side in (function.left, function.right))
     argv = arguments("nf", Hardware("tcg", 800, 2, nics), (Path("k"), Path("i")), "")
     devices = [word for word in argv if word.startswith("virtio-net-pci")]
-    for each, device in zip((left, right), devices, strict=True):
-        assert each.pci_address and f"addr=0x{each.pci_address[8:10]},mac={each.mac}," in device
-    assert routing(function)[0] == f"set interface ip address {left.name} {function.left.address}"
+    for number, (side, device) in enumerate(zip(sides, devices, strict=True), 1):
+        assert f"addr=0x1{number},mac={side.mac}," in device
+    assert routing(function)[0] == f"set interface ip address {sides[0].name} {function.left.address}"
 
 
 def test_its_configuration_is_a_file_for_a_vpp_with_the_guest_to_itself(tmp_path: Path) -> None:
@@ -390,43 +383,36 @@ def test_files_are_carried_with_their_folders(tmp_path: Path) -> None:
     assert rows[0].path == inside.split("/", 1)[0], "a folder comes before what is in it"
 
 
-def base_image(place: Path) -> Image:
-    """An image that is complete, and boots nothing."""
+@pytest.fixture
+def base(tmp_path: Path) -> Image:
+    """An image that is complete, and boots nothing; beside it an installation of another program as VPP."""
+    place = tmp_path / "base"
     place.mkdir()
     (place / "initramfs.cpio").write_bytes(cpio([file("init", b"first", executable=True)]))
     (place / "vmlinuz").touch()
     description = Description(kernel_version="6.1", packages={}, modules=(), user_space_modules=("uio",), digests={})
     (place / "image.json").write_text(description.model_dump_json(), encoding="utf-8")
+    program = tmp_path / "vpp" / "bin" / "vpp"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(Path("/bin/true").resolve().read_bytes())
+    program.chmod(0o755)
     return Image(place)
 
 
-def installed_vpp(prefix: Path) -> Path:
-    """Install another program as VPP; return its path."""
-    (prefix / "bin").mkdir(parents=True)
-    program = prefix / "bin" / "vpp"
-    program.write_bytes(Path("/bin/true").resolve().read_bytes())
-    program.chmod(0o755)
-    return program
-
-
-def test_a_vpp_too_large_for_its_guest_is_refused_before_it_boots(tmp_path: Path) -> None:
-    prefix = tmp_path / "vpp"
-    installed_vpp(prefix)
-    base, plan = base_image(tmp_path / "base"), vpp_guests_plan()
+def test_a_vpp_too_large_for_its_guest_is_refused_before_it_boots(tmp_path: Path, base: Image) -> None:
+    prefix, plan = tmp_path / "vpp", vpp_guests_plan()
     node = DutNode.model_validate({**NODE.model_dump(), "vpp": {"prefix": str(prefix)}})
     assert VppInside(plan, node).initramfs("nf-1-1", base, tmp_path / "cache").exists()
     small = plan.functions[0].model_copy(update={"limits": Limits(memory_mib=568 + 50)})
     inside = VppInside(plan.model_copy(update={"functions": (small,)}), node)
-    with pytest.raises(
-        Unsupported, match=rf"^nf-1-1: a guest with the VPP of {prefix} needs (\d+) MB .* has 50 MB: .* vm.memory_mb"
-    ):
+    sentence = rf"^nf-1-1: a guest with the VPP of {prefix} needs (\d+) MB .* has 50 MB: .* vm.memory_mb"
+    with pytest.raises(Unsupported, match=sentence):
         inside.initramfs("nf-1-1", base, tmp_path / "cache")
 
 
-def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path) -> None:
+def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path, base: Image) -> None:
     prefix, cache = tmp_path / "vpp", tmp_path / "cache"
-    program = installed_vpp(prefix)
-    base = base_image(tmp_path / "base")
+    program = prefix / "bin" / "vpp"
     first = initramfs(base, prefix, cache)
     content = first.read_bytes()
     assert content.startswith(base.initramfs.read_bytes()), "the image of all guests, and then what is on top"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -63,10 +63,10 @@ def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rul
 
 def test_a_stateful_firewall_accepts_known_connections_first_and_new_ones_by_the_last_rule() -> None:
     text = firewall(3, stateful=True).text(row("linux_stateful_firewall"))
-    rules = text[text.index("policy drop;") :].splitlines()[1:-2]
-    assert rules[0] == "ct state established counter name accepted accept"
-    assert rules[-1] == "ct state new counter name accepted accept"
-    assert [rule.endswith("counter drop") for rule in rules[1:-1]] == [True, True]
+    first, *between, last = text[text.index("policy drop;") :].splitlines()[1:-2]
+    assert first == "ct state established counter name accepted accept"
+    assert last == "ct state new counter name accepted accept"
+    assert len(between) == 2 and all(rule.endswith("counter drop") for rule in between)
     assert "ct state" not in firewall(3).text(row("linux_firewall")), "the other one keeps no connections"
 
 
@@ -121,42 +121,32 @@ def test_a_program_that_does_not_end_is_not_waited_for_for_ever(
 OWNERS = ("nf-1-1", "nf-2-1")
 
 
-class Tables:
-    """Namespaces whose tables packets on their way fill again after so many deletions."""
-
-    def __init__(self, late: int) -> None:
-        self.late, self.here = late, ""
-        self.deletions = dict.fromkeys(OWNERS, 0)
-        self.threads = set[int]()
-
-    def run_inside_each(self, owners: Sequence[str], work: Callable[[], Any]) -> dict[str, Any]:
-        found = {}
-        for self.here in owners:
-            found[self.here] = work()
-        return found
-
-    def delete(self) -> Deletion:
-        self.threads.add(threading.get_ident())
-        self.deletions[self.here] += 1
-        begun_ns = self.deletions[self.here]
-        return Deletion(entries=500, left=3, began_ns=begun_ns, ended_ns=begun_ns + 10)
-
-    def settled(self) -> int:
-        return 6 if self.here == "nf-1-1" and self.deletions["nf-1-1"] <= self.late else 0
-
-
 @pytest.mark.parametrize(("late", "deletions", "left"), [(0, 1, 0), (1, 2, 0), (9, 4, 6)])
 def test_entries_of_packets_on_their_way_are_deleted_again(
     late: int, deletions: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables: Any = Tables(late)
-    monkeypatch.setattr(conntrack, "delete", tables.delete)
-    monkeypatch.setattr(conntrack, "settled", tables.settled)
+    """They fill the table of the first namespace again after so many deletions."""
+    made, threads, here = dict.fromkeys(OWNERS, 0), set[int](), [""]
+
+    def run_inside_each(owners: Sequence[str], work: Callable[[], Any]) -> dict[str, Any]:
+        found = {}
+        for here[0] in owners:
+            found[here[0]] = work()
+        return found
+
+    def delete() -> Deletion:
+        threads.add(threading.get_ident())
+        made[here[0]] += 1
+        return Deletion(entries=500, left=3, began_ns=made[here[0]], ended_ns=made[here[0]] + 10)
+
+    monkeypatch.setattr(conntrack, "delete", delete)
+    monkeypatch.setattr(conntrack, "settled", lambda: 6 if here[0] == "nf-1-1" and made["nf-1-1"] <= late else 0)
     functions: Any = [SimpleNamespace(name=name, kind=NfKind("linux_nat")) for name in OWNERS]
     node: Any = SimpleNamespace(settings=lambda _: None)
-    found = NftablesRouters(node, cast(Any, SimpleNamespace(fabric=tables)), functions).delete_connections()
-    assert tables.deletions == dict.fromkeys(OWNERS, deletions)
-    assert len(tables.threads) == 1, "threads that wait for the kernel's lock use a CPU each"
+    context: Any = SimpleNamespace(fabric=SimpleNamespace(run_inside_each=run_inside_each))
+    found = NftablesRouters(node, context, functions).delete_connections()
+    assert made == dict.fromkeys(OWNERS, deletions)
+    assert len(threads) == 1, "threads that wait for the kernel's lock use a CPU each"
     assert {owner: (row.entries, row.left, row.began_ns, row.ended_ns) for owner, row in found.items()} == {
         "nf-1-1": (500, left, 1, 11),
         "nf-2-1": (500, 0, 1, 11),
@@ -202,15 +192,6 @@ def test_timeouts_of_all_kinds_of_entries_are_set(settings: Path) -> None:
         conntrack.hold(300)
 
 
-def test_what_is_left_after_a_deletion_is_waited_for_and_then_reported(
-    settings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
-    assert conntrack.settled() == 16
-    (settings / "nf_conntrack_count").write_text("0\n")
-    assert conntrack.settled() == 0
-
-
 def kernel(code: int) -> Callable[..., Any]:
     """The kernel's socket, which answers to the deletion of all entries."""
 
@@ -223,12 +204,17 @@ def kernel(code: int) -> Callable[..., Any]:
     return lambda *_: there
 
 
-@pytest.mark.usefixtures("settings")
-def test_a_deletion_has_its_entries_and_is_refused_in_the_words_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_has_its_entries_and_is_refused_in_the_words_of_the_kernel(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
     monkeypatch.setattr(conntrack, "go_first", lambda: None)
     monkeypatch.setattr(socket, "socket", kernel(0))
     found = conntrack.delete()
     assert (found.entries, found.left) == (16, 16) and found.began_ns <= found.ended_ns
+    assert conntrack.settled() == 16, "what is left is waited for and then reported"
+    (settings / "nf_conntrack_count").write_text("0\n")
+    assert conntrack.settled() == 0
     monkeypatch.setattr(socket, "socket", kernel(errno.EPERM))
     with pytest.raises(CsitError, match="the kernel does not delete connections: Operation not permitted"):
         conntrack.delete()
