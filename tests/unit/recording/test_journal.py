@@ -238,9 +238,7 @@ def test_what_is_written_is_read_back_and_an_unknown_event_is_an_error_with_its_
         list(read(path))
 
 
-def test_lines_longer_than_any_record_are_left_out_without_being_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_longer_than_any_record_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 8)
     path = tmp_path / "lines"
     path.write_bytes(b"short\n" + b"x" * 7 + b"\n" + b"x" * 30 + b"\n\nlast")
@@ -251,9 +249,7 @@ def test_lines_longer_than_any_record_are_left_out_without_being_held(
 
 @given(cut=st.integers(min_value=1, max_value=400))
 @settings(max_examples=share(60), deadline=None)
-def test_a_truncated_line_is_reported_and_costs_no_other_line(
-    tmp_path_factory: pytest.TempPathFactory, cut: int
-) -> None:
+def test_a_truncated_line_costs_no_other_line(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = tmp_path_factory.mktemp("cut") / "journal.jsonl"
     write(path, 6)
     whole = path.read_bytes()

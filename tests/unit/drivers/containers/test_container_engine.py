@@ -133,9 +133,7 @@ def test_an_engine_asked_for_by_name_that_does_not_work_is_a_problem_with_its_re
     assert missing(wanted.model_copy(update={"engine": "auto"})) == ()
 
 
-def test_only_containers_with_our_label_are_removed_and_one_that_stays_keeps_no_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_containers_with_our_label_are_removed_although_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sequence[str]] = []
     stays = ""
 

@@ -108,9 +108,7 @@ def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pyte
         program.load("")
 
 
-def test_a_program_that_does_not_end_is_not_waited_for_for_ever(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_program_that_does_not_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     shell_program(tmp_path / "nft", "exec sleep 60")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(program, "_WITHIN_S", 0.05)
@@ -122,9 +120,7 @@ OWNERS = ("nf-1-1", "nf-2-1")
 
 
 @pytest.mark.parametrize(("late", "deletions", "left"), [(0, 1, 0), (1, 2, 0), (9, 4, 6)])
-def test_entries_of_packets_on_their_way_are_deleted_again(
-    late: int, deletions: int, left: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_late_entries_are_deleted_again(late: int, deletions: int, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They fill the table of the first namespace again after so many deletions."""
     made, threads, here = dict.fromkeys(OWNERS, 0), set[int](), [""]
 
@@ -204,9 +200,7 @@ def kernel(code: int) -> Callable[..., Any]:
     return lambda *_: there
 
 
-def test_a_deletion_has_its_entries_and_is_refused_in_the_words_of_the_kernel(
-    settings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_has_its_entries_or_the_kernels_reason(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
     monkeypatch.setattr(conntrack, "go_first", lambda: None)
     monkeypatch.setattr(socket, "socket", kernel(0))

@@ -63,9 +63,7 @@ def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
 @pytest.mark.parametrize(
     "kind", [*MONITORS, *map(NfKind, ("nginx_proxy", "openvpn", "ipsec", "wireguard", "linux_nat", "qemu_suricata"))]
 )
-def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
-    kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_only_cells_that_ask_for_it_lack_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(program_output, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     sentences = [str(each) for each in machine.missing_for_some(LOCAL.dut) if re.search(rf"\b{kind}\b", str(each))]

@@ -127,9 +127,7 @@ def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_p
     assert (made.key.exists(), made.certificate.exists()) == (False, True)
 
 
-def test_a_private_key_is_passed_by_standard_input_and_not_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_private_key_is_never_shown_nor_an_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private = f"{'secret' * 7}1="
     reads = f'case $1 in genkey) echo {private};; pubkey) read -r key; echo "$key" | tr sec pub;; esac'
     keys = make_keys(program(tmp_path, "wg", reads))

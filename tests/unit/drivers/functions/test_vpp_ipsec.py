@@ -107,7 +107,7 @@ ENGINES = (
         (ENGINES, "nothing", ["there is no program"]),
     ],
 )
-def test_an_installation_that_cannot_encrypt_is_reported_in_one_sentence(
+def test_a_vpp_that_cannot_encrypt_is_reported(
     tmp_path: Path, engines: list[str], prefix: str, lacks: list[str]
 ) -> None:
     plugins = [f"lib/vpp_plugins/{name}_plugin.so" for name in ("memif", "af_packet")]

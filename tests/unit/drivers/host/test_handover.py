@@ -82,9 +82,7 @@ def test_ports_of_one_iommu_group_are_handed_over_together_only(pci: FakePci, lo
     assert pci.drivers(*addresses) == ["ice"] * 2
 
 
-def test_one_that_cannot_be_given_back_stays_on_record(
-    pci: FakePci, lock: MachineLock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_port_in_use_stays_on_record(pci: FakePci, lock: MachineLock, monkeypatch: pytest.MonkeyPatch) -> None:
     ports = handed(pci, lock, NICS)
     ports.start()
     monkeypatch.setattr(pci, "users_of", lambda device: ["pid 17 (vpp)"] if device.name == PORTS[1] else [])
@@ -109,9 +107,7 @@ def test_nothing_is_changed_when_one_cannot_be_had(pci: FakePci, lock: MachineLo
     assert lock.leftovers() == []
 
 
-def test_ports_that_stay_with_vfio_are_handed_over_again_while_the_last_cell_ends(
-    pci: FakePci, lock: MachineLock
-) -> None:
+def test_ports_of_vfio_are_handed_over_while_the_last_cell_ends(pci: FakePci, lock: MachineLock) -> None:
     """Nothing waits for the program of the last cell when a port has no other driver to go back to."""
     for address in PORTS:
         pci.rebind(address, USER_SPACE)
@@ -150,9 +146,7 @@ def test_a_port_that_went_away_is_a_broken_system_and_no_defect() -> None:
         take(GONE, home, nowhere, "02:00:00:00:00:02", 1500, promiscuous=False)
 
 
-def test_ring_sizes_and_coalescing_are_set_back_after_the_queues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ring_sizes_are_set_back_after_the_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some drivers make queues with interrupts of their defaults when the number of queues changes."""
     recorded = GONE.model_copy(
         update={"rx_queues": 0, "tx_queues": 0, "combined_queues": 4, "parameters": {"ring sizes": (512, 0, 0, 512)}}
@@ -249,9 +243,7 @@ def test_their_port_is_down_again_if_it_was(up: bool, down: list[str], sriov: Sr
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
-def test_those_of_a_killed_run_are_removed_and_their_port_is_down_again(
-    sriov: SriovPci, tmp_path: Path, *, cleaned: bool
-) -> None:
+def test_functions_of_a_killed_run_are_removed(sriov: SriovPci, tmp_path: Path, *, cleaned: bool) -> None:
     """Also where a cleanup was killed halfway."""
     sriov.up = False
     with MachineLock(tmp_path / "lock") as lock:
@@ -281,9 +273,7 @@ def test_a_port_that_makes_none_is_named(sriov: SriovPci, lock: MachineLock, mon
     assert lock.leftovers() == []
 
 
-def test_one_that_a_program_has_open_is_named_as_its_removal_would_not_return(
-    sriov: SriovPci, lock: MachineLock
-) -> None:
+def test_a_function_that_a_program_has_open_is_named_and_kept(sriov: SriovPci, lock: MachineLock) -> None:
     functions = functions_of(sriov, lock)
     functions.start()
     sriov.users = ["pid 17 (vpp)"]
@@ -296,9 +286,7 @@ def test_one_that_a_program_has_open_is_named_as_its_removal_would_not_return(
     assert (sriov.parent / "sriov_numvfs").read_text() == "0"
 
 
-def test_foreign_functions_and_the_port_that_the_machine_is_reached_by_are_left_alone(
-    sriov: SriovPci, lock: MachineLock
-) -> None:
+def test_foreign_functions_and_the_default_route_are_left_alone(sriov: SriovPci, lock: MachineLock) -> None:
     (sriov.parent / "sriov_numvfs").write_text("4")
     with pytest.raises(ConfigError, match="has 4 virtual functions already"):
         functions_of(sriov, lock).start()

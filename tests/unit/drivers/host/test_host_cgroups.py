@@ -126,9 +126,7 @@ def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
     assert said["cpuset.mems"] == "0\n", "a group of version 1 takes no process before it has memory nodes"
 
 
-def test_limits_of_version_2_are_written_and_missing_controllers_handed_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_version_2_hands_missing_controllers_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found, written = second(tmp_path), []
     write = cgroup_tree.write
 
@@ -179,9 +177,7 @@ def test_threads_of_the_kernel_have_their_cpu_time_from_a_group_and_nothing_else
 
 
 @pytest.mark.parametrize("machine", [first, second])
-def test_a_group_that_is_there_is_not_taken_and_ours_goes_with_all_its_folders_and_may_be_gone(
-    tmp_path: Path, machine: Callable[[Path], Controllers]
-) -> None:
+def test_a_foreign_group_is_kept_and_ours_goes_whole(tmp_path: Path, machine: Callable[[Path], Controllers]) -> None:
     found = machine(tmp_path)
     group = ControlGroup(found, "csit-edge-1")
     group.make()
@@ -206,9 +202,7 @@ SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 
 
-def test_groups_are_removed_though_a_process_of_another_does_not_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_that_cannot_go_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup_tree, "end", raising(NotReady("the end of killed processes", 5.0, "processes 17")))
     (tmp_path / "empty").mkdir()
     (tmp_path / "used" / "file").mkdir(parents=True)
@@ -286,9 +280,7 @@ def test_cpus_that_a_kernel_forgets_are_set_again(
     assert became == ["program"]
 
 
-def test_a_container_is_entered_after_the_groups_and_before_the_program(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_container_is_entered_between_groups_and_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Doors are files of the machine, which are not to be seen inside; the program is one of the container."""
     steps: list[str] = []
     door = tmp_path / "door"

@@ -186,9 +186,7 @@ def test_smt_that_a_user_switched_off_stays_off(kernel: SmtKernel, tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"smt": []}', '{"smt": [{"layout": 7}]}'])
-def test_a_record_that_is_damaged_or_of_something_else_changes_no_layout(
-    kernel: SmtKernel, tmp_path: Path, content: str
-) -> None:
+def test_a_damaged_record_changes_no_layout(kernel: SmtKernel, tmp_path: Path, content: str) -> None:
     kernel.write(kernel.root, "off")
     (tmp_path / "run").mkdir()
     (tmp_path / "run/owner.json").write_text(content)
@@ -275,9 +273,7 @@ def test_caches_of_the_last_level_are_groups(tmp_path: Path) -> None:
         ([("0-3", 4, "performance")], ["kinds of cores", *["last-level caches"] * 4]),
     ],
 )
-def test_stated_kinds_and_caches_are_compared_with_the_machine(
-    tmp_path: Path, groups: list[tuple[str, int, str]], places: list[str]
-) -> None:
+def test_stated_kinds_are_compared(tmp_path: Path, groups: list[tuple[str, int, str]], places: list[str]) -> None:
     """A machine with a cache for each of its two performance cores and two efficiency cores."""
     files = {f"system/cpu/cpu{cpu}/cache/index3/{name}": text
              for cpu in range(4) for name, text in [("level", "3"), ("shared_cpu_list", str(cpu))]}  # fmt: skip

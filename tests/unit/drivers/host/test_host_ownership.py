@@ -136,9 +136,7 @@ def test_a_foreign_namespace_is_not_claimed_and_nothing_without_the_lock(tmp_pat
 
 
 @pytest.mark.parametrize("reused", [False, True])
-def test_a_worker_that_outlived_its_run_is_killed_and_no_other_process_that_got_its_number(
-    tmp_path: Path, *, reused: bool
-) -> None:
+def test_a_worker_that_outlived_its_run_is_killed_and_no_other_process(tmp_path: Path, *, reused: bool) -> None:
     worker = subprocess.Popen(["sleep", "60"])
     with MachineLock(tmp_path) as machine:
         machine.claim_process(worker.pid)
@@ -175,9 +173,7 @@ DEAD = {"pid": 4194304, "start_ticks": 1, "command": "robot"}
     "record",
     ["no json", json.dumps({"owner": DEAD, "user": "me", "since": "2026-01-01T00:00:00+00:00", "rockets": ["a"]})],
 )
-def test_a_damaged_record_or_one_with_undeclared_leftovers_is_an_error_with_its_path(
-    tmp_path: Path, record: str
-) -> None:
+def test_a_record_that_cannot_be_understood_is_an_error_with_its_path(tmp_path: Path, record: str) -> None:
     (tmp_path / "owner.json").write_text(record)
     with pytest.raises(CsitError, match=rf"{tmp_path}/owner\.json is no record of this program"):
         MachineLock(tmp_path).__enter__()
@@ -225,9 +221,7 @@ def refuse_writes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(Path, "write_text", written)
 
 
-def test_a_setting_that_cannot_be_changed_or_put_back_keeps_no_other_and_not_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_that_stays_keeps_no_other_and_not_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = kernel_settings(tmp_path)
     (root / "kernel" / "other").write_text("1\n", encoding="ascii")
     machine = MachineLock(tmp_path / "lock", root)
@@ -249,9 +243,7 @@ def test_a_setting_that_cannot_be_changed_or_put_back_keeps_no_other_and_not_the
         assert sentence.startswith("set kernel/limit back to 950000")
 
 
-def test_a_group_a_program_and_a_folder_that_stay_keep_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_containers_and_folders_that_stay_keep_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that does not end, an engine that does not answer, a busy mount: PCI ports are given back anyway."""
     pci = FakePci(tmp_path / "sys", "ice", USER_SPACE)
     pci.add("0000:3b:00.0", "ice", port="nosuch0", group=1)
@@ -291,9 +283,7 @@ def test_a_group_a_program_and_a_folder_that_stay_keep_nothing_else(
         ]  # fmt: skip
 
 
-def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ports_of_a_killed_run_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A NIC may be unplugged or fail, or a program of a user may have it open: the others are given back."""
     pci = FakePci(tmp_path / "sys", "ice", USER_SPACE)
     for group, address in enumerate(("0000:3b:00.0", "0000:3b:00.1")):
@@ -326,9 +316,7 @@ def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_us
     assert pci.driver("0000:3b:00.0") == "ice"
 
 
-def test_the_namespace_of_a_port_that_cannot_be_given_back_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_namespace_of_a_port_that_is_left_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its state is restored from there by the next run: else the kernel moves it to the machine's first one."""
     monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
     monkeypatch.setattr(ownership, "give_back", raising(CsitError("another port is called eth1 now")))
@@ -363,9 +351,7 @@ def test_a_folder_of_files_is_removed_by_the_next_run_and_a_foreign_one_left_alo
 
 
 @pytest.mark.parametrize("taken", range(3))
-def test_a_cleanup_that_is_killed_halfway_goes_on_in_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
-) -> None:
+def test_a_killed_cleanup_goes_on_in_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
     folders = [tmp_path / name for name in ("one", "two", "three")]
     with MachineLock(tmp_path / "lock") as machine:
         for folder in folders:
@@ -395,9 +381,7 @@ def test_a_cleanup_that_is_killed_halfway_goes_on_in_the_next(
     assert not any(folder.exists() for folder in folders)
 
 
-def test_shared_memory_of_a_killed_vpp_is_removed_by_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shared_memory_of_a_killed_vpp_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """VPP removes it when it ends by itself, and when it starts with the same name; else it stays until a restart."""
     monkeypatch.setattr(instance, "remove_segments", partial(instance.remove_segments, folder=tmp_path))
     files = [tmp_path / f"csit-nf-1-1-{name}" for name in ("global_vm", "vpe-api")]
@@ -532,9 +516,7 @@ def test_files_after_one_that_cannot_be_removed_are_removed(
     assert sentence.startswith("removed ")
 
 
-def test_tracing_instances_after_one_in_use_are_removed_and_what_is_gone_is_not_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_tracing_instances_after_one_in_use_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     left = {"one", "two", "three"}
 
     def remove(name: str) -> bool:

@@ -169,9 +169,7 @@ def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
 @pytest.mark.parametrize(
     ("file", "frozen", "thawed"), [("freezer.state", "FROZEN\n", "THAWED"), ("cgroup.freeze", "1\n", "0")]
 )
-def test_frozen_groups_are_found_and_thawed_to_end_their_processes(
-    tmp_path: Path, file: str, frozen: str, thawed: str
-) -> None:
+def test_frozen_groups_are_thawed_to_end_them(tmp_path: Path, file: str, frozen: str, thawed: str) -> None:
     """Of version 1, where a frozen process cannot even be killed, and of version 2."""
     group, other = tmp_path / "frozen", tmp_path / "other"
     for folder in (group, other):
@@ -271,9 +269,7 @@ def waits() -> list[tuple[Callable[[], object], Callable[[], object]]]:
 
 
 @pytest.mark.parametrize(("wait", "end"), waits(), ids=["queue", "simple queue", "event"])
-def test_a_signal_that_does_not_wake_the_thread_is_handled(
-    wait: Callable[[], object], end: Callable[[], object]
-) -> None:
+def test_a_signal_that_wakes_no_thread_is_handled(wait: Callable[[], object], end: Callable[[], object]) -> None:
     """One that the kernel gives to another thread wakes the main thread no more than one that came too early."""
     before = signal.signal(signal.SIGUSR1, _handle)
     other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))

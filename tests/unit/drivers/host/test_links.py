@@ -224,9 +224,7 @@ def test_both_ports_that_send_to_a_limited_nf_have_a_bucket_of_ten_milliseconds(
         (CommandFailed(("nft",), 1, "Not supported"), "this kernel cannot limit what a port sends"),
     ],
 )
-def test_missing_prerequisites_of_a_limit_are_reported(
-    failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_limit_lacks_is_reported(failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "load", raising(failure))
     with pytest.raises(Unsupported, match=f"^{said}"):
         limit("table netdev x {}")

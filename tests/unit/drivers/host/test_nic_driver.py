@@ -119,9 +119,7 @@ def test_without_an_iommu_only_where_that_was_allowed(pci: FakePci, caplog: pyte
     assert "without an IOMMU: nothing protects memory" in caplog.text
 
 
-def test_a_driver_that_ignores_a_port_is_waited_for_and_a_port_in_use_is_not_torn_away(
-    pci: FakePci, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_idle_driver_is_waited_for_and_a_used_port_kept(pci: FakePci, monkeypatch: pytest.MonkeyPatch) -> None:
     host = pci.host()
     binding = host.look(PORT)
     with monkeypatch.context() as patched:
@@ -186,9 +184,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch, pci: FakePci, name: str, mac: str = 
 
 
 @pytest.mark.parametrize(("called", "renames"), [("enp59s0f1", False), ("eth1", True)])
-def test_a_port_that_udev_renames_while_it_is_restored(
-    pci: FakePci, monkeypatch: pytest.MonkeyPatch, called: str, renames: bool
-) -> None:
+def test_udev_may_rename_a_port(pci: FakePci, monkeypatch: pytest.MonkeyPatch, called: str, renames: bool) -> None:
     """The kernel's name is read from sysfs as eth0; before netlink is asked for it the port has another name."""
     pci.add(OTHER, "i40e", port="eth0", group=8)
     host, done = pci.host(), kernel(monkeypatch, pci, called)
@@ -199,9 +195,7 @@ def test_a_port_that_udev_renames_while_it_is_restored(
     assert done == [*renamed, "give enp59s0f1 an MTU of 9000", "bring enp59s0f1 up"]
 
 
-def test_mac_offloads_and_promiscuity_are_given_back_before_the_port_is_up(
-    pci: FakePci, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_are_given_back_before_the_port_is_up(pci: FakePci, monkeypatch: pytest.MonkeyPatch) -> None:
     """A virtual function may have another MAC each time that its driver gets it, and offloads are the driver's own."""
     done, restored = kernel(monkeypatch, pci, "nosuch0", "02:00:00:00:00:99"), list[object]()
     monkeypatch.setattr(ethtool, "restore_parameters", lambda *given: restored.append((given[2], list(done))))

@@ -106,9 +106,7 @@ def test_what_a_driver_forgets_is_set_back_queues_first(driver: PortDriver, wher
     assert len(driver.set) == 5, "what is right is not set again: a change of queues may cut the link"
 
 
-def test_a_port_that_keeps_its_driver_has_those_that_new_queues_change(
-    driver: PortDriver, where: socket.socket
-) -> None:
+def test_parameters_that_new_queues_change_are_set_back(driver: PortDriver, where: socket.socket) -> None:
     restore_parameters(where, "ens1f0", TUNED)
     before = parameters(where, "ens1f0", CHANGED_WITH_QUEUES)
     assert before == {kind: TUNED[kind] for kind in CHANGED_WITH_QUEUES}
@@ -121,9 +119,7 @@ def test_a_port_that_keeps_its_driver_has_those_that_new_queues_change(
     assert parameters(where, "ens1f0") == TUNED
 
 
-def test_pause_frames_are_set_back_although_their_negotiation_cannot_be(
-    driver: PortDriver, where: socket.socket, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pause_frames_are_set_back(driver: PortDriver, where: socket.socket, caplog: pytest.LogCaptureFixture) -> None:
     driver.negotiates = True
     restore_parameters(where, "ens1f0", {"pause frames": TUNED["pause frames"]})
     assert driver.values[PAUSE] == (1, 0, 0)
@@ -138,9 +134,7 @@ def test_what_a_driver_does_not_have_is_not_on_record(driver: PortDriver, where:
     assert set(parameters(where, "ens1f0")) == {"queues", "interrupt coalescing"}
 
 
-def test_what_a_driver_refuses_is_named_and_the_rest_is_set_back(
-    driver: PortDriver, where: socket.socket, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_refused_is_named(driver: PortDriver, where: socket.socket, caplog: pytest.LogCaptureFixture) -> None:
     driver.refuses = {RINGS}
     restore_parameters(where, "ens1f0", {**TUNED, "pause frames": (0, 0), "offloads": (1,)})
     assert [record.message for record in caplog.records] == [

@@ -161,9 +161,7 @@ def test_nfs_get_their_ways_and_all_else_the_others(mounted: Kernel, lock: Machi
 
 
 @pytest.mark.parametrize("steps", range(1, 9))
-def test_a_run_that_is_killed_leaves_what_the_next_one_gives_back(
-    mounted: Kernel, lock: MachineLock, steps: int
-) -> None:
+def test_the_run_after_a_killed_one_gives_ways_back(mounted: Kernel, lock: MachineLock, steps: int) -> None:
     """Killed before each change of the kernel, and once when all are made."""
     child = os.fork()
     if not child:
@@ -197,9 +195,7 @@ def test_a_run_that_is_killed_leaves_what_the_next_one_gives_back(
     ],
     ids=["holes", "too many groups"],
 )
-def test_what_the_kernel_refuses_is_said_and_given_back(
-    mounted: Kernel, lock: MachineLock, parts: Sequence[CachePart], reason: str
-) -> None:
+def test_a_refusal_is_said(mounted: Kernel, lock: MachineLock, parts: Sequence[CachePart], reason: str) -> None:
     with lock:
         with pytest.raises(CsitError, match=reason):
             division(lock, mounted.root, parts).make()
@@ -250,9 +246,7 @@ def test_the_layout_of_the_machine_has_what_the_kernel_divides(mounted: Kernel, 
         ("nodev\tresctrl\n", ("info/MB",), "the last-level cache of this processor cannot be divided", ""),
     ],
 )
-def test_the_doctor_says_why_not(
-    tmp_path: Path, filesystems: str, folders: tuple[str, ...], why: str, fix: str
-) -> None:
+def test_the_doctor_says_why(tmp_path: Path, filesystems: str, folders: tuple[str, ...], why: str, fix: str) -> None:
     (tmp_path / "filesystems").write_text(filesystems)
     for folder in folders:
         (tmp_path / "resctrl" / folder).mkdir(parents=True)
@@ -262,9 +256,7 @@ def test_the_doctor_says_why_not(
     assert fix in finding.fix
 
 
-def test_limits_of_nfs_give_cache_ways_back_even_where_containers_do_not_stop(
-    mounted: Kernel, lock: MachineLock
-) -> None:
+def test_ways_are_given_back_even_where_containers_do_not_stop(mounted: Kernel, lock: MachineLock) -> None:
     stuck: Any = SimpleNamespace(start=lambda: None, stop=raising(CsitError("a container does not stop")), facts=dict)
     plan = plan_of("sim", "CSC", cores=cpus(28))
     with lock:

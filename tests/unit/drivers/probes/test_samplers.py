@@ -149,9 +149,7 @@ def test_what_was_started_for_an_owner_is_found_by_its_name_and_what_was_not_is_
         (2, "0::/job\n", "0::/\n", False),
     ],
 )
-def test_a_control_group_counts_only_when_it_was_made_for_the_owner(
-    tmp_path: Path, version: int, mine: str, its: str, *, found: bool
-) -> None:
+def test_only_groups_made_for_owners_count(tmp_path: Path, version: int, mine: str, its: str, *, found: bool) -> None:
     write(tmp_path / "50" / "cgroup", mine)
     write(tmp_path / "51" / "cgroup", its)
     roots = dict.fromkeys(("cpu", "cpuacct", "memory"), tmp_path / "groups")
@@ -387,9 +385,7 @@ def test_an_owner_without_a_group_has_the_resident_memory_of_its_processes(memor
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_an_owner_with_a_group_has_that_of_the_group_and_threads_of_the_kernel_have_none(
-    memory: Path, version: Literal[1, 2]
-) -> None:
+def test_an_owner_has_the_memory_of_its_group(memory: Path, version: Literal[1, 2]) -> None:
     group = group_of_version(version, memory / "groups")
     assert memory_of(Tasks((10,)), group, memory) == 40_000
     assert memory_of(Tasks(helpers=(20,)), group, memory) is None

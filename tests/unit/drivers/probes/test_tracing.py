@@ -241,7 +241,7 @@ def test_what_is_no_format_is_refused() -> None:
         ),
     ],
 )
-def test_events_are_those_that_the_kernel_has_and_enough_for_a_graph(
+def test_events_that_the_kernel_has(
     kind: Any, offered: tuple[str, ...], events: tuple[str, ...], sentence: str
 ) -> None:
     choice = choose(kind, set(offered))

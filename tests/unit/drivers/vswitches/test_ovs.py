@@ -143,9 +143,7 @@ def test_forwarding_threads_get_the_planned_cores_and_no_others() -> None:
         ("kernel", {"internal", "system"}, {"netdev"}, r"no datapath of Open vSwitch \(modprobe openvswitch\)"),
     ],
 )
-def test_the_kind_of_ports_is_what_was_asked_for_or_refused(
-    asked: str, offered: set[str], datapaths: set[str], kind: PortKind | str
-) -> None:
+def test_the_kind_of_ports_asked_for(asked: str, offered: set[str], datapaths: set[str], kind: PortKind | str) -> None:
     if isinstance(kind, str):
         with pytest.raises(Unsupported, match=kind):
             choose(asked, offered, datapaths)
@@ -406,9 +404,7 @@ KILLED = "ovs-vswitchd was killed by SIGKILL; it said last: nothing"
     ("problem", "reason"),
     [(KILLED, f"^{KILLED}$"), ("", "ended with 1: cannot connect"), ("speaks", "more than 1 MB")],
 )
-def test_a_refused_command_names_the_daemon_that_has_ended_and_one_without_end_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, reason: str
-) -> None:
+def test_why_a_command_was_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, reason: str) -> None:
     monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
     daemons: Any = Daemons(tmp_path, "system")
     if problem != "speaks":
