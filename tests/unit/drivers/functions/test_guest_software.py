@@ -39,9 +39,7 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
     placement,
     vcpu_cpus,
 )
-from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
-    render_init as vpp_init,
-)
+from resources.libraries.python.drivers.functions.vm_vpp.guest_software import render_init as vpp_init
 from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import CsitError, NotReady, PlanError, Unsupported

@@ -401,8 +401,7 @@ KILLED = "ovs-vswitchd was killed by SIGKILL; it said last: nothing"
 
 
 @pytest.mark.parametrize(
-    ("problem", "reason"),
-    [(KILLED, f"^{KILLED}$"), ("", "ended with 1: cannot connect"), ("speaks", "more than 1 MB")],
+    ("problem", "reason"), [(KILLED, f"^{KILLED}$"), ("", "ended with 1: cannot connect"), ("speaks", "more than 1 MB")]
 )
 def test_why_a_command_was_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str, reason: str) -> None:
     monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
