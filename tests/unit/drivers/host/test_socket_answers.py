@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -49,19 +49,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _of_vpp(path: Path) -> object:
-    cli = CommandLine(path, 0.5)
-    try:
+    with closing(CommandLine(path, 0.5)) as cli:
         return cli.ask("show version")
-    finally:
-        cli.close()
 
 
 def _of_guest(path: Path) -> object:
-    guest = GuestConnections("nf-1-1", path, 0.5)
-    try:
+    with closing(GuestConnections("nf-1-1", path, 0.5)) as guest:
         return guest.ask("counts")
-    finally:
-        guest.close()
 
 
 def _of_qemu(path: Path) -> object:
@@ -96,11 +90,11 @@ def test_endless_answers_end(
 
 def test_an_answer_is_bounded_by_its_size() -> None:
     near, far = socket.socketpair()
+
+    def send_all() -> None:
+        with suppress(OSError):
+            far.sendall(bytes(17 << 20))
+
     with near, far, pytest.raises(CsitError, match="more than 16 MB"):
-        threading.Thread(target=_send_all, args=(far, bytes(17 << 20)), daemon=True).start()
+        threading.Thread(target=send_all, daemon=True).start()
         answers.receive(near, "an answer", lambda _: False, 60.0)
-
-
-def _send_all(far: socket.socket, data: bytes) -> None:
-    with suppress(OSError):
-        far.sendall(data)
