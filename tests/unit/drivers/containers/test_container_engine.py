@@ -1,6 +1,7 @@
 """Command lines for container engines, and the choice of one. No engine is started here."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -94,42 +95,33 @@ def test_auto_is_the_first_engine_that_starts_a_container_and_says_why(there: di
 
 
 @pytest.mark.parametrize(
-    ("installed", "settings", "sentence"),
+    ("installed", "engine_and_image", "sentence"),
     [
-        ({}, {"engine": "podman"}, "podman is not installed; apt-get install --no-install-recommends podman runc"),
-        ({"podman": ""}, {"engine": "podman"}, "podman has no OCI runtime (runc, crun); apt-get install runc"),
+        ({}, "podman", "podman is not installed; apt-get install --no-install-recommends podman runc"),
+        ({"podman": ""}, "podman", "podman has no OCI runtime (runc, crun); apt-get install runc"),
         (
-            {"podman": "crun: unsupported cgroup setup", "also": "crun"},
-            {"engine": "podman"},
-            "podman does not start a container: crun: unsupported cgroup setup; apt-get install runc: crun refuses",
+            {"podman": "crun: unsupported cgroup", "also": "crun"},
+            "podman",
+            "crun: unsupported cgroup; apt-get install runc",
         ),
         (
-            {"podman": "setrlimit RLIMIT_NPROC: rlimit type 6: operation not permitted", "also": "runc"},
-            {"engine": "podman"},
-            "operation not permitted; raise the limits of the shell",
+            {"podman": "setrlimit RLIMIT_NPROC: no", "also": "runc"},
+            "podman",
+            "RLIMIT_NPROC: no; raise the limits of the",
         ),
-        (
-            {"docker": "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."},
-            {"engine": "docker"},
-            "systemctl start docker, or set container.engine to podman",
-        ),
-        (
-            {"podman": "Error: nf:1: image not known", "also": "runc"},
-            {"engine": "podman", "image": "nf:1"},
-            "bring the image: podman pull nf:1",
-        ),
+        ({"docker": "Cannot connect to the Docker daemon at x"}, "docker", "start docker, or set container.engine to"),
+        ({"podman": "Error: nf:1: image not known", "also": "runc"}, "podman nf:1", "the image: podman pull nf:1"),
     ],
 )
 def test_an_engine_asked_for_by_name_that_does_not_work_is_a_problem_with_its_remedy(
-    there: dict[str, str], installed: dict[str, str], settings: dict[str, str], sentence: str
+    there: dict[str, str], installed: dict[str, str], engine_and_image: str, sentence: str
 ) -> None:
     there |= installed
-    wanted = Container.model_validate(settings)
+    wanted = Container.model_validate(dict(zip(("engine", "image"), engine_and_image.split(), strict=False)))
     (problem,) = missing(wanted)
     assert sentence in str(problem)
-    with pytest.raises(CsitError) as refused:
+    with pytest.raises(CsitError, match=f"^{re.escape(str(problem))}$"):
         choose(wanted)
-    assert str(refused.value) == str(problem)
     assert missing(wanted.model_copy(update={"engine": "auto"})) == ()
 
 
