@@ -94,22 +94,14 @@ class SmtKernel:
         self.root = root
         self.second = {4, 5, 6, 7}
         """Threads that go offline."""
-        (root / "cpu/smt").mkdir(parents=True)
-        for cpu in CPUS:
-            (root / "cpu" / f"cpu{cpu}").mkdir()
-            (root / "cpu" / f"cpu{cpu}" / "online").write_text("1\n")
+        tree(root, {f"cpu/cpu{cpu}/online": "1" for cpu in CPUS})
         self.write(root, "on")
 
     def write(self, _: Path, state: str) -> None:
         online = [cpu for cpu in CPUS if state == "on" or cpu not in self.second]
-        (self.root / "cpu/smt/control").write_text(f"{state}\n")
-        (self.root / "cpu/online").write_text(",".join(map(str, online)) + "\n")
-        for cpu in CPUS:
-            topology = self.root / "cpu" / f"cpu{cpu}" / "topology"
-            topology.mkdir(parents=True, exist_ok=True)
-            siblings = f"{cpu % 4},{cpu % 4 + 4}" if state == "on" else str(cpu % 4)
-            (topology / "thread_siblings_list").write_text(f"{siblings}\n")
-            (topology / "physical_package_id").write_text("0\n")
+        tree(self.root, {"cpu/smt/control": state})
+        siblings = "{0},{1}" if state == "on" else "{0}"
+        machine(self.root, ",".join(map(str, online)), [(c, siblings.format(c % 4, c % 4 + 4), 0, None) for c in CPUS])
 
 
 @pytest.fixture
@@ -293,22 +285,19 @@ def threads(root: Path, names: dict[int, str]) -> Path:
     return tree(root, {f"{thread}/comm": name for thread, name in names.items()})
 
 
-def test_threads_are_found_by_port_also_where_old_kernels_cut_their_names(tmp_path: Path) -> None:
+def test_threads_are_found_by_port_also_where_old_kernels_cut_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = {7: "napi/csv1p1-8193", 8: "napi/csv1p10-8194", 9: "bash", 10: "napi/other-1", 11: "napi/csv10x10i1"}
-    root = threads(tmp_path, {**names, 12: "napi/csv1x1i2-8"})
+    twice = {13: "napi/csv2p1-8193", 14: "napi/csv2p1-8194"}
+    root = threads(tmp_path, {**names, 12: "napi/csv1x1i2-8", **twice})
     found = {"csv1p1": 7, "csv1p10": 8, "csv10x10i1": 11, "csv1x1i2": 12}
     assert data_threads.find([*found], root) == found
-
-
-def test_hidden_threads_are_unsupported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_threads, "_DEADLINE_S", 0.0)
-    with pytest.raises(Unsupported, match="none for csv1p1, csv1p2, csv1p3 and 1 more in /proc"):
-        data_threads.find([f"csv1p{number}" for number in range(1, 5)], threads(tmp_path, {}))
-
-
-def test_a_port_of_the_same_name_elsewhere_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="none for csv3p1, csv3p2, csv3p3 and 1 more in /proc"):
+        data_threads.find([f"csv3p{number}" for number in range(1, 5)], root)
     with pytest.raises(CsitError, match="two kernel threads"):
-        data_threads.find(["csv1p1"], threads(tmp_path, {7: "napi/csv1p1-8193", 8: "napi/csv1p1-8194"}))
+        data_threads.find(["csv2p1"], root)
 
 
 def test_a_thread_that_is_still_ending_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,8 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from resources.libraries.python.drivers.functions.nftables import program
-from resources.libraries.python.drivers.host.links import (
-    link_devices,
-    namespace_syscalls,
-    namespaces,
-    rtnetlink_messages,
-)
+from resources.libraries.python.drivers.host.links import link_devices, namespace_syscalls, namespaces
+from resources.libraries.python.drivers.host.links import rtnetlink_messages as messages
 from resources.libraries.python.drivers.host.links.link_devices import at_arrival
 from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES, Request
 from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
@@ -51,9 +47,9 @@ def spoken(value: Any) -> Any:
     return fields | {row[0]: spoken(row[1]) for row in value.get("attrs", ())}
 
 
-RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 19, 20, 24, 28
-RTM_NEWQDISC = 36
-CREATE_NEW = 0x600
+NEW_QDISC, NEW_LINK, NEW_ADDRESS, NEW_NEIGHBOUR, NEW_ROUTE = ((number, 0x600) for number in (36, 16, 20, 28, 24))
+SET_LINK, CHANGE_LINKS, DELETE_LINKS = (19, 0), (16, 0), (17, 0)
+"""Numbers and flags of messages (include/uapi/linux/rtnetlink.h)."""
 UP = {"flags": 1, "change": 1}
 
 
@@ -64,73 +60,44 @@ def port(name: str, index: int, mac: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def info(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    return {"IFLA_LINKINFO": {"IFLA_INFO_KIND": kind, "IFLA_INFO_DATA": data}}
+
+
 NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:01:01")
+VLAN = {key: value for key, value in port("csv2p1", 0, NEAR[2]).items() if key != "index"}
+BRIDGE = {"IFLA_BR_AGEING_TIME": 7 * 24 * 3600 * 100, "IFLA_BR_STP_STATE": 0, "IFLA_BR_MCAST_SNOOPING": 0}
 
 
 @pytest.mark.parametrize(
-    ("request_", "number", "flags", "kind", "wanted"),
+    ("request_", "number_and_flags", "kind", "wanted"),
     [
-        (
-            link_devices.drop_tail("csg0p1", 9), RTM_NEWQDISC, CREATE_NEW, tcmsg,
-            {"index": 9, "parent": 0xFFFFFFFF, "TCA_KIND": "pfifo", "TCA_OPTIONS": {"limit": 1000}},
-        ),
-        (
-            rtnetlink_messages.vlan_device("csv2p1", 9, 102, NEAR[2], 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
-            {key: value for key, value in port("csv2p1", 0, NEAR[2]).items() if key != "index"} | {
-                "IFLA_GROUP": 0xC52, "IFLA_LINK": 9,
-                "IFLA_LINKINFO": {"IFLA_INFO_KIND": "vlan", "IFLA_INFO_DATA": {"IFLA_VLAN_ID": 102}},
-            },
-        ),
-        (
-            rtnetlink_messages.veth_pair(NEAR, FAR, 7, 9000), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
-            port(*NEAR) | {
-                "IFLA_LINKINFO": {
-                    "IFLA_INFO_KIND": "veth",
-                    "IFLA_INFO_DATA": {"VETH_INFO_PEER": port(*FAR) | {"IFLA_NET_NS_FD": 7}},
-                }
-            },
-        ),
-        (
-            rtnetlink_messages.bridge("csb1x1", 5), RTM_NEWLINK, CREATE_NEW, ifinfmsg,
-            {"index": 5, **UP, "IFLA_IFNAME": "csb1x1"} | {
-                "IFLA_LINKINFO": {
-                    "IFLA_INFO_KIND": "bridge",
-                    "IFLA_INFO_DATA": {
-                        "IFLA_BR_AGEING_TIME": 7 * 24 * 3600 * 100, "IFLA_BR_STP_STATE": 0, "IFLA_BR_MCAST_SNOOPING": 0,
-                    },
-                }
-            },
-        ),
-        (rtnetlink_messages.set_up("csv1p1", 9), RTM_SETLINK, 0, ifinfmsg, {"index": 9, **UP}),
-        (
-            rtnetlink_messages.enslave("csv1p1", 9, "csb1x1", 5), RTM_SETLINK, 0, ifinfmsg,
-            {"index": 9, "IFLA_MASTER": 5},
-        ),
-        (rtnetlink_messages.set_ports_up(), RTM_NEWLINK, 0, ifinfmsg, {**UP, "IFLA_GROUP": 0xC51}),
-        (rtnetlink_messages.delete_ports(), RTM_DELLINK, 0, ifinfmsg, {"IFLA_GROUP": 0xC51}),
-        (
-            rtnetlink_messages.add_address("if", 9, "100.64.0.2/30"), RTM_NEWADDR, CREATE_NEW, ifaddrmsg,
-            {"family": 2, "prefixlen": 30, "index": 9, "IFA_LOCAL": "100.64.0.2", "IFA_ADDRESS": "100.64.0.2"},
-        ),
-        (
-            rtnetlink_messages.add_neighbour("if", 9, "100.64.0.1", "02:00:00:00:01:01"), RTM_NEWNEIGH, CREATE_NEW,
-            ndmsg,
-            {"family": 2, "ifindex": 9, "state": 0x80, "NDA_DST": "100.64.0.1", "NDA_LLADDR": "02:00:00:00:01:01"},
-        ),
-        (
-            rtnetlink_messages.add_route("if", 9, "10.1.0.0/16", "100.64.0.1"), RTM_NEWROUTE, CREATE_NEW, rtmsg,
-            {
-                "family": 2, "dst_len": 16, "table": 254, "proto": 4, "type": 1,
-                "RTA_DST": "10.1.0.0", "RTA_GATEWAY": "100.64.0.1", "RTA_OIF": 9,
-            },
-        ),
+        (link_devices.drop_tail("csg0p1", 9), NEW_QDISC, tcmsg,
+         {"index": 9, "parent": 0xFFFFFFFF, "TCA_KIND": "pfifo", "TCA_OPTIONS": {"limit": 1000}}),
+        (messages.vlan_device("csv2p1", 9, 102, NEAR[2], 9000), NEW_LINK, ifinfmsg,
+         VLAN | {"IFLA_GROUP": 0xC52, "IFLA_LINK": 9, **info("vlan", {"IFLA_VLAN_ID": 102})}),
+        (messages.veth_pair(NEAR, FAR, 7, 9000), NEW_LINK, ifinfmsg,
+         port(*NEAR) | info("veth", {"VETH_INFO_PEER": port(*FAR) | {"IFLA_NET_NS_FD": 7}})),
+        (messages.bridge("csb1x1", 5), NEW_LINK, ifinfmsg,
+         {"index": 5, **UP, "IFLA_IFNAME": "csb1x1", **info("bridge", BRIDGE)}),
+        (messages.set_up("csv1p1", 9), SET_LINK, ifinfmsg, {"index": 9, **UP}),
+        (messages.enslave("csv1p1", 9, "csb1x1", 5), SET_LINK, ifinfmsg, {"index": 9, "IFLA_MASTER": 5}),
+        (messages.set_ports_up(), CHANGE_LINKS, ifinfmsg, {**UP, "IFLA_GROUP": 0xC51}),
+        (messages.delete_ports(), DELETE_LINKS, ifinfmsg, {"IFLA_GROUP": 0xC51}),
+        (messages.add_address("if", 9, "100.64.0.2/30"), NEW_ADDRESS, ifaddrmsg,
+         {"family": 2, "prefixlen": 30, "index": 9, "IFA_LOCAL": "100.64.0.2", "IFA_ADDRESS": "100.64.0.2"}),
+        (messages.add_neighbour("if", 9, "100.64.0.1", "02:00:00:00:01:01"), NEW_NEIGHBOUR, ndmsg,
+         {"family": 2, "ifindex": 9, "state": 0x80, "NDA_DST": "100.64.0.1", "NDA_LLADDR": "02:00:00:00:01:01"}),
+        (messages.add_route("if", 9, "10.1.0.0/16", "100.64.0.1"), NEW_ROUTE, rtmsg,
+         {"family": 2, "dst_len": 16, "table": 254, "proto": 4, "type": 1,
+          "RTA_DST": "10.1.0.0", "RTA_GATEWAY": "100.64.0.1", "RTA_OIF": 9}),
     ],
     ids=lambda value: value.what if isinstance(value, Request) else "",
 )  # fmt: skip
 def test_a_request_says_what_it_is_for(
-    request_: Request, number: int, flags: int, kind: type[nlmsg], wanted: dict[str, Any]
+    request_: Request, number_and_flags: tuple[int, int], kind: type[nlmsg], wanted: dict[str, Any]
 ) -> None:
-    assert (request_.kind, request_.flags) == (number, flags)
+    assert (request_.kind, request_.flags) == number_and_flags
     assert said(request_.body, kind) == wanted
 
 
@@ -146,8 +113,8 @@ def written(kind: type[nlmsg], fields: dict[str, int], attrs: list[tuple[str, An
 def test_counters_are_read_past_what_precedes_them() -> None:
     table = {"rx_packets": 10, "tx_packets": 11, "rx_bytes": 12, "rx_dropped": 16, "tx_dropped": 17, "multicast": 18}
     row = written(ifstatsmsg, {"ifindex": 42}, [("IFLA_STATS_AF_SPEC", "01:02"), ("IFLA_STATS_LINK_64", table)])
-    assert said(rtnetlink_messages.GET_COUNTERS, ifstatsmsg) == {"filter_mask": 1}, "no more than is read"
-    index, counters = rtnetlink_messages.read_counters(row)
+    assert said(messages.GET_COUNTERS, ifstatsmsg) == {"filter_mask": 1}, "no more than is read"
+    index, counters = messages.read_counters(row)
     assert index == 42
     assert (counters.rx_packets, counters.tx_packets, counters.rx_dropped, counters.tx_dropped) == (10, 11, 16, 17)
 
@@ -155,8 +122,8 @@ def test_counters_are_read_past_what_precedes_them() -> None:
 @pytest.mark.parametrize(("flags", "running"), [(0x1043, True), (0x1003, False)])
 def test_running_is_read_from_the_flags(flags: int, running: bool) -> None:
     row = written(ifinfmsg, {"index": 7, "ifi_type": 1, "flags": flags}, [("IFLA_IFNAME", "csv1p1")])
-    assert rtnetlink_messages.read_running(row) == (7, running)
-    assert said(rtnetlink_messages.GET_LINKS, ifinfmsg) == {"IFLA_EXT_MASK": 8}, "no more than is read"
+    assert messages.read_running(row) == (7, running)
+    assert said(messages.GET_LINKS, ifinfmsg) == {"IFLA_EXT_MASK": 8}, "no more than is read"
 
 
 @pytest.mark.parametrize(
