@@ -83,8 +83,9 @@ def test_ports_of_one_iommu_group_are_handed_over_together_only(pci: FakePci, lo
 
 
 def test_a_port_in_use_stays_on_record(pci: FakePci, lock: MachineLock, monkeypatch: pytest.MonkeyPatch) -> None:
-    ports = handed(pci, lock, NICS)
+    ports = handed(pci, lock, [NICS[0].model_copy(update={"uio_driver": "uio_pci_generic"}), NICS[1]])
     ports.start()
+    assert pci.drivers(*PORTS) == ["uio_pci_generic", USER_SPACE], "the driver is that of the topology"
     monkeypatch.setattr(pci, "users_of", lambda device: ["pid 17 (vpp)"] if device.name == PORTS[1] else [])
     with pytest.raises(CsitError, match=f"{PORTS[1]} is in use by pid 17"):
         ports.stop()
@@ -103,6 +104,8 @@ def test_nothing_is_changed_when_one_cannot_be_had(pci: FakePci, lock: MachineLo
     pci.users.append("pid 17 (vpp)")
     with pytest.raises(ConfigError, match=rf"{PORTS[1]} is in use by pid 17 \(vpp\).*; end it first"):
         handed(pci, lock, NICS).start()
+    with pytest.raises(ConfigError, match="port9: no pci_address"):
+        handed(pci, lock, [Nic(port="port9", device="eth9")])
     assert not pci.written
     assert lock.leftovers() == []
 
@@ -119,22 +122,6 @@ def test_ports_of_vfio_are_handed_over_while_the_last_cell_ends(pci: FakePci, lo
     assert pci.ending == []
     assert pci.drivers(*PORTS) == [USER_SPACE] * 2
     assert lock.leftovers() == []
-
-
-def test_the_driver_is_that_of_the_topology(pci: FakePci, lock: MachineLock) -> None:
-    ports = handed(pci, lock, [NICS[0].model_copy(update={"uio_driver": "uio_pci_generic"}), NICS[1]])
-    ports.start()
-    assert pci.drivers(*PORTS) == ["uio_pci_generic", "vfio-pci"]
-    ports.stop()
-    with pytest.raises(ConfigError, match="port9: no pci_address"):
-        handed(pci, lock, [Nic(port="port9", device="eth9")])
-
-
-def test_the_record_of_a_killed_run_has_what_is_needed(pci: FakePci, tmp_path: Path) -> None:
-    with MachineLock(tmp_path / "lock") as killed:  # whose holder does not come to stopping the part
-        handed(pci, killed, NICS).start()
-    with MachineLock(tmp_path / "lock") as lock:
-        assert lock.leftovers() == [f"PCI port {address}, taken from ice" for address in PORTS]
 
 
 def test_a_port_that_went_away_is_a_broken_system_and_no_defect() -> None:

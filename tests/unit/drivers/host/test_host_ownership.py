@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +33,6 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import r
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.vpp import instance
-from resources.libraries.python.drivers.vpp.instance import remove_segments
 from resources.libraries.python.drivers.vpp.registration import SEGMENTS
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.driver import Leftover
@@ -474,35 +472,19 @@ def test_steps_after_an_interrupt_are_taken() -> None:
 
 
 NAMES = ("one", "two", "three")
-Remover = Callable[[Iterable[str]], list[str]]
 
 
-def sockets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Remover:
-    monkeypatch.setattr(wireguard, "_SOCKETS", folder)
-    return wireguard.remove_left
-
-
-def huge_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Remover:
-    mounts = folder / "mounts"
-    mounts.write_text(f"none {folder} hugetlbfs rw,pagesize=2M 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(trex, "remove_files", partial(remove_files, mounts=mounts))
-    return trex.remove_left
-
-
-def segments(folder: Path, _: pytest.MonkeyPatch) -> Remover:
-    return partial(remove_segments, folder=folder)
-
-
-@pytest.mark.parametrize(
-    ("remover", "name"),
-    [(sockets, "{}.sock"), (huge_files, "{}map_0"), (segments, "{}-vpe-api")],
-    ids=["sockets", "huge files", "segments"],
-)
+@pytest.mark.parametrize("name", ["{}.sock", "{}map_0", "{}-vpe-api"], ids=["sockets", "huge files", "segments"])
 def test_files_after_one_that_cannot_be_removed_are_removed(
-    remover: Callable[[Path, pytest.MonkeyPatch], Remover], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"none {tmp_path} hugetlbfs rw,pagesize=2M 0 0\n", encoding="utf-8")
+    monkeypatch.setattr(wireguard, "_SOCKETS", tmp_path)
+    monkeypatch.setattr(trex, "remove_files", partial(remove_files, mounts=mounts))
+    segments = partial(instance.remove_segments, folder=tmp_path)
+    remove = {"{}.sock": wireguard.remove_left, "{}map_0": trex.remove_left}.get(name, segments)
     one, two, three = (tmp_path / name.format(each) for each in NAMES)
-    remove = remover(tmp_path, monkeypatch)
     for folder in (one, two):
         folder.mkdir()  # which no removal of files can remove
     three.touch()

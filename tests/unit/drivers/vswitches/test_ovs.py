@@ -238,24 +238,19 @@ def dpdk_plan(**keys: Any) -> Plan:
 
 
 def test_nfs_of_dpdk_share_memory_with_it_and_others_do_not() -> None:
-    media = [link.medium for link in dpdk_plan().links]
-    assert media == [Medium.CABLE, Medium.VHOST_USER, Medium.VHOST_USER, Medium.CABLE]
-    assert Medium.VHOST_USER not in [link.medium for link in dpdk_plan(containers="linux_router").links]
-    assert Medium.VHOST_USER not in [link.medium for link in dpdk_plan(ovs={"ports": "system"}).links]
+    plan = dpdk_plan()
+    assert [link.medium for link in plan.links] == [Medium.CABLE, Medium.VHOST_USER, Medium.VHOST_USER, Medium.CABLE]
+    assert set(by_port(plan, "vswitch", AF_XDP).values()) == {PHYSICAL, VHOST}
+    for others in (dpdk_plan(containers="linux_router"), dpdk_plan(ovs={"ports": "system"})):
+        assert Medium.VHOST_USER not in [link.medium for link in others.links]
     kinds = by_port(dpdk_plan(containers="linux_router"), "vswitch", AF_XDP)
     assert list(kinds.values()) == [PHYSICAL, AF_XDP, AF_XDP, PHYSICAL]
-
-
-def test_its_ports() -> None:
-    plan = dpdk_plan()
     sockets = {"csv1x1i1": Path("/run/a.vhost"), "csv1x1i2": Path("/run/b.vhost")}
     words = of_plan(plan, AF_XDP, 1500, sockets=sockets)
     text = " ".join(words)
     assert "set Interface csv1p1 type=dpdk options:dpdk-devargs=0000:01:01.0 options:n_rxq=1 mtu_request=1500" in text
     assert "set Interface csv1x1i1 type=dpdkvhostuserclient options:vhost-server-path=/run/a.vhost" in text
-    cpu = plan.cores.cpus("vswitch")[0]
-    assert words.count(f"other_config:pmd-rxq-affinity=0:{cpu}") == 4
-    assert set(by_port(plan, "vswitch", AF_XDP).values()) == {PHYSICAL, VHOST}
+    assert words.count(f"other_config:pmd-rxq-affinity=0:{plan.cores.cpus('vswitch')[0]}") == 4
 
 
 def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
@@ -279,15 +274,12 @@ def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep_unles
 
 def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
     plan = dpdk_plan()
-    function = plan.functions[0]
-    words = command(
-        function, plan.cores, vhost={function.left.name: Path("/run/a"), function.right.name: Path("/run/b")}
-    )
+    left, right = plan.functions[0].left, plan.functions[0].right
+    words = command(plan.functions[0], plan.cores, vhost={left.name: Path("/run/a"), right.name: Path("/run/b")})
     devices = [word for word in words if word.startswith("--vdev")]
     assert devices[0].startswith("--vdev=virtio_user0,path=/run/a,server=1,")
-    assert devices[1].endswith(f"mac={function.right.mac}")
-    assert {"--in-memory", "--single-file-segments"} <= set(words)
-    assert "--no-huge" not in words
+    assert devices[1].endswith(f"mac={right.mac}")
+    assert {"--in-memory", "--single-file-segments"} <= set(words) and "--no-huge" not in words
 
 
 def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,6 +366,9 @@ pmd thread numa_id 0 core_id 12:
 def test_ports_are_read_with_the_cpu_that_polls_each_queue() -> None:
     assert driver.polling_cpus(RXQ_SHOW) == {"csv1p1": {0: 1}, "csv1x1i1": {0: 1, 1: 12}, "csv1p2": {0: 12}}
     assert driver.polling_cpus("Displaying last 60 seconds pmd usage %\n") == {}
+    types = driver.type_names('[afxdp, "afxdp-nonpmd", internal, system]\n')
+    assert types == {"afxdp", "afxdp-nonpmd", "internal", "system"}
+    assert driver.type_names("[]") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -388,13 +383,6 @@ def test_ports_are_read_with_the_cpu_that_polls_each_queue() -> None:
 def test_versions(said: str, number: str, sleeps: bool) -> None:
     assert driver.version(said) == number
     assert driver.pmd_sleeps(number) is sleeps
-
-
-def test_interface_types() -> None:
-    assert driver.type_names('[afxdp, "afxdp-nonpmd", internal, system]\n') == {
-        "afxdp", "afxdp-nonpmd", "internal", "system",
-    }  # fmt: skip
-    assert driver.type_names("[]") == frozenset()
 
 
 KILLED = "ovs-vswitchd was killed by SIGKILL; it said last: nothing"
