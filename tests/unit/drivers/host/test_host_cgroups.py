@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from resources.libraries.python.drivers.host.programs.program_output import comp
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.counters import Throttling
 from tests.builders import raising
+from tests.unit.testbed.node.machine_trees import tree
 
 FILES = {
     "cpu": {
@@ -46,14 +48,6 @@ UNIFIED = {
 }
 
 
-def group_files(folder: Path) -> dict[str, str]:
-    controllers = FILES if (folder.parent.name in FILES or "," in folder.parent.name) else {}
-    here = {
-        name: text for row in controllers for name, text in (FILES[row].items() if row in folder.parent.name else ())
-    }
-    return {"cgroup.procs": "", **(here or UNIFIED)}
-
-
 @pytest.fixture(autouse=True)
 def _kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is made in a hierarchy has its files at once, and is removed with them."""
@@ -62,8 +56,10 @@ def _kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     def make(self: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
         mkdir(self, mode, parents, exist_ok)
         if self.name.startswith("csit-"):
-            for name, text in group_files(self).items():
-                (self / name).write_text(text)
+            of_version_1 = [files for row, files in FILES.items() if row in self.parent.name.split(",")]
+            for files in ({"cgroup.procs": ""}, *(of_version_1 or [UNIFIED])):
+                for name, text in files.items():
+                    (self / name).write_text(text)
 
     def remove(self: Path) -> None:
         for file in self.iterdir() if self.exists() else ():
@@ -77,42 +73,30 @@ def _kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 def first(root: Path, *, together: bool = False) -> Controllers:
     """A machine with version 1, and a second hierarchy without controllers as systemd mounts it."""
     names = ["cpu,cpuacct", "memory", "cpuset"] if together else [*FILES]
-    for name in names:
-        (root / name).mkdir()
-    (root / "cpuset" / "cpuset.cpus").write_text("0-1\n")
-    (root / "cpuset" / "cpuset.mems").write_text("0\n")
-    (root / "unified").mkdir()
-    (root / "unified" / "cgroup.controllers").write_text("\n")
     rows = [f"cgroup {root}/{name} cgroup rw,relatime,{name} 0 0" for name in names]
-    table = root / "mounts"
-    table.write_text("\n".join(["proc /proc proc rw 0 0", f"cgroup2 {root}/unified cgroup2 rw 0 0", *rows]))
-    return discover(table)
+    mounts = "\n".join(["proc /proc proc rw 0 0", f"cgroup2 {root}/unified cgroup2 rw 0 0", *rows])
+    tree(root, {"cpuset/cpuset.cpus": "0-1", "cpuset/cpuset.mems": "0", "unified/cgroup.controllers": ""})
+    tree(root, {"mounts": mounts, **{f"{name}/tasks": "" for name in names}})
+    return discover(root / "mounts")
 
 
 def second(root: Path, controllers: str = "cpuset cpu io memory pids") -> Controllers:
     """A machine with version 2."""
-    (root / "cgroup.controllers").write_text(controllers)
-    (root / "cgroup.subtree_control").write_text("memory pids")
-    table = root / "mounts"
-    table.write_text(f"cgroup2 {root} cgroup2 rw,nosuid 0 0\n")
-    return discover(table)
+    mounts = f"cgroup2 {root} cgroup2 rw,nosuid 0 0"
+    tree(root, {"cgroup.controllers": controllers, "cgroup.subtree_control": "memory pids", "mounts": mounts})
+    return discover(root / "mounts")
 
 
 def test_versions_are_found_with_the_folders_of_a_group(tmp_path: Path) -> None:
     """Version 1 beside a second hierarchy without controllers, and where controllers are mounted together."""
-    for name in ("1", "together", "2"):
-        (tmp_path / name).mkdir()
     found = first(tmp_path / "1")
     assert (found.version, found.roots) == (1, {name: tmp_path / "1" / name for name in FILES})
     folders = first(tmp_path / "together", together=True).folders("csit-a-1")
     assert sorted(path.parent.name for path in folders) == ["cpu,cpuacct", "cpuset", "memory"]
     found = second(tmp_path / "2")
     assert (found.version, found.folders("csit-a-1")) == (2, (tmp_path / "2" / "csit-a-1",))
-
-
-def test_a_machine_without_controllers_says_which_and_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match=r"cpu, cpuacct, memory is mounted; in a container, start it with"):
-        second(tmp_path, controllers="pids")
+        second(tmp_path / "none", controllers="pids")
 
 
 def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
@@ -233,24 +217,12 @@ def test_processes_are_asked_to_end_and_killed_when_they_do_not(
 
 def test_the_groups_of_a_process_are_found_in_both_versions(tmp_path: Path) -> None:
     """As /proc/PID/cgroup and the mounts say; one mounted with another, one not mounted."""
-    top = tmp_path / "cgroup"
-    for folder in ("cpu,cpuacct/libpod-1", "cpuset/libpod-1", "unified/libpod-1", "cpuset/other"):
-        (top / folder).mkdir(parents=True)
-        (top / folder / "cgroup.procs").touch()
-    (tmp_path / "self").mkdir()
-    (tmp_path / "7").mkdir()
-    (tmp_path / "self" / "mounts").write_text(
-        f"cgroup {top}/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\ncgroup {top}/cpuset cgroup rw,cpuset 0 0\n"
-        f"cgroup2 {top}/unified cgroup2 rw 0 0\n"
-    )
-    (tmp_path / "7" / "cgroup").write_text(
-        "4:cpu,cpuacct:/libpod-1\n3:cpuset:/libpod-1\n2:pids:/libpod-1\n1:name=systemd:/x\n0::/libpod-1\n"
-    )
-    assert folders_of(7, tmp_path) == {
-        "cpu,cpuacct": top / "cpu,cpuacct/libpod-1",
-        "cpuset": top / "cpuset/libpod-1",
-        "": top / "unified/libpod-1",
-    }
+    top, groups = tmp_path / "cgroup", ("cpu,cpuacct/libpod-1", "cpuset/libpod-1", "unified/libpod-1")
+    mounts = f"cgroup {top}/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\ncgroup {top}/cpuset cgroup rw,cpuset 0 0\n"
+    its = "4:cpu,cpuacct:/libpod-1\n3:cpuset:/libpod-1\n2:pids:/libpod-1\n1:name=systemd:/x\n0::/libpod-1"
+    tree(top, {f"{name}/cgroup.procs": "" for name in (*groups, "cpuset/other")})
+    tree(tmp_path, {"self/mounts": f"{mounts}cgroup2 {top}/unified cgroup2 rw 0 0", "7/cgroup": its})
+    assert folders_of(7, tmp_path) == dict(zip(("cpu,cpuacct", "cpuset", ""), map(top.joinpath, groups), strict=True))
     with pytest.raises(CsitError, match="control groups of process 8 cannot be read"):
         folders_of(8, tmp_path)
 
@@ -263,21 +235,18 @@ def test_a_program_enters_every_group_before_it_becomes_what_is_limited_there(tm
 
 
 @pytest.mark.parametrize(
-    ("before", "of_group", "after"), [({1}, {0, 1}, {1}), ({0, 1}, {0}, {0}), ({1}, {0}, None)], ids=str
+    ("before", "of_group", "told"), [({1}, {0, 1}, [{1}]), ({0, 1}, {0}, [{0}]), ({1}, {0}, [])], ids=str
 )
 def test_cpus_that_a_kernel_forgets_are_set_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: set[int], of_group: set[int], after: set[int] | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: set[int], of_group: set[int], told: list[set[int]]
 ) -> None:
     """Linux before 6.2: whoever enters a group may run on all of the group's CPUs."""
-    answers = iter([before, of_group])
-    told: list[set[int]] = []
-    became: list[str] = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: next(answers))
-    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: told.append(cpus))
-    monkeypatch.setattr(os, "execvp", lambda program, _: became.append(program))
+    calls = Mock(sched_getaffinity=Mock(side_effect=[before, of_group]))
+    for name in ("sched_getaffinity", "sched_setaffinity", "execvp"):
+        monkeypatch.setattr(os, name, getattr(calls, name))
     cgroup_exec.main([str(tmp_path / "door"), "--", "program"])
-    assert told == ([] if after is None else [after])
-    assert became == ["program"]
+    assert [call.args[1] for call in calls.sched_setaffinity.call_args_list] == told
+    assert [call.args[0] for call in calls.execvp.call_args_list] == ["program"]
 
 
 def test_a_container_is_entered_between_groups_and_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
