@@ -40,6 +40,7 @@ from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.paths import PROJECT
 from tests.builders import raising
 from tests.unit.drivers.host.fake_pci import GONE, FakePci
+from tests.unit.testbed.node.machine_trees import tree
 
 HOLDER = """
 import sys, time
@@ -70,6 +71,13 @@ with MachineLock(Path(sys.argv[1])) as machine:
 @pytest.fixture(autouse=True)
 def _no_namespaces_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces, "DIRECTORY", tmp_path / "netns")
+    monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
+
+
+def make_namespaces(*names: str) -> None:
+    namespaces.DIRECTORY.mkdir()
+    for name in names:
+        namespaces.path_of(name).touch()
 
 
 def hold(directory: Path, program: str = HOLDER) -> "subprocess.Popen[str]":
@@ -125,8 +133,7 @@ def test_all_users_can_read_the_record_and_only_the_owner_can_open_the_lock(tmp_
 
 
 def test_a_foreign_namespace_is_not_claimed_and_nothing_without_the_lock(tmp_path: Path) -> None:
-    (tmp_path / "netns").mkdir()
-    (tmp_path / "netns" / "csit-foo").touch()
+    make_namespaces("csit-foo")
     with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="csit-foo already, not ours"):
         machine.claim_namespaces(["csit-bar", "csit-foo"])
     with pytest.raises(CsitError, match="not held"):
@@ -177,34 +184,34 @@ def test_a_record_that_cannot_be_understood_is_an_error_with_its_path(tmp_path: 
         MachineLock(tmp_path).__enter__()
 
 
-def kernel_settings(tmp_path: Path) -> Path:
-    root = tmp_path / "sys"
-    (root / "kernel").mkdir(parents=True)
-    (root / "kernel" / "limit").write_text("950000\n", encoding="ascii")
-    return root
+LIMIT = "kernel/limit"
 
 
-def test_a_setting_is_changed_for_the_run_and_put_back(tmp_path: Path) -> None:
-    root = kernel_settings(tmp_path)
-    with MachineLock(tmp_path / "lock", root) as machine:
-        assert machine.set_for_run("kernel/limit", "-1") == "950000"
-        assert machine.set_for_run("kernel/limit", "-2") == "-1"
-        assert (root / "kernel" / "limit").read_text(encoding="ascii") == "-2"
-    assert (root / "kernel" / "limit").read_text(encoding="ascii") == "950000"
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """Settings of a kernel."""
+    return tree(tmp_path / "sys", {LIMIT: "950000", "kernel/other": "1"})
+
+
+def test_a_setting_is_changed_for_the_run_and_put_back(tmp_path: Path, settings: Path) -> None:
+    with MachineLock(tmp_path / "lock", settings) as machine:
+        assert machine.set_for_run(LIMIT, "-1") == "950000"
+        assert machine.set_for_run(LIMIT, "-2") == "-1"
+        assert (settings / LIMIT).read_text(encoding="ascii") == "-2"
+    assert (settings / LIMIT).read_text(encoding="ascii") == "950000"
     assert not (tmp_path / "lock" / "owner.json").exists()
 
 
-def test_a_setting_that_a_killed_run_changed_is_put_back_by_the_next(tmp_path: Path) -> None:
-    root = kernel_settings(tmp_path)
+def test_a_setting_that_a_killed_run_changed_is_put_back_by_the_next(tmp_path: Path, settings: Path) -> None:
     if not (child := os.fork()):
-        MachineLock(tmp_path / "lock", root).__enter__().set_for_run("kernel/limit", "-1")
+        MachineLock(tmp_path / "lock", settings).__enter__().set_for_run(LIMIT, "-1")
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
-    assert (root / "kernel" / "limit").read_text(encoding="ascii") == "-1"
-    with MachineLock(tmp_path / "lock", root) as machine:
+    assert (settings / LIMIT).read_text(encoding="ascii") == "-1"
+    with MachineLock(tmp_path / "lock", settings) as machine:
         (sentence,) = machine.remove_leftovers()
         assert sentence.startswith("set kernel/limit back to 950000, changed by pid")
-    assert (root / "kernel" / "limit").read_text(encoding="ascii") == "950000"
+    assert (settings / LIMIT).read_text(encoding="ascii") == "950000"
 
 
 def refuse_writes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -219,24 +226,22 @@ def refuse_writes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(Path, "write_text", written)
 
 
-def test_a_setting_that_stays_keeps_no_other_and_not_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = kernel_settings(tmp_path)
-    (root / "kernel" / "other").write_text("1\n", encoding="ascii")
-    machine = MachineLock(tmp_path / "lock", root)
+def test_a_setting_that_stays_keeps_no_other_and_not_the_lock(
+    tmp_path: Path, settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = MachineLock(tmp_path / "lock", settings)
     with monkeypatch.context() as patched:
         refuse_writes(patched, "limit")
         with machine:
-            assert machine.set_for_run("kernel/limit", "-1") is None
+            assert machine.set_for_run(LIMIT, "-1") is None
     assert not (tmp_path / "lock" / "owner.json").exists()
-    machine.__enter__()
-    machine.set_for_run("kernel/other", "2")
-    machine.set_for_run("kernel/limit", "-1")
-    with monkeypatch.context() as patched:
+    reason = "limit could not be set back to 950000"
+    with monkeypatch.context() as patched, pytest.raises(CsitError, match=reason), machine:
+        machine.set_for_run("kernel/other", "2")
+        machine.set_for_run(LIMIT, "-1")
         refuse_writes(patched, "limit")
-        with pytest.raises(CsitError, match="limit could not be set back to 950000"):
-            machine.__exit__(None, None, None)
-    assert (root / "kernel" / "other").read_text(encoding="ascii") == "1"
-    with MachineLock(tmp_path / "lock", root) as following:
+    assert (settings / "kernel" / "other").read_text(encoding="ascii") == "1"
+    with MachineLock(tmp_path / "lock", settings) as following:
         (sentence,) = following.remove_leftovers()
         assert sentence.startswith("set kernel/limit back to 950000")
 
@@ -247,7 +252,6 @@ def test_groups_containers_and_folders_that_stay_keep_no_other(tmp_path: Path, m
     pci.add("0000:3b:00.0", "ice", port="nosuch0", group=1)
     monkeypatch.setattr(nic_driver, "PciDrivers", pci.host)
     monkeypatch.setattr(container_cleanup, "remove", raising(CsitError("the engine does not answer")))
-    monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
     busy, free = tmp_path / "groups" / "busy", tmp_path / "groups" / "free"
     mounted, loose = tmp_path / "mounted", tmp_path / "loose"
     remove = shutil.rmtree
@@ -267,8 +271,7 @@ def test_groups_containers_and_folders_that_stay_keep_no_other(tmp_path: Path, m
             machine.claim_folder(folder)
             folder.mkdir()
         machine.claim_namespaces(["csit-left"])
-        namespaces.DIRECTORY.mkdir()
-        namespaces.path_of("csit-left").touch()
+        make_namespaces("csit-left")
         HandedOver([Nic(port="port1", pci_address="0000:3b:00.0")], machine, pci.host()).start()
         with pytest.raises(CsitError) as failed:
             machine.remove_claimed()
@@ -287,18 +290,14 @@ def test_ports_of_a_killed_run_are_given_back(tmp_path: Path, monkeypatch: pytes
     for group, address in enumerate(("0000:3b:00.0", "0000:3b:00.1")):
         pci.add(address, "ice", port=f"nosuch{group}", group=group)
     monkeypatch.setattr(nic_driver, "PciDrivers", pci.host)
-    killed = MachineLock(tmp_path / "lock")
-    killed.__enter__()
-    killed.claim("bindings", Binding(pci_address="0000:99:00.0", driver="ice", override=None))
-    killed.claim_namespaces(["csit-left"])
-    killed.claim_ports([GONE])
-    monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
-    monkeypatch.setattr(ownership, "give_back", lambda ports: [f"{port} is gone" for port in ports])  # needs root
     nics = [Nic(port=f"port{number}", pci_address=f"0000:3b:00.{number}") for number in range(2)]
-    HandedOver(nics, killed, pci.host()).start()
-    killed.__exit__(None, None, None)
-    namespaces.DIRECTORY.mkdir()
-    namespaces.path_of("csit-left").touch()
+    with MachineLock(tmp_path / "lock") as killed:
+        killed.claim("bindings", Binding(pci_address="0000:99:00.0", driver="ice", override=None))
+        killed.claim_namespaces(["csit-left"])
+        killed.claim_ports([GONE])
+        HandedOver(nics, killed, pci.host()).start()
+    monkeypatch.setattr(ownership, "give_back", lambda ports: [f"{port} is gone" for port in ports])  # needs root
+    make_namespaces("csit-left")
     monkeypatch.setattr(pci, "users_of", lambda device: ["pid 17 (vpp)"] if device.name.endswith(".0") else [])
     with MachineLock(tmp_path / "lock") as machine, pytest.raises(CsitError, match=r"3b:00.0 is in use by pid 17"):
         machine.remove_leftovers()
@@ -316,14 +315,11 @@ def test_ports_of_a_killed_run_are_given_back(tmp_path: Path, monkeypatch: pytes
 
 def test_the_namespace_of_a_port_that_is_left_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its state is restored from there by the next run: else the kernel moves it to the machine's first one."""
-    monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
     monkeypatch.setattr(ownership, "give_back", raising(CsitError("another port is called eth1 now")))
     with MachineLock(tmp_path / "lock") as machine:
         machine.claim_namespaces([GONE.inside, "csit-left"])
         machine.claim_ports([GONE])
-        namespaces.DIRECTORY.mkdir()
-        for name in (GONE.inside, "csit-left"):
-            namespaces.path_of(name).touch()
+        make_namespaces(GONE.inside, "csit-left")
         with pytest.raises(CsitError, match="another port is called eth1 now"):
             machine.remove_claimed()
         assert [path.name for path in namespaces.DIRECTORY.iterdir()] == [GONE.inside]
