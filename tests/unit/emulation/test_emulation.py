@@ -13,8 +13,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 import yaml
@@ -24,7 +22,6 @@ from resources.libraries.python.drivers.host.programs import image_cache
 from resources.libraries.python.drivers.host.programs.image_cache import BUILDING, alone, make, newest
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation import image
-from resources.libraries.python.emulation import testbed as module
 from resources.libraries.python.emulation.image import OWN, MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
 from resources.libraries.python.emulation.machine import (
@@ -41,6 +38,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.rendering import render
 from tests.unit.drivers.functions.guest_archives import unpacked
 
@@ -263,27 +261,21 @@ def test_machines_that_run_in_the_background_or_are_being_started_go_on(tmp_path
 OWNER = """
 import sys
 from pathlib import Path
-from tests.unit.emulation.test_emulation import started
-started(Path(sys.argv[1]))
+from types import SimpleNamespace
+from resources.libraries.python.emulation import layout, testbed
+testbed.arguments = lambda *_: ["sleep", "600"]
+made = testbed.EmulatedTestbed(Path(sys.argv[1]), ends_with_us=True)
+made._start_machine(SimpleNamespace(name="TG", nics=()), None, layout.EmulatedLayout(), {})
+print(made._children[0].pid, flush=True)
 sys.stdin.read()
 """
-
-
-def started(folder: Path) -> None:
-    """Start a machine that ends with this process, and print its PID."""
-    module.arguments = lambda *_: ["sleep", "600"]  # type: ignore[attr-defined, assignment]
-    testbed = EmulatedTestbed(folder, ends_with_us=True)
-    named = cast("Any", SimpleNamespace(name="TG", nics=()))
-    testbed._start_machine(named, cast("Any", None), EmulatedLayout(), {})
-    print(testbed._children[0].pid, flush=True)
+"""Starts a machine that ends with this process, and prints its PID."""
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="a signal at the parent's death is Linux's")
 def test_machines_of_a_killed_test_end_with_it(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
     with subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
+        [sys.executable, "-c", OWNER, str(tmp_path)], cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as owner:  # fmt: skip
         assert owner.stdout is not None
@@ -320,15 +312,12 @@ def test_a_machine_gets_its_own_files_and_only_it_can_read_its_key(tmp_path: Pat
 def test_the_image_that_is_taken_is_of_this_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(image, "SHARED", tmp_path / "shared")
-    folder = image_cache.cache_folder() / "emulated"
-    (folder / "bookworm-6.1.0-1-amd64-000000000000").mkdir(parents=True)
+    folder, kernel = image_cache.cache_folder() / "emulated", "bookworm-6.1.0-1-amd64"
+    (folder / f"{kernel}-000000000000").mkdir(parents=True)
     assert image.cached() is None
-    shared = tmp_path / "shared" / "emulated" / f"bookworm-6.1.0-1-amd64-{image.recipe()}"
-    shared.mkdir(parents=True)
-    assert (found := image.cached()) and found.disk.parent == shared
-    own = folder / shared.name
-    own.mkdir()
-    assert (found := image.cached()) and found.disk.parent == own
+    for place in (tmp_path / "shared" / "emulated", folder):  # one's own before the shared one
+        (place / f"{kernel}-{image.recipe()}").mkdir(parents=True)
+        assert (found := image.cached()) and found.disk.parent == place / f"{kernel}-{image.recipe()}"
 
 
 def test_an_image_appears_complete_or_not_at_all(tmp_path: Path) -> None:
