@@ -11,7 +11,7 @@ import pytest
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, vswitches
-from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
 from resources.libraries.python.drivers.host.ownership.processes import is_stopped
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -131,7 +131,7 @@ def test_what_cannot_happen_is_refused_at_once_and_a_failed_event_raised_where_i
 
 def test_of_several_drivers_the_one_that_has_the_target_is_asked_and_all_that_do_not_stop_are_named() -> None:
     part = Part()
-    several = MixedKinds([part], {"csn1x1i1": "nf-1-1", "csn2x1i1": "nf-2-1"})  # type: ignore[list-item] # no NF needed
+    several = MixedKinds([OneKind(), part], {"csn1x1i1": "nf-1-1", "csn2x1i1": "nf-2-1"})  # type: ignore[list-item] # no NF needed
     several.disturb(coming())
     assert len(several.disturbed()) == 1
     for name, event in (("nf-2-1", PartEvent.KILL), ("nf-2-1", PartEvent.PAUSE)):
