@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.functions.vm.accelerator import Accelera
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.driver import place_workers
 from resources.libraries.python.drivers.functions.vm.guest import Console
-from resources.libraries.python.drivers.functions.vm.image import cached, fetch, recipe, unpacked_kernel, write
+from resources.libraries.python.drivers.functions.vm.image import fetch, unpacked_kernel, write
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.drivers.functions.vm.registration import NICS, Vm
@@ -177,9 +177,10 @@ def test_a_monitor_that_closes_or_is_silent_is_named() -> None:
         Monitor("nf-1-1", near)
 
 
-def test_only_a_complete_image_of_the_present_recipe_is_taken(tmp_path: Path) -> None:
-    assert image.cached(tmp_path / "none") is None
-    place = tmp_path / f"guest-6.1-{image.recipe()}"
+@pytest.mark.parametrize(("nic", "other"), [("virtio", "e1000"), ("e1000", "virtio")])
+def test_only_a_complete_image_of_the_present_recipe_and_model_is_taken(tmp_path: Path, nic: str, other: str) -> None:
+    assert image.cached(tmp_path / "none", nic) is None
+    place = tmp_path / f"guest-6.1-{image.recipe(nic)}"
     place.mkdir()
     digests = {}
     for name in ("vmlinuz", "initramfs.cpio"):
@@ -188,15 +189,14 @@ def test_only_a_complete_image_of_the_present_recipe_is_taken(tmp_path: Path) ->
     description = image.Description(
         kernel_version="6.1", packages={}, modules=(), user_space_modules=(), digests=digests
     )
-    assert image.cached(tmp_path) is None
+    assert image.cached(tmp_path, nic) is None
     (place / "image.json").write_text(description.model_dump_json(), encoding="utf-8")
-    found = image.cached(tmp_path)
-    assert found is not None
-    assert found.description == description
+    assert (found := image.cached(tmp_path, nic)) and found.description == description
+    assert image.cached(tmp_path, other) is None
     (place / "vmlinuz").write_bytes(b"cut sho")
-    assert image.cached(tmp_path) is None
+    assert image.cached(tmp_path, nic) is None
     place.rename(tmp_path / "guest-6.1-0123456789ab")
-    assert image.cached(tmp_path) is None
+    assert image.cached(tmp_path, nic) is None
 
 
 def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
@@ -357,18 +357,6 @@ def test_a_kernel_without_the_driver_is_refused_unless_it_is_built_in(tmp_path: 
         write(root, {}, tmp_path / "made", "e1000")
     root = unpacked_packages(tmp_path / "has", built_in="net/ethernet/intel/e1000/e1000")
     assert write(root, {}, tmp_path / "made", "e1000").modules == ()
-
-
-def test_images_of_both_models_stand_beside_each_other(tmp_path: Path) -> None:
-    packages = {"virtio": ("virtio_net", "virtio_pci"), "e1000": ("e1000",)}
-    for nic, modules in packages.items():
-        made = tmp_path / "cache" / f"guest-6.1-test-{recipe(nic)}"
-        made.mkdir(parents=True)
-        write(unpacked_packages(tmp_path / nic, *modules), {}, made, nic)
-    found = {nic: cached(tmp_path / "cache", nic) for nic in packages}
-    assert {nic: set(each.description.modules) for nic, each in found.items() if each} == {
-        nic: set(modules) for nic, modules in packages.items()
-    }
 
 
 def packed_kernel(payload: bytes, sectors: int = 3) -> bytes:
