@@ -102,16 +102,13 @@ def test_a_driver_with_steps_for_events_declares_them_and_calls_them_off_first_w
             made.__new__(made).stop()  # type: ignore[attr-defined] # of a part
 
 
-def test_an_event_that_is_called_off_does_not_begin() -> None:
+def test_an_event_that_is_called_off_does_not_begin_or_ends_at_once() -> None:
     part, begin_s = Part(), time.monotonic()
     part.disturb(coming(after_s=10 * NEVER_S))
     part.call_off()
     assert time.monotonic() - begin_s < NEVER_S
     assert (part.said, part.disturbed()) == (["before"], ())
     part.call_off()
-
-
-def test_an_event_under_way_that_is_called_off_ends_at_once() -> None:
     part, begin_s = Part(), time.monotonic()
     part.disturb(Disturbance(targets=("nf-1-1",), event=PartEvent.PAUSE, after_s=0.01, hold_s=10 * NEVER_S))
     wait_until("the pause", lambda: "" if "begin" in part.said else "not yet", NEVER_S)

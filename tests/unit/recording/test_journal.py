@@ -254,7 +254,7 @@ def test_a_truncated_line_costs_no_other_line(tmp_path_factory: pytest.TempPathF
     assert path.read_bytes().startswith(kept)
 
 
-def test_a_missing_line_is_reported(tmp_path: Path) -> None:
+def test_a_missing_line_is_reported_and_a_second_writer_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     write(path, 5)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -262,10 +262,6 @@ def test_a_missing_line_is_reported(tmp_path: Path) -> None:
     assert said(path) == ([1, 2, 5], [f"{path}: after line 2 comes line 5"])
     with Journal(path) as journal:
         assert journal.next_line == 6
-
-
-def test_two_writers_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
     with Journal(path), pytest.raises(CsitError, match="still active"):
         Journal(path).__enter__()
     with Journal(path):

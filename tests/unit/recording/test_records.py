@@ -199,15 +199,7 @@ def test_tables_are_files_below_the_tests_name(tmp_path: Path) -> None:
         write_tables("x", {"a.csv": ""}, tmp_path / "full")
 
 
-def test_a_full_disk_or_no_folder_is_reported_before_a_run(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match=r"MB of disk space for results, 1000000000000\.0 MB needed"):
-        check_folder(tmp_path, 10**18)
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(CsitError, match="cannot write results"):
-        check_folder(tmp_path / "file" / "results", 1)
-
-
-def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+def test_a_full_disk_or_no_folder_is_reported_also_before_a_run(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
@@ -216,6 +208,11 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list((tmp_path / "results").iterdir())
+    with pytest.raises(CsitError, match=r"MB of disk space for results, 1000000000000\.0 MB needed"):
+        check_folder(tmp_path, 10**18)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(CsitError, match="cannot write results"):
+        check_folder(tmp_path / "file" / "results", 1)
 
 
 def test_what_a_killed_run_was_writing_is_removed_and_nothing_else(tmp_path: Path) -> None:

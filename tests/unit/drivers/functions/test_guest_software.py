@@ -366,13 +366,10 @@ def test_the_first_program_of_vpp_is_sound_and_looks_for_what_qemu_was_given() -
     assert "by_name/opt/csit/startup.conf/raw" in script
 
 
-def test_libraries_are_read_from_what_the_loader_says() -> None:
+def test_libraries_are_read_from_what_the_loader_says_and_carried_with_their_folders(tmp_path: Path) -> None:
     assert [path.name for path in parse(SHOWN)] == ["libvnet.so.26.10", "libc.so.6", "ld-linux-x86-64.so.2"]
     with pytest.raises(Unsupported, match=r"programs of a guest need libraries that are not here: libnl-3\.so\.200"):
         parse(f"{SHOWN}\tlibnl-3.so.200 => not found\n")
-
-
-def test_files_are_carried_with_their_folders(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a.so").write_bytes(b"a")
     rows = carried([tmp_path / "lib" / "a.so"])

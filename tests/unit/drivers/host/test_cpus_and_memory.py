@@ -354,9 +354,6 @@ def test_all_threads_of_a_port_are_found_by_either_name(tmp_path: Path) -> None:
     assert {name: sorted(row) for name, row in found.items()} == expected
     with pytest.raises(Unsupported, match=r"none for csv9p9 \(enp9s0\) in /proc"):
         find_all({"csv1p1": "enp64s0", "csv9p9": "enp9s0"}, tmp_path)
-
-
-def test_one_thread_that_is_gone_is_the_loss_of_its_port() -> None:
     gone = 2**22 + 1  # above the highest process id
     assert affinity({"csv1p1": [gone, 0], "csv1p2": []}) == {"csv1p1": frozenset(), "csv1p2": frozenset()}
 

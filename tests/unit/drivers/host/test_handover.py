@@ -284,14 +284,11 @@ def test_foreign_functions_and_the_default_route_are_left_alone(sriov: SriovPci,
         functions_of(sriov, lock).start()
 
 
-def test_addresses_are_known_before_there_is_a_function(sriov: SriovPci) -> None:
+def test_addresses_are_known_before_there_is_a_function_and_in_the_plan_of_the_machine(sriov: SriovPci) -> None:
     assert virtual_functions.address_of(PARENT, root=sriov.root) == FUNCTION
     assert virtual_functions.address_of(PARENT, 8, sriov.root) == "0000:3b:12.0"
     with pytest.raises(Unsupported, match="has no virtual functions"):
         virtual_functions.address_of("0000:3b:00.0", root=sriov.root)
-
-
-def test_the_plan_of_a_machine_has_their_addresses(sriov: SriovPci) -> None:
     plan = planned(polled(lab(1), driver=None, nic_vfs=1, pci_address=PARENT))
     here = virtual_functions.on_functions(plan, ["vswitch"], sriov.root)
     nics = [port.nic for port in here.ports("vswitch") if port.nic]

@@ -232,6 +232,10 @@ def test_a_program_enters_every_group_before_it_becomes_what_is_limited_there(tm
     done = completed(cgroup_exec.entering(doors, ["/bin/sh", "-c", "echo $$"]), 300)
     assert {door.read_text(encoding="ascii") for door in doors} == {done.stdout.strip()}
     assert cgroup_exec.entering([], ["true"]) == ["true"]
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    with pytest.raises(SystemExit, match=f"the container has ended: process {gone.pid}"):
+        cgroup_exec._join(gone.pid)
 
 
 @pytest.mark.parametrize(
@@ -258,10 +262,3 @@ def test_a_container_is_entered_between_groups_and_program(monkeypatch: pytest.M
     argv = cgroup_exec.entering([door], ["program", "--container", "7"], 42)
     cgroup_exec.main(argv[argv.index(str(door)) :])
     assert steps == ["join 42, door True", "program --container 7"]
-
-
-def test_a_container_that_has_ended_is_named() -> None:
-    with subprocess.Popen(["true"]) as gone:
-        gone.wait()
-    with pytest.raises(SystemExit, match=f"the container has ended: process {gone.pid}"):
-        cgroup_exec._join(gone.pid)

@@ -55,6 +55,10 @@ def test_a_port_goes_to_user_space_and_back(pci: FakePci) -> None:
     assert (pci.driver(PORT), pci.override(PORT)) == ("i40e", "(null)")
     assert pci.restored == [(INDEX, "nosuch0", True, 9000, {})]
     assert host.restore(binding) == []  # safe to repeat
+    # The VPP of the last cell may be about to end, where ports stay with vfio-pci in between.
+    pci.rebind(PORT, USER_SPACE)
+    pci.ending.append("pid 17 (vpp)")
+    assert pci.host().look(PORT).driver == USER_SPACE
 
 
 def test_a_port_that_was_given_back_by_half_gets_its_name_settings_and_state(pci: FakePci) -> None:
@@ -112,6 +116,14 @@ def test_what_is_no_free_network_port_is_refused(pci: FakePci) -> None:
     with pytest.raises(ConfigError, match="nosuch0 has the default route: it may be what this machine is reached by"):
         host.look(PORT)
     assert not pci.written
+    pci.refusals.clear()
+    numbers = pci.root / "bus/pci/devices" / PORT / "sriov_numvfs"
+    numbers.write_text("8\n")
+    with pytest.raises(ConfigError, match=f"^{PORT} has 8 virtual functions already, which are not ours; .*echo 0 > "):
+        pci.host().look(PORT)
+    assert not pci.written
+    numbers.write_text("0\n")
+    assert pci.host().look(PORT).driver == "i40e"
 
 
 def test_without_an_iommu_only_where_that_was_allowed(pci: FakePci, caplog: pytest.LogCaptureFixture) -> None:
@@ -157,24 +169,6 @@ def test_a_port_that_a_program_has_already_is_refused(pci: FakePci, driver: str)
     assert pci.host().look(PORT, driver).driver == driver
 
 
-def test_a_program_that_is_about_to_end_is_waited_for(pci: FakePci) -> None:
-    """Such as the VPP of the last cell, where ports stay with vfio-pci in between."""
-    pci.rebind(PORT, USER_SPACE)
-    pci.ending.append("pid 17 (vpp)")
-    assert pci.host().look(PORT).driver == USER_SPACE
-
-
-def test_a_port_with_virtual_functions_is_refused(pci: FakePci) -> None:
-    """Its driver removes them, in use or not, when it loses the port."""
-    numbers = pci.root / "bus/pci/devices" / PORT / "sriov_numvfs"
-    numbers.write_text("8\n")
-    with pytest.raises(ConfigError, match=f"^{PORT} has 8 virtual functions already, which are not ours; .*echo 0 > "):
-        pci.host().look(PORT)
-    assert not pci.written
-    numbers.write_text("0\n")
-    assert pci.host().look(PORT).driver == "i40e"
-
-
 def kernel(monkeypatch: pytest.MonkeyPatch, pci: FakePci, name: str, mac: str = MAC) -> list[str]:
     """Restore ports by netlink, to which one is known besides the loopback device; return what is asked of it."""
     done: list[str] = []
@@ -217,15 +211,12 @@ def test_settings_are_given_back_before_the_port_is_up(pci: FakePci, monkeypatch
     assert restored == [({"offloads": (3, 0)}, moved)]
 
 
-def test_facts_of_a_port(pci: FakePci) -> None:
+def test_facts_of_a_port_which_has_no_name_in_user_space(pci: FakePci) -> None:
     device = pci.root / "bus/pci/devices" / PORT
     assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == ("nosuch0", INDEX)
     assert pci_ids(PORT, pci.root) == ("0x8086", "0x1572")
     assert (numa_node_of(PORT, None, pci.root), driver_of(device), group_of(device)) == (1, "i40e", 7)
     assert (numa_node_of("0000:99:00.0", None, pci.root), pci_ids("0000:99:00.0", pci.root)) == (None, (None, None))
-
-
-def test_a_port_of_user_space_has_no_name_but_facts(pci: FakePci) -> None:
     pci.rebind(PORT, "vfio-pci")
     assert (driver_of(pci.root / "bus/pci/devices" / PORT), numa_node_of(PORT, None, pci.root)) == ("vfio-pci", 1)
     assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == (None, None)
@@ -349,6 +340,8 @@ def test_what_a_driver_forgets_is_set_back_queues_first(driver: PortDriver, wher
     assert driver.values[RINGS][:4] == FRESH[RINGS][:4], "maxima are the driver's"
     restore_parameters(where, "ens1f0", TUNED)
     assert len(driver.set) == 5, "what is right is not set again: a change of queues may cut the link"
+    driver.lacks = {RINGS, PAUSE, FEATURES}
+    assert set(parameters(where, "ens1f0")) == {"queues", "interrupt coalescing"}
 
 
 def test_parameters_that_new_queues_change_are_set_back(driver: PortDriver, where: socket.socket) -> None:
@@ -372,11 +365,6 @@ def test_pause_frames_are_set_back(driver: PortDriver, where: socket.socket, cap
     restore_parameters(where, "ens1f0", {"pause frames": (0, 0, 0)})
     assert not driver.set, "nothing but the negotiation differs"
     assert not caplog.records
-
-
-def test_what_a_driver_does_not_have_is_not_on_record(driver: PortDriver, where: socket.socket) -> None:
-    driver.lacks = {RINGS, PAUSE, FEATURES}
-    assert set(parameters(where, "ens1f0")) == {"queues", "interrupt coalescing"}
 
 
 def test_what_is_refused_is_named(driver: PortDriver, where: socket.socket, caplog: pytest.LogCaptureFixture) -> None:

@@ -203,9 +203,6 @@ def test_what_no_port_counts_is_what_packet_sockets_refuse_and_what_is_taken_fro
     assert SocketAccount(told(SocketCounters(410, 4305))).read() == {"socket_dropped_pps": 4305.0}
     assert {"queued_kib", "queued_packets", "memory_bytes"} <= LEVELS
     assert "socket_dropped_pps" not in LEVELS
-
-
-def test_only_where_all_losses_are_known_the_sum_closes() -> None:
     assert SocketAccount(told(SocketCounters(0, 0))).closes
     assert not SocketAccount(told(SocketCounters(0, waiting_bytes=0))).closes
     assert not SocketAccount(told()).closes

@@ -343,18 +343,15 @@ def test_no_page_of_rubbish_leads_outside_of_it(seed: int) -> None:
     assert events.times_ns.size == events.words.size <= PAGE_BYTES
 
 
-def test_a_page_that_ends_early_is_left_there() -> None:
-    page, other = Page(), Page()
-    assert page.add(5, b"abcd")
-    assert other.add(7, b"efgh")
-    words = np.stack([page.words(filled=True), other.words()])
-    assert [time for time, _, _ in found(words)] == [5, 7]
-
-
-def test_full_pages_are_read_and_no_pages_have_no_events() -> None:
+def test_full_pages_are_read_and_those_that_end_early_left_there() -> None:
     page = Page()
     while page.add(100, b"x" * 400):
         pass
     assert len(found(pages(page))) == 4080 // 408
     for empty in (np.zeros((0, 1024), np.uint32), pages(Page())):
         assert decode(empty).times_ns.size == 0
+    early, other = Page(), Page()
+    assert early.add(5, b"abcd")
+    assert other.add(7, b"efgh")
+    words = np.stack([early.words(filled=True), other.words()])
+    assert [time for time, _, _ in found(words)] == [5, 7]

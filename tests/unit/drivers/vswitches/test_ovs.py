@@ -440,6 +440,10 @@ def test_a_thread_has_its_clocks_and_batches_and_where_packets_were_looked_up() 
     assert rows["processing"].cost == pytest.approx(102891249.67, abs=0.01)
     assert rows["processing"].calls == 12 and rows["output"].calls == 16
     assert rows["upcall"].cost is None
+    one, _, _ = STATS_SHOW.partition("main")
+    two = one + one.replace("core_id 2", "core_id 14")
+    each = [row for row in node_costs("vswitch", two, PERF_SHOW) if row.node == "processing"]
+    assert [(row.thread, row.calls) for row in each] == [("core 2", 12), ("core 14", None)]
 
 
 @pytest.mark.parametrize(
@@ -453,10 +457,3 @@ def test_a_thread_has_its_clocks_and_batches_and_where_packets_were_looked_up() 
 )
 def test_threads_without_packets_the_main_thread_and_rubbish_have_no_costs(shown: str) -> None:
     assert node_costs("vswitch", shown, "") == ()
-
-
-def test_two_threads_are_two_rows_each_with_its_own_counts() -> None:
-    one, _, _ = STATS_SHOW.partition("main")
-    two = one + one.replace("core_id 2", "core_id 14")
-    rows = [row for row in node_costs("vswitch", two, PERF_SHOW) if row.node == "processing"]
-    assert [(row.thread, row.calls) for row in rows] == [("core 2", 12), ("core 14", None)]
