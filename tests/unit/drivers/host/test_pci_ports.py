@@ -12,17 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from resources.libraries.python.drivers.host.nics import ethtool, nic_driver
+from resources.libraries.python.drivers.host.nics import port_inventory as ports
 from resources.libraries.python.drivers.host.nics.device_users import users
 from resources.libraries.python.drivers.host.nics.ethtool import CHANGED_WITH_QUEUES, parameters, restore_parameters
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, Surroundings
-from resources.libraries.python.drivers.host.nics.port_inventory import (
-    device_at,
-    driver_of,
-    group_of,
-    index_at,
-    numa_node_of,
-    pci_ids,
-)
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
 from tests.unit.drivers.host.fake_pci import INDEX, MAC, FakePci, device
 from tests.unit.testbed.node.machine_trees import tree
@@ -172,12 +165,12 @@ def test_a_port_that_a_program_has_already_is_refused(pci: FakePci, driver: str)
 def kernel(monkeypatch: pytest.MonkeyPatch, pci: FakePci, name: str, mac: str = MAC) -> list[str]:
     """Restore ports by netlink, to which one is known besides the loopback device; return what is asked of it."""
     done: list[str] = []
-    ports = {"lo": device("lo", 1, mac=""), name: device(name, mac=mac, up=False)}
+    known = {"lo": device("lo", 1, mac=""), name: device(name, mac=mac, up=False)}
     netlink = SimpleNamespace(
         socket=None, close=lambda: None, do=lambda requests: done.extend(each.what for each in requests)
     )
     monkeypatch.setattr(nic_driver, "Netlink", lambda: netlink)
-    monkeypatch.setattr(nic_driver, "devices", lambda _: ports)
+    monkeypatch.setattr(nic_driver, "devices", lambda _: known)
     monkeypatch.setattr(nic_driver, "_RENAMED_S", 0.0)
     monkeypatch.setattr(ethtool, "restore_parameters", lambda *_: None)
     monkeypatch.setattr(pci, "restore_port", Surroundings.restore_port)
@@ -213,13 +206,19 @@ def test_settings_are_given_back_before_the_port_is_up(pci: FakePci, monkeypatch
 
 def test_facts_of_a_port_which_has_no_name_in_user_space(pci: FakePci) -> None:
     device = pci.root / "bus/pci/devices" / PORT
-    assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == ("nosuch0", INDEX)
-    assert pci_ids(PORT, pci.root) == ("0x8086", "0x1572")
-    assert (numa_node_of(PORT, None, pci.root), driver_of(device), group_of(device)) == (1, "i40e", 7)
-    assert (numa_node_of("0000:99:00.0", None, pci.root), pci_ids("0000:99:00.0", pci.root)) == (None, (None, None))
+    assert (ports.device_at(PORT, pci.root), ports.index_at(PORT, pci.root)) == ("nosuch0", INDEX)
+    assert ports.pci_ids(PORT, pci.root) == ("0x8086", "0x1572")
+    assert (ports.numa_node_of(PORT, None, pci.root), ports.driver_of(device), ports.group_of(device)) == (1, "i40e", 7)
+    assert (ports.numa_node_of("0000:99:00.0", None, pci.root), ports.pci_ids("0000:99:00.0", pci.root)) == (
+        None,
+        (None, None),
+    )
     pci.rebind(PORT, "vfio-pci")
-    assert (driver_of(pci.root / "bus/pci/devices" / PORT), numa_node_of(PORT, None, pci.root)) == ("vfio-pci", 1)
-    assert (device_at(PORT, pci.root), index_at(PORT, pci.root)) == (None, None)
+    assert (ports.driver_of(pci.root / "bus/pci/devices" / PORT), ports.numa_node_of(PORT, None, pci.root)) == (
+        "vfio-pci",
+        1,
+    )
+    assert (ports.device_at(PORT, pci.root), ports.index_at(PORT, pci.root)) == (None, None)
 
 
 def has_open(root: Path, pid: int, command: str, *files: str) -> None:
