@@ -50,9 +50,8 @@ from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.memory import MemoryNode
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.memory import in_pages, need
+from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import make_plan
 from tests.builders import cell_of, cpus, plan_of, shipped
@@ -262,6 +261,8 @@ def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
     assert "-a 0000:01:01.0 -a 0000:01:02.0 --in-memory" in extra
     assert "no-huge" not in extra
     assert "other_config:dpdk-init=true" in settings
+    needs = need(dpdk_lab(), cell_of())
+    assert (needs.hugepages_mb, needs.pages_1gb) == (1024 + 336, 2)
 
 
 def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep_unless_the_topology_says_so() -> None:
@@ -337,16 +338,6 @@ def test_cables_without_a_link(
     switch = OpenVSwitch(topology.dut, DriverContext(plan, fabric, lock, 1518))
     switch._kinds = by_port(plan, "vswitch", AF_XDP)
     assert switch.without_link() == expected
-
-
-def test_huge_pages_of_a_cell_are_counted_by_size() -> None:
-    needs = need(dpdk_lab(), cell_of())
-    assert (needs.hugepages_mb, needs.pages_1gb) == (1024 + 336, 2)
-    assert in_pages(needs, MemoryNode(total_mb=8192, hugepages_2mb=700)) == "680 of 2 MB on NUMA 0"
-    gigantic = MemoryNode(total_mb=8192, hugepages_1gb=2)
-    assert in_pages(needs, gigantic) == "2 of 1 GB on NUMA 0"
-    assert needs.usable_mb(gigantic) == needs.hugepages_mb
-    assert needs.usable_mb(MemoryNode(total_mb=8192, hugepages_1gb=1)) == 0
 
 
 RXQ_SHOW = """Displaying last 60 seconds pmd usage %
