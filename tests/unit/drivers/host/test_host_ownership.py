@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,7 @@ from tests.unit.testbed.node.machine_trees import tree
 HOLDER = """
 import sys, time
 from pathlib import Path
+from unittest.mock import Mock
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock(Path(sys.argv[1])) as machine:
     machine.claim_namespaces(["csit-never-made"])
@@ -54,6 +56,7 @@ with MachineLock(Path(sys.argv[1])) as machine:
 FORKING_HOLDER = """
 import os, sys, time
 from pathlib import Path
+from unittest.mock import Mock
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock(Path(sys.argv[1])) as machine:
     ready, go = os.pipe()
@@ -375,45 +378,30 @@ def test_a_killed_cleanup_goes_on_in_the_next_run(tmp_path: Path, monkeypatch: p
     assert not any(folder.exists() for folder in folders)
 
 
-def test_shared_memory_of_a_killed_vpp_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """VPP removes it when it ends by itself, and when it starts with the same name; else it stays until a restart."""
+def test_containers_and_shared_memory_of_a_killed_run_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers are on record before they are made, with their engine; memory of VPP stays until a restart."""
     monkeypatch.setattr(instance, "remove_segments", partial(instance.remove_segments, folder=tmp_path))
+    call = Mock(side_effect=lambda engine, argv, **_: "abc" * ("ps" in argv and engine.name == "podman"))
+    monkeypatch.setattr(container_cleanup, "call", call)
+    mine = Contained(engine=Engine(name="podman", store=tmp_path / "store", runtime="runc"), name="csit-nf-1-1")
+    gone = Contained(engine=Engine(name="docker"), name="csit-nf-1-2")
     files = [tmp_path / f"csit-nf-1-1-{name}" for name in ("global_vm", "vpe-api")]
     other = tmp_path / "csit-other-global_vm"
     with MachineLock(tmp_path / "lock") as machine:
+        machine.claim(CONTAINERS, mine)
+        machine.claim(CONTAINERS, gone)
+        assert machine.leftovers() == ["podman container csit-nf-1-1", "docker container csit-nf-1-2"]
         machine.claim(SEGMENTS, "csit-nf-1-1")
         for file in (*files, other):
             file.touch()
     with MachineLock(tmp_path / "lock") as machine:
-        removed = machine.remove_leftovers()
-        assert [sentence.partition(" of pid")[0] for sentence in removed] == [
-            f"removed shared memory {file}" for file in files
-        ]
+        removed = {sentence.partition(" of pid")[0] for sentence in machine.remove_leftovers()}
+        assert removed == {"removed podman container csit-nf-1-1", *(f"removed shared memory {file}" for file in files)}
         assert machine.leftovers() == []
-    assert [file.exists() for file in (*files, other)] == [False, False, True]
-
-
-def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """They are on record before they are made, with the engine and the store that they are in."""
-    mine = Contained(engine=Engine(name="podman", store=tmp_path / "store", runtime="runc"), name="csit-nf-1-1")
-    gone = Contained(engine=Engine(name="docker"), name="csit-nf-1-2")
-    asked: list[list[str]] = []
-
-    def call(_: Engine, argv: list[str], **__: object) -> str:
-        asked.append(argv)
-        return "abc" if "ps" in argv and argv[0] == "podman" else ""
-
-    monkeypatch.setattr(container_cleanup, "call", call)
-    with MachineLock(tmp_path) as machine:
-        machine.claim("containers", mine)
-        machine.claim("containers", gone)
-        assert machine.leftovers() == ["podman container csit-nf-1-1", "docker container csit-nf-1-2"]
-    with MachineLock(tmp_path) as machine:
-        (sentence,) = machine.remove_leftovers()
-        assert sentence.startswith("removed podman container csit-nf-1-1 of pid ")
-        assert [*mine.engine.command, "rm", "--force", "--time", "0", "abc"] in asked
-        assert machine.leftovers() == []
-    assert not (tmp_path / "owner.json").exists()
+    assert [*mine.engine.command, "rm", "--force", "--time", "0", "abc"] in [each.args[1] for each in call.mock_calls]
+    assert [file.exists() for file in (*files, other, tmp_path / "lock" / "owner.json")] == [False, False, True, False]
 
 
 @pytest.mark.parametrize("declared", driver_registry.leftovers().values(), ids=lambda declared: declared.key)
