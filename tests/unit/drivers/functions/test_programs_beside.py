@@ -1,4 +1,4 @@
-"""Programs in the namespaces of NFs: what they are told, and what they answer."""
+"""Programs in the namespaces of NFs, also testpmd: what they are told, and what they answer."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.functions.monitor.registration import DR
 from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, patterns, taken
 from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
-from resources.libraries.python.drivers.functions.testpmd import driver
+from resources.libraries.python.drivers.functions.testpmd import driver as testpmd
 from resources.libraries.python.drivers.generators.builtin.frames import PROBE_PORT, UDP_LOAD_PORT
 from resources.libraries.python.drivers.host.programs import program_output, requirements
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -231,12 +231,12 @@ def values(words: list[str], option: str) -> list[str]:
 @pytest.mark.parametrize(
     ("size", "threads", "forwarding"), [(NfSize.HALF, 1, "1"), (NfSize.ONE, 2, "2"), (NfSize.TWO, 4, "2")]
 )
-def test_lcores_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: str) -> None:
+def test_lcores_of_testpmd_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: str) -> None:
     plan = plan_with_testpmd(size)
     function = plan.functions[1]
     data = plan.cores.cpus(function.name)
     assert len(data) == threads
-    words = driver.command(function, plan.cores)
+    words = testpmd.command(function, plan.cores)
     main = plan.cores.cpus(function.name, ThreadRole.MAIN)[0]
     assert value(words, "--lcores") == ",".join([f"0@{main}", *(f"{n}@{cpu}" for n, cpu in enumerate(data, 1))])
     assert value(words, "--main-lcore") == "0"
@@ -244,10 +244,10 @@ def test_lcores_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: 
     assert value(words, "--nb-cores") == forwarding
 
 
-def test_its_ports_are_the_kernels_left_first_and_next_hops_get_frames_that_are_addressed_to_them() -> None:
+def test_testpmd_has_ports_of_the_kernel_and_sends_frames_that_are_addressed_to_next_hops() -> None:
     plan = plan_with_testpmd()
     first, second = plan.functions
-    words = driver.command(first, plan.cores)
+    words = testpmd.command(first, plan.cores)
     assert values(words, "--eth-peer") == ["0,02:00:00:00:01:01", f"1,{second.left.mac}"]
     assert value(words, "--forward-mode") == "mac"
     left, right = values(words, "--vdev")
@@ -257,15 +257,15 @@ def test_its_ports_are_the_kernels_left_first_and_next_hops_get_frames_that_are_
     assert words.index("--file-prefix=nf-1-1") < words.index("--") < words.index("--nb-cores=2")
 
 
-def test_jumbo_frames_fit_into_one_buffer() -> None:
+def test_jumbo_frames_fit_into_one_buffer_of_testpmd() -> None:
     plan = plan_with_testpmd()
-    words = driver.command(plan.functions[0], plan.cores, largest_frame_bytes=9018)
+    words = testpmd.command(plan.functions[0], plan.cores, largest_frame_bytes=9018)
     assert "framesz=16384" in values(words, "--vdev")[0]
     assert int(value(words, "--mbuf-size")) >= 9018 + 128
     assert int(words[words.index("-m") + 1]) * 2**20 > 16384 * (9018 + 128 + 128)
 
 
-def test_each_queue_is_polled_by_the_lcore_on_its_planned_cpu() -> None:
+def test_each_queue_is_polled_by_the_lcore_of_testpmd_on_its_planned_cpu() -> None:
     """Testpmd deals P0Q0, P1Q0, P0Q1, P1Q1 to its lcores: with four of them, one for each."""
     plan = plan_with_testpmd(NfSize.TWO)
     function = plan.functions[0]
@@ -275,20 +275,20 @@ def test_each_queue_is_polled_by_the_lcore_on_its_planned_cpu() -> None:
         port.model_copy(update={"rx_queues": queues, "data_thread": queues[0]})
         for port, queues in zip(plan.ports(function.name), planned, strict=True)
     ]
-    words = driver.command(function, plan.cores, ports=ports)
+    words = testpmd.command(function, plan.cores, ports=ports)
     assert (value(words, "--rxq"), value(words, "--txq"), value(words, "--nb-cores")) == ("2", "2", "4")
     cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
     polled = [ports[stream % 2].queues[stream // 2] for stream in range(4)]
     assert cpus == [data[thread] for thread in polled]
     both = [port.model_copy(update={"rx_queues": (0, 1), "data_thread": 0}) for port in ports]
-    words = driver.command(function, plan_with_testpmd(NfSize.ONE).cores, ports=both)
+    words = testpmd.command(function, plan_with_testpmd(NfSize.ONE).cores, ports=both)
     cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
     assert (value(words, "--nb-cores"), cpus) == ("2", list(plan_with_testpmd(NfSize.ONE).cores.cpus(function.name)))
 
 
-def test_what_it_prints() -> None:
-    assert driver.receiving_lcores(STARTED) == {(0, 0): 1, (1, 0): 2}
-    assert driver.version(STARTED) == "22.11.11"
-    assert driver.version("") == "unknown version"
-    assert driver.not_ready(STARTED) == "it does not forward yet"
-    assert driver.not_ready(STARTED + "Press enter to exit\n") == ""
+def test_what_testpmd_prints() -> None:
+    assert testpmd.receiving_lcores(STARTED) == {(0, 0): 1, (1, 0): 2}
+    assert testpmd.version(STARTED) == "22.11.11"
+    assert testpmd.version("") == "unknown version"
+    assert testpmd.not_ready(STARTED) == "it does not forward yet"
+    assert testpmd.not_ready(STARTED + "Press enter to exit\n") == ""

@@ -1,4 +1,4 @@
-"""Tunnels as NFs without a machine: configuration of the ends, keys, routes, counters, missing programs, leftovers."""
+"""Tunnels as NFs without a machine, also of VPP: ends, keys, routes, counters, missing programs, leftovers."""
 
 import re
 import stat
@@ -232,7 +232,7 @@ def associations(lines: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return {match[1]: tuple(part or "" for part in match.groups()[1:]) for match in found if match}
 
 
-def test_what_one_end_encrypts_the_other_end_decrypts_with_the_same_key() -> None:
+def test_what_one_end_of_vpp_encrypts_the_other_end_decrypts_with_the_same_key() -> None:
     lines, others = (tunnelling(gateways(function(KIND)), 1518) for _ in range(2))
     found = associations(lines)
     assert sorted(found) == ["10", "11", "20", "21"]
@@ -251,7 +251,7 @@ def test_what_one_end_encrypts_the_other_end_decrypts_with_the_same_key() -> Non
 
 
 @pytest.mark.parametrize(("version", "left", "right"), [(4, "10.1.0.0/16", "20.1.0.0/16"), (6, "", "")])
-def test_a_gateway_reaches_the_other_side_through_the_tunnel_only(version: int, left: str, right: str) -> None:
+def test_a_gateway_of_vpp_reaches_the_other_side_through_the_tunnel_only(version: int, left: str, right: str) -> None:
     asked = function(KIND, ip_version=version)
     left, right = left or asked.left.route.prefix, right or asked.right.route.prefix
     family = "ip6" if version == 6 else "ip"
@@ -277,7 +277,7 @@ def test_answers_to_translated_packets_go_through_the_tunnel_too() -> None:
 
 
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 9018])
-def test_no_packet_is_fragmented(frame_bytes: int) -> None:
+def test_vpp_fragments_no_packet(frame_bytes: int) -> None:
     lines = tunnelling(gateways(function(KIND)), frame_bytes)
     mtu = {line.split()[5]: int(line.split()[4]) for line in lines if line.startswith("set interface mtu packet ")}
     packet = frame_bytes - 18
