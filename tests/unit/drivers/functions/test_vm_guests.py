@@ -105,6 +105,8 @@ def test_a_network_card_has_its_planned_mac_and_the_options_of_its_model_and_of_
     assert device in first and without not in first
     assert other.startswith("virtio-net-pci,netdev=net2,addr=0x12,mac=52:54:00:00:01:02,host_mtu=1500,")
     assert {"-S", "socket,id=monitor,fd=5"} <= set(argv), "the guest waits for `cont`"
+    words = {"kvm": ("kvm", "host"), "tcg": ("tcg,thread=multi", "qemu64")}[accelerator]
+    assert (argv[argv.index("-accel") + 1], argv[argv.index("-cpu") + 1]) == words
 
 
 def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:
@@ -115,12 +117,6 @@ def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:
         "host-nodes=1,policy=bind"
     )
     assert argv[argv.index("-machine") + 1].endswith("memory-backend=memory")
-
-
-@pytest.mark.parametrize(("accelerator", "words"), [("kvm", ("kvm", "host")), ("tcg", ("tcg,thread=multi", "qemu64"))])
-def test_the_accelerator_comes_with_its_cpu(accelerator: str, words: tuple[str, str]) -> None:
-    argv = arguments("probe", Hardware(accelerator, 128, 1), BOOT, "")
-    assert (argv[argv.index("-accel") + 1], argv[argv.index("-cpu") + 1]) == words
     assert "-S" not in argv
 
 
@@ -203,9 +199,7 @@ def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     with subprocess.Popen(["sleep", "60"]) as worker, subprocess.Popen(["sleep", "60"]) as other:
         try:
-            for process, name in ((worker, "vhost-999"), (other, "vhost-9990")):
-                (tmp_path / str(process.pid)).mkdir()
-                (tmp_path / str(process.pid) / "comm").write_text(f"{name}\n", encoding="utf-8")
+            tree(tmp_path, {f"{worker.pid}/comm": "vhost-999", f"{other.pid}/comm": "vhost-9990"})
             (tmp_path / "999" / "task").mkdir(parents=True)
             assert place_workers(999, (cpu,), tmp_path) == [worker.pid]
             assert os.sched_getaffinity(worker.pid) == {cpu}
