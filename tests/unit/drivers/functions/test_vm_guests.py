@@ -258,8 +258,8 @@ def test_a_run_with_another_model_is_another_testbed_and_says_how_to_repeat_it()
 KNOWN = {
     "debian": {
         "linux-image-cloud-amd64": "linux-image-6.1.0-9-cloud-amd64 (= 6.1.9-1)",
-        "linux-image-amd64": "linux-image-6.1.0-9-amd64 (= 6.1.9-1)",
-        "linux-image-6.1.0-9-cloud-amd64": "kmod | module-init, linux-base (>= 4.3~)",
+        "linux-image-amd64": "linux-image-6.1.0-9-amd64 | linux-image-unsigned (= 6.1.9-1)",
+        "linux-image-6.1.0-9-cloud-amd64": "kmod, linux-base (>= 4.3~)",
         "linux-image-6.1.0-9-amd64": "kmod, linux-base (>= 4.3~)",
     },
     "ubuntu": {
