@@ -208,6 +208,7 @@ def test_processes_are_asked_to_end_and_killed_when_they_do_not(
         process.stdout.readline()
         if stopped:
             process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
         there = lambda _: (process.pid,) if process.poll() is None else ()  # noqa: E731
         monkeypatch.setattr(cgroup_tree, "processes_of", there)
         killed = cgroup_tree.end([tmp_path], grace_s)
