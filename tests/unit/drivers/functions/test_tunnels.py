@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.generators.builtin.counters import inter
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
@@ -134,7 +134,7 @@ def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_p
     assert (made.key.exists(), made.certificate.exists()) == (False, True)
 
 
-def test_a_private_key_is_never_shown_nor_an_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_private_key_is_never_shown_nor_an_argument(tmp_path: Path) -> None:
     private = f"{'secret' * 7}1="
     reads = f'case $1 in genkey) echo {private};; pubkey) read -r key; echo "$key" | tr sec pub;; esac'
     keys = make_keys(program(tmp_path, "wg", reads))
@@ -145,9 +145,6 @@ def test_a_private_key_is_never_shown_nor_an_argument(tmp_path: Path, monkeypatc
     with pytest.raises(CommandFailed, match=r"wg set .* ended with 1: no such device") as failed:
         ask([program(tmp_path, "wg", "echo no such device >&2; exit 1"), "set", "x"], "opensesame")
     assert "opensesame" not in str(failed.value)
-    monkeypatch.setattr(wireguard, "WITHIN_S", 0.05)
-    with pytest.raises(NotReady, match="wg genkey not ready"):
-        ask([program(tmp_path, "wg", "exec sleep 60"), "genkey"])
 
 
 @pytest.mark.parametrize(
@@ -198,16 +195,6 @@ def test_a_tunnel_of_the_kernel_cannot_be_killed(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Unsupported, match=f"{name} cannot be hit by 'kill': its tunnel is in the kernel"):
         functions.steps(name, PartEvent.KILL)
     assert functions.steps("nf-9-9", PartEvent.KILL) is None
-
-
-def test_sockets_of_a_killed_run_are_removed_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wireguard, "_SOCKETS", tmp_path)
-    (tmp_path / "nf-1-1-wgl.sock").touch()
-    (tmp_path / "wg0.sock").touch()
-    assert wireguard.remove_left(["nf-1-1-wgl", "nf-1-1-wgr"]) == [
-        "removed the control socket of the WireGuard device nf-1-1-wgl"
-    ]
-    assert [path.name for path in tmp_path.iterdir()] == ["wg0.sock"], "another one's"
 
 
 LOCAL_VPP = shipped("local-vpp")
