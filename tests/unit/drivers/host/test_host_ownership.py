@@ -44,21 +44,11 @@ from tests.unit.drivers.host.fake_pci import GONE, FakePci
 from tests.unit.testbed.node.machine_trees import tree
 
 HOLDER = """
-import sys, time
+import os, sys, time
 from pathlib import Path
-from unittest.mock import Mock
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 with MachineLock(Path(sys.argv[1])) as machine:
     machine.claim_namespaces(["csit-never-made"])
-    print("held", flush=True)
-    time.sleep(60)
-"""
-FORKING_HOLDER = """
-import os, sys, time
-from pathlib import Path
-from unittest.mock import Mock
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-with MachineLock(Path(sys.argv[1])) as machine:
     ready, go = os.pipe()
     worker = os.fork()
     if not worker:
@@ -83,43 +73,25 @@ def make_namespaces(*names: str) -> None:
         namespaces.path_of(name).touch()
 
 
-def hold(directory: Path, program: str = HOLDER) -> "subprocess.Popen[str]":
-    """Another process that holds the lock."""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", program, str(directory)],
+def test_a_second_holder_is_refused_and_claims_of_a_killed_one_outlive_it_but_not_the_lock(tmp_path: Path) -> None:
+    """Nor does its forked worker hold the lock."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
         cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert holder.stdout is not None
-    with holder.stdout:
-        assert holder.stdout.readline() == "held\n"
-    return holder
-
-
-def kill(holder: "subprocess.Popen[str]") -> None:
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-
-
-def test_a_second_holder_is_refused_with_the_name_of_the_first_and_claims_outlive_it(tmp_path: Path) -> None:
-    holder = hold(tmp_path)
-    with pytest.raises(CsitError, match=rf"in use by pid {holder.pid} \(user \S+\) since \S+: \S*python"):
-        MachineLock(tmp_path).__enter__()
-    kill(holder)
+    ) as holder:  # fmt: skip
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(CsitError, match=rf"in use by pid {holder.pid} \(user \S+\) since \S+: \S*python"):
+            MachineLock(tmp_path).__enter__()
+        holder.kill()
     with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="left by an earlier run"):
         machine.claim_namespaces(["csit-never-made"])
     assert "csit-never-made" in json.loads((tmp_path / "owner.json").read_text())["namespaces"]
     with MachineLock(tmp_path) as machine:
-        assert machine.remove_leftovers() == []
+        (said,) = machine.remove_leftovers()
+        assert said.startswith("killed worker process")
         machine.claim_namespaces(["csit-never-made"])
         machine.release_namespaces(["csit-never-made"])
     assert [path.name for path in tmp_path.iterdir()] == ["lock"], "nothing is on record after a clean end"
-
-
-def test_a_forked_worker_does_not_hold_the_lock_of_a_killed_run(tmp_path: Path) -> None:
-    kill(hold(tmp_path, FORKING_HOLDER))
-    with MachineLock(tmp_path) as machine:
-        (said,) = machine.remove_leftovers()
-    assert said.startswith("killed worker process")
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o000])
