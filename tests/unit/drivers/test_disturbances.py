@@ -3,7 +3,8 @@
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -29,22 +30,17 @@ class Part(Disturbed):
 
     def __init__(self, fail: Exception | None = None) -> None:
         self.said: list[str] = []
-        self._fail = fail
+        self._end = self.noting("end") if fail is None else raising(fail)
+
+    def noting(self, word: str) -> Callable[[], None]:
+        return partial(self.said.append, word)
 
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target != "nf-1-1":
             return None
         if event is PartEvent.RELOAD:
             raise Unsupported("reload is not possible for nf-1-1 with its driver")
-        return Steps("so and so", self._note("begin"), self._note("end"), self._note("before"), self._note("after"))
-
-    def _note(self, word: str) -> Callable[[], None]:
-        def note() -> None:
-            if self._fail is not None and word == "end":
-                raise self._fail
-            self.said.append(word)
-
-        return note
+        return Steps("so and so", self.noting("begin"), self._end, self.noting("before"), self.noting("after"))
 
 
 def coming(event: PartEvent = PartEvent.PAUSE, target: str = "nf-1-1", after_s: float = 0.02) -> Disturbance:
@@ -70,7 +66,7 @@ def test_several_targets_are_all_hit_before_any_is_brought_back() -> None:
         def steps(self, target: str, event: PartEvent) -> Steps | None:
             if event is not PartEvent.RESTART or target not in ("nf-1-1", "nf-1-2"):
                 return None
-            return Steps(f"hit {target}", self._note(f"begin {target}"), self._note(f"end {target}"))
+            return Steps(f"hit {target}", self.noting(f"begin {target}"), self.noting(f"end {target}"))
 
     part = Two()
     part.disturb(Disturbance(targets=("nf-1-1", "nf-1-2", "nf-9-9"), event=PartEvent.RESTART, after_s=0.01))
@@ -131,9 +127,9 @@ def test_of_several_drivers_the_one_that_has_the_target_is_asked_and_all_that_do
     several = MixedKinds([OneKind(), part], {"csn1x1i1": "nf-1-1", "csn2x1i1": "nf-2-1"})  # type: ignore[list-item] # no NF needed
     several.disturb(coming())
     assert len(several.disturbed()) == 1
-    for name, event in (("nf-2-1", PartEvent.KILL), ("nf-2-1", PartEvent.PAUSE)):
-        with pytest.raises(Unsupported, match=f"{event} is not possible for {name} with its driver"):
-            several.disturb(coming(event, name))
+    for event in (PartEvent.KILL, PartEvent.PAUSE):
+        with pytest.raises(Unsupported, match=f"{event} is not possible for nf-2-1 with its driver"):
+            several.disturb(coming(event, "nf-2-1"))
     several.disturb(coming(target="nf-3-1"))  # on another node
     assert several.disturbed() == ()
     stuck: Any = [SimpleNamespace(stop=raising(CsitError(f"nf-{number}-1 does not end"))) for number in (1, 2)]
@@ -141,50 +137,45 @@ def test_of_several_drivers_the_one_that_has_the_target_is_asked_and_all_that_do
         MixedKinds(stuck).stop()
 
 
-def sleeping() -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(["sleep", "60"])
+@pytest.fixture
+def program() -> "Iterator[subprocess.Popen[bytes]]":
+    with subprocess.Popen(["sleep", "60"]) as running:
+        yield running
+        running.kill()
 
 
-def test_a_process_is_started_again_after_it_was_killed() -> None:
-    with sleeping() as program:
-        said: list[int | None] = []
-        again = lambda: said.append(program.wait(NEVER_S))  # noqa: E731
-        restart = process_steps(PartEvent.RESTART, "it", lambda: [program.pid], again)
-        restart.begin()
-        assert restart.end is not None
-        restart.end()
+def test_a_process_is_started_again_after_it_was_killed(program: "subprocess.Popen[bytes]") -> None:
+    said: list[int | None] = []
+    restart = process_steps(PartEvent.RESTART, "it", lambda: [program.pid], lambda: said.append(program.wait(NEVER_S)))
+    restart.begin()
+    assert restart.end is not None
+    restart.end()
     assert said == [-signal.SIGKILL]
-    for event in (PartEvent.RESTART, PartEvent.ADD):
+    for event in (PartEvent.RESTART, PartEvent.ADD, PartEvent.MOVE):
         with pytest.raises(Unsupported, match=f"{event} is not possible for it with its driver"):
             process_steps(event, "it", list)
 
 
-def test_a_process_to_be_added_is_ended_before_the_traffic_begins() -> None:
-    with sleeping() as program:
-        said: list[str] = []
-        add = process_steps(PartEvent.ADD, "it", lambda: [program.pid], lambda: said.append("started"))
-        assert add.before is not None and add.end is None
-        add.before()
-        assert program.wait(NEVER_S) == -signal.SIGKILL
-        assert not said
-        add.begin()
+def test_a_process_to_be_added_is_ended_before_the_traffic_begins(program: "subprocess.Popen[bytes]") -> None:
+    said: list[str] = []
+    add = process_steps(PartEvent.ADD, "it", lambda: [program.pid], lambda: said.append("started"))
+    assert add.before is not None and add.end is None
+    add.before()
+    assert program.wait(NEVER_S) == -signal.SIGKILL
+    assert not said
+    add.begin()
     assert said == ["started"]
 
 
-def test_processes_are_stopped_continued_and_killed_and_nothing_else() -> None:
-    with sleeping() as program:
-        try:
-            pause = process_steps(PartEvent.PAUSE, "it", lambda: [program.pid])
-            pause.begin()
-            wait_until("stopped", lambda: "" if is_stopped(program.pid) else "it runs", NEVER_S, pause_s=0.01)
-            assert pause.end is not None
-            pause.end()
-            wait_until("continued", lambda: "it is stopped" if is_stopped(program.pid) else "", NEVER_S, pause_s=0.01)
-            assert program.poll() is None
-            process_steps(PartEvent.KILL, "it", lambda: [program.pid]).begin()
-            assert program.wait(NEVER_S) == -signal.SIGKILL
-        finally:
-            program.kill()
-    process_steps(PartEvent.KILL, "it", lambda: [program.pid]).begin()  # gone already
-    with pytest.raises(Unsupported, match="move is not possible for it with its driver"):
-        process_steps(PartEvent.MOVE, "it", list)
+def test_processes_are_stopped_continued_and_killed(program: "subprocess.Popen[bytes]") -> None:
+    pause = process_steps(PartEvent.PAUSE, "it", lambda: [program.pid])
+    pause.begin()
+    wait_until("stopped", lambda: "" if is_stopped(program.pid) else "it runs", NEVER_S, pause_s=0.01)
+    assert pause.end is not None
+    pause.end()
+    wait_until("continued", lambda: "it is stopped" if is_stopped(program.pid) else "", NEVER_S, pause_s=0.01)
+    assert program.poll() is None
+    kill = process_steps(PartEvent.KILL, "it", lambda: [program.pid])
+    kill.begin()
+    assert program.wait(NEVER_S) == -signal.SIGKILL
+    kill.begin()  # gone already
