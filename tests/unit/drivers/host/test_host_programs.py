@@ -36,6 +36,7 @@ from resources.libraries.python.drivers.host.sockets import answers
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.core_map import CoreMap
+from tests.builders import raising
 from tests.unit.drivers.vpp.vpp_stand_in import OPTIONS
 
 NEVER_S = 60.0
@@ -262,10 +263,6 @@ class _Handled(Exception):
     """Raised by the handler of a signal."""
 
 
-def _handle(*_: object) -> None:
-    raise _Handled
-
-
 def waits() -> list[tuple[Callable[[], object], Callable[[], object]]]:
     """Waits for an item or an event, each with what ends it."""
     queues: list[queue.Queue[int] | queue.SimpleQueue[int]] = [queue.Queue(), queue.SimpleQueue()]
@@ -279,7 +276,7 @@ def waits() -> list[tuple[Callable[[], object], Callable[[], object]]]:
 @pytest.mark.parametrize(("wait", "end"), waits(), ids=["queue", "simple queue", "event"])
 def test_a_signal_that_wakes_no_thread_is_handled(wait: Callable[[], object], end: Callable[[], object]) -> None:
     """One that the kernel gives to another thread wakes the main thread no more than one that came too early."""
-    before = signal.signal(signal.SIGUSR1, _handle)
+    before = signal.signal(signal.SIGUSR1, raising(_Handled()))
     other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
     too_late = threading.Timer(30, end)
     try:
