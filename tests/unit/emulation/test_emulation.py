@@ -22,17 +22,9 @@ from resources.libraries.python.drivers.host.programs import image_cache
 from resources.libraries.python.drivers.host.programs.image_cache import BUILDING, alone, make, newest
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation import image
+from resources.libraries.python.emulation import machine as qemu
 from resources.libraries.python.emulation.image import OWN, MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
-from resources.libraries.python.emulation.machine import (
-    QEMU,
-    Boot,
-    EmulatedMachine,
-    EmulatedNicModel,
-    NumaNode,
-    arguments,
-    kernel_line,
-)
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, TestbedRecord, end_unfinished
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
@@ -41,8 +33,8 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.rendering import render
 from tests.unit.drivers.functions.guest_archives import unpacked
 
-BOOT = Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
-LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in EmulatedNicModel]
+BOOT = qemu.Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
+LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in qemu.EmulatedNicModel]
 each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: f"{each.nodes}-{each.nic}")
 
 
@@ -61,7 +53,7 @@ def test_each_cable_has_two_ends_that_name_each_other(layout: EmulatedLayout) ->
     ends = {
         (found["local.path"], found["remote.path"])
         for machine in layout.machines()
-        for value in values(arguments(machine, BOOT, 2222), "-netdev")
+        for value in values(qemu.arguments(machine, BOOT, 2222), "-netdev")
         if "dgram" in value and (found := words(value))
     }
     assert len(ends) == 4 * layout.nodes
@@ -72,10 +64,10 @@ def test_each_cable_has_two_ends_that_name_each_other(layout: EmulatedLayout) ->
 @each_layout
 def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout: EmulatedLayout) -> None:
     for machine in layout.machines():
-        argv = arguments(machine, BOOT, 2222)
+        argv = qemu.arguments(machine, BOOT, 2222)
         virtio = [value for value in values(argv, "-device") if value.startswith("virtio-net") and "cable" in value]
         assert all("iommu_platform=on,disable-legacy=on" in value for value in virtio), "behind the IOMMU"
-        assert len(virtio) == 2 or layout.nic is not EmulatedNicModel.VIRTIO
+        assert len(virtio) == 2 or layout.nic is not qemu.EmulatedNicModel.VIRTIO
         devices = [(value.split(",")[0], words(value)) for value in values(argv, "-device")]
         bridges = {found["id"]: found for kind, found in devices if kind == "pxb-pcie"}
         roots = {found["id"]: found for kind, found in devices if kind == "pcie-root-port"}
@@ -100,7 +92,9 @@ def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -
         for at, mac in enumerate(sorted(mac for row in cables.values() for mac in row))
     }
     for machine in layout.machines():
-        argv = arguments(machine, BOOT, 2222, taps={nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held})
+        argv = qemu.arguments(
+            machine, BOOT, 2222, taps={nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held}
+        )
         backends = {words(value)["id"]: words(value) for value in values(argv, "-netdev") if value.startswith("tap,")}
         devices = {
             found["netdev"]: found
@@ -117,7 +111,7 @@ def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -
     assert {port["mac_address"]: port["link"] for port in ports if "rx_queues" in port} == ends
     assert all(sorted(row.values()) == [0, 1] for row in cables.values())
     with pytest.raises(ValueError, match="2 queues: only virtio ports have more than one here, not vmxnet3"):
-        EmulatedLayout(nic=EmulatedNicModel.VMXNET3, queues=2)
+        EmulatedLayout(nic=qemu.EmulatedNicModel.VMXNET3, queues=2)
 
 
 @pytest.mark.parametrize("queues", [1, 2])
@@ -127,7 +121,7 @@ def test_a_cable_joins_two_more_ports_of_the_generator_to_each_other(queues: int
     assert (len(generator.nics), len(dut.nics)) == (6, 4)
     one, other = generator.nics[-2:]
     assert (one.near, one.far) == (other.far, other.near) and one.near != one.far
-    assert {each.model for each in (one, other, generator.nics[0])} == {EmulatedNicModel.VIRTIO}
+    assert {each.model for each in (one, other, generator.nics[0])} == {qemu.EmulatedNicModel.VIRTIO}
     assert len({nic.pci_address for nic in generator.nics}) == len({nic.mac for nic in generator.nics}) == 6
     assert sorted(layout.taps().get("loop", {}).values()) == ([0, 1] if queues > 1 else [])
     topology = Topology.model_validate(layout.topology({name: {"host": "127.0.0.1"} for name in layout.names}))
@@ -137,28 +131,32 @@ def test_a_cable_joins_two_more_ports_of_the_generator_to_each_other(queues: int
 
 def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
     """QEMU numbers the threads of a core one after the other."""
-    machine = EmulatedMachine("DUT1", 3, (NumaNode(2048, 10, 1), NumaNode(1024, 20)), (), system_cores=1)
-    argv = arguments(machine, BOOT, 1)
+    machine = qemu.EmulatedMachine("DUT1", 3, (qemu.NumaNode(2048, 10, 1), qemu.NumaNode(1024, 20)), (), system_cores=1)
+    argv = qemu.arguments(machine, BOOT, 1)
     assert values(argv, "-smp") == ["12,sockets=2,cores=3,threads=2"]
     assert [words(value)["cpus"] for value in values(argv, "-numa") if value.startswith("node")] == ["0-5", "6-11"]
     assert [(group.node, group.cpus, group.cores) for group in machine.cpu_groups()] == [
         (0, "0,2,4", "0,1,2"), (0, "1,3,5", "0,1,2"), (1, "6,8,10", "3,4,5"), (1, "7,9,11", "3,4,5"),
     ]  # fmt: skip
-    line = dict(word.split("=", 1) for word in kernel_line(machine).split() if "=" in word)
+    line = dict(word.split("=", 1) for word in qemu.kernel_line(machine).split() if "=" in word)
     assert line["isolcpus"] == line["nohz_full"] == line["rcu_nocbs"] == "2-5,8-11"
 
 
 def test_huge_pages_are_on_the_kernels_command_line_by_numa_node() -> None:
-    line = kernel_line(EmulatedMachine("DUT1", 2, (NumaNode(4096, 512, 1), NumaNode(1024, 128)), ()))
+    line = qemu.kernel_line(
+        qemu.EmulatedMachine("DUT1", 2, (qemu.NumaNode(4096, 512, 1), qemu.NumaNode(1024, 128)), ())
+    )
     assert "default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:128 hugepagesz=1G hugepages=0:1" in line
     # What the kernel takes as the size is the last one before the number.
     assert line.index("hugepagesz=1G") > line.index("hugepages=0:512")
-    assert "hugepagesz=1G hugepages=0 " in kernel_line(EmulatedMachine("TG", 2, (NumaNode(1024, 64),), ()))
+    assert "hugepagesz=1G hugepages=0 " in qemu.kernel_line(
+        qemu.EmulatedMachine("TG", 2, (qemu.NumaNode(1024, 64),), ())
+    )
 
 
 def test_memory_is_that_of_numa_nodes_ssh_comes_in_from_this_computer_only_and_disks_are_not_written() -> None:
     for machine in EmulatedLayout(nodes=3).machines():
-        argv = arguments(machine, BOOT, 2345)
+        argv = qemu.arguments(machine, BOOT, 2345)
         sizes = [int(words(value)["size"][:-1]) for value in values(argv, "-object")]
         assert values(argv, "-m") == [f"{sum(sizes)}M"]
         assert sum(2 * node.hugepages_2m + 1024 * node.hugepages_1g for node in machine.numa) <= sum(sizes) / 2
@@ -220,7 +218,7 @@ SLEEP = "import time; time.sleep(600)"
 def machine(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that looks like the QEMU of a testbed."""
     folder.mkdir()
-    argv = [QEMU, "-c", SLEEP, "-name", "TG"]
+    argv = [qemu.QEMU, "-c", SLEEP, "-name", "TG"]
     with subprocess.Popen(argv, executable=sys.executable, cwd=folder) as running:
         wait_until("its exec", lambda: "" if EmulatedTestbed(folder)._running() else "not yet", NEVER_S, pause_s=0.005)
         try:

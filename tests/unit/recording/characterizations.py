@@ -2,38 +2,30 @@
 
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.studies.sweep.model import record
 from resources.libraries.python.studies.sweep.model.profile import Profile
-from resources.libraries.python.studies.sweep.model.record import (
-    Rates,
-    Sweep,
-    SweepPoint,
-    SweepRecord,
-    SweepSample,
-    SweepSpec,
-    Vnf,
-)
 from tests.builders import cell_of
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
-SPEC = SweepSpec(rates=Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
+SPEC = record.SweepSpec(rates=record.Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
 USED = {"nf-1-1": (0.2,)}
 
 
-def sweep(name: str = "firewall") -> Sweep:
+def sweep(name: str = "firewall") -> record.Sweep:
     """Two loads of two seconds each."""
     loads = [dict.fromkeys(("rate_pps", "input_pps", "output_pps"), rate_pps) for rate_pps in (1e4, 2e4)]
-    return Sweep(
+    return record.Sweep(
         name=name,
         cell=cell_of("CSP", nf_kinds=(NfKind("linux_firewall"),)),
         spec=SPEC,
-        vnfs=(Vnf(name="nf-1-1", kind=NfKind("linux_firewall"), vcpus=1, shares_cpus_with=("vswitch",)),),
+        vnfs=(record.Vnf(name="nf-1-1", kind=NfKind("linux_firewall"), vcpus=1, shares_cpus_with=("vswitch",)),),
         samples=tuple(
-            SweepSample(**at, second=second, loss_ratio=0.0, delay_s=5e-5, cpu=USED, busy={"nf-1-1": (0.4,)})
+            record.SweepSample(**at, second=second, loss_ratio=0.0, delay_s=5e-5, cpu=USED, busy={"nf-1-1": (0.4,)})
             for at in loads
             for second in range(2)
         ),
         points=tuple(
-            SweepPoint(
+            record.SweepPoint(
                 **at, samples=2, sender_pps=None, input_bps=at["rate_pps"] * 512, output_bps=at["rate_pps"] * 512,
                 loss_ratio=0.0, delay_s=5e-5, cpu=USED,
             )
@@ -44,9 +36,9 @@ def sweep(name: str = "firewall") -> Sweep:
 
 def characterization(
     name: str = "firewall", *, started_at: str = "2026-01-01T00:00:00+00:00", passed: bool = True
-) -> SweepRecord:
+) -> record.SweepRecord:
     """The record of a sweep that was profiled."""
-    return SweepRecord(
+    return record.SweepRecord(
         pattern="sweep", test_id=f"Characterization.Sweep.{name}", test_name=name, tags=("SWEEP",),
         started_at=started_at, finished_at="2026-01-01T00:01:00+00:00", passed=passed,
         message="" if passed else "the service fell over", world=World.LOCAL, simulated=False, testbed="local",

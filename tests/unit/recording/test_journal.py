@@ -13,16 +13,9 @@ from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording import lines
+from resources.libraries.python.recording import run_journal as runs
 from resources.libraries.python.recording.journal import Damage, Entry, Journal, TestFinished, TestStarted, read
 from resources.libraries.python.recording.lines import read_lines
-from resources.libraries.python.recording.run_journal import (
-    MACHINE_DOWN,
-    Command,
-    RunJournal,
-    TestKey,
-    differences,
-    past_of,
-)
 from tests.unit.csit_utils import builders
 from tests.unit.examples import share
 from tests.unit.recording.journals import AT, CHOICES, header
@@ -30,20 +23,20 @@ from tests.unit.recording.journals import AT, CHOICES, header
 ENVIRONMENT = builders.ENVIRONMENT
 
 
-def key(chains: int = 1, test: str = "MRR", digest: str = "d") -> TestKey:
-    return TestKey(f"CSC {chains}R1C {test}", digest, f"CSC {chains}R1C")
+def key(chains: int = 1, test: str = "MRR", digest: str = "d") -> runs.TestKey:
+    return runs.TestKey(f"CSC {chains}R1C {test}", digest, f"CSC {chains}R1C")
 
 
-def begin(folder: Path, boot_id: str = "boot-1") -> RunJournal:
-    return RunJournal.begin(folder, CHOICES, ENVIRONMENT, Command(), boot_id)
+def begin(folder: Path, boot_id: str = "boot-1") -> runs.RunJournal:
+    return runs.RunJournal.begin(folder, CHOICES, ENVIRONMENT, runs.Command(), boot_id)
 
 
-def resume(folder: Path, boot_id: str = "boot-1", *, killed: RunJournal | None = None) -> RunJournal:
+def resume(folder: Path, boot_id: str = "boot-1", *, killed: runs.RunJournal | None = None) -> runs.RunJournal:
     """Go on, after another process that is gone without a word."""
     if killed is not None:
         killed._held.pop_all()
         killed._journal.__exit__(None, None, None)
-    return RunJournal.resume(folder, CHOICES, ENVIRONMENT, World.LOCAL, boot_id)
+    return runs.RunJournal.resume(folder, CHOICES, ENVIRONMENT, World.LOCAL, boot_id)
 
 
 def test_a_finished_test_is_carried_over_by_the_name_of_its_record_and_by_its_settings(tmp_path: Path) -> None:
@@ -81,9 +74,9 @@ def test_a_machine_that_goes_down_in_a_test_counts_as_an_attempt(tmp_path: Path)
     for number in (1, 2):
         assert run.started(key()) == number
         run = resume(tmp_path, f"boot-{number + 1}", killed=run)
-    assert run.history(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    assert run.history(key()).broken == (runs.MACHINE_DOWN, runs.MACHINE_DOWN)
     run = resume(tmp_path, "boot-4", killed=run)  # nothing was running this time
-    assert run.history(key()).broken == (MACHINE_DOWN, MACHINE_DOWN)
+    assert run.history(key()).broken == (runs.MACHINE_DOWN, runs.MACHINE_DOWN)
     run.close()
 
 
@@ -135,7 +128,7 @@ def test_several_cells_in_a_row_mean_that_the_machine_is_broken_and_they_are_mea
 )
 def test_other_choices_are_refused(change: dict[str, Any], expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
-        differences(header(), CHOICES.model_copy(update=change), ENVIRONMENT, World.SIM)
+        runs.differences(header(), CHOICES.model_copy(update=change), ENVIRONMENT, World.SIM)
 
 
 def of_node(name: str, **changes: Any) -> Environment:
@@ -148,49 +141,51 @@ def test_another_processor_of_any_node_is_refused_but_for_simulated_results(chan
     """A board that was replaced, or hyper-threading that was switched off, between a run and its resumption."""
     other = ENVIRONMENT.model_copy(update=change)
     with pytest.raises(ConfigError, match=f"cannot be resumed on .* with {other.cpus_online}"):
-        differences(header(), CHOICES, other, World.LOCAL)
+        runs.differences(header(), CHOICES, other, World.LOCAL)
     ((what, now),) = change.items()
-    assert differences(header(), CHOICES, other, World.SIM) == (
+    assert runs.differences(header(), CHOICES, other, World.SIM) == (
         f"{what.replace('_', ' ')} was {getattr(ENVIRONMENT, what)} at the start of the run and is {now} now",
     )
     before = header().model_copy(update={"environment": of_node("DUT2")})
     with pytest.raises(ConfigError, match=r"DUT2: the run was started on .* and cannot be resumed on"):
-        differences(before, CHOICES, of_node("DUT2", **change), World.LAB)
-    assert differences(before, CHOICES, of_node("DUT2"), World.LAB) == ()
+        runs.differences(before, CHOICES, of_node("DUT2", **change), World.LAB)
+    assert runs.differences(before, CHOICES, of_node("DUT2"), World.LAB) == ()
 
 
 def test_changes_on_machines_are_reported() -> None:
     before = header().model_copy(update={"environment": of_node("TG", kernel="5.15", memory_bytes=1)})
-    assert differences(before, CHOICES, of_node("TG", kernel="5.16", memory_bytes=2), World.LAB) == (
+    assert runs.differences(before, CHOICES, of_node("TG", kernel="5.16", memory_bytes=2), World.LAB) == (
         "kernel of TG was 5.15 at the start of the run and is 5.16 now",
     )
     other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}, "memory_bytes": 1})
-    assert differences(header(), CHOICES, other, World.LOCAL) == (
+    assert runs.differences(header(), CHOICES, other, World.LOCAL) == (
         "kernel was 6.18.4-amd64 at the start of the run and is 7.0 now",
         "versions robotframework was 7.5 at the start of the run and is 8 now",
         "versions MLRsearch was 1.2.1 at the start of the run and is None now",
     )
-    assert differences(header(), CHOICES, ENVIRONMENT, World.LOCAL) == ()
+    assert runs.differences(header(), CHOICES, ENVIRONMENT, World.LOCAL) == ()
 
 
 def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not the folder of a run"):
-        past_of(tmp_path)
+        runs.past_of(tmp_path)
     (tmp_path / "journal.jsonl").write_text('{"event": "ru', encoding="utf-8")
     with pytest.raises(ConfigError, match="the journal has no header"):
-        past_of(tmp_path)
+        runs.past_of(tmp_path)
 
 
 def test_another_suite_of_a_run_may_choose_other_cells_on_the_same_testbed(tmp_path: Path) -> None:
     begin(tmp_path).close()
     other = CHOICES.model_copy(update={"variables": {**CHOICES.variables, "FRAMES": "IMIX"}})
-    run = RunJournal.next_suite(tmp_path, other, ENVIRONMENT, "boot-1")
+    run = runs.RunJournal.next_suite(tmp_path, other, ENVIRONMENT, "boot-1")
     run.started(key())
     run.ended(key(), "PASS", "1.json")
     run.close()
-    assert len(past_of(tmp_path).done) == 1
+    assert len(runs.past_of(tmp_path).done) == 1
     with pytest.raises(ConfigError, match="suites of a run need the same testbed"):
-        RunJournal.next_suite(tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1")
+        runs.RunJournal.next_suite(
+            tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1"
+        )
 
 
 def started(line: int, test: str = "CSC 1R1C", attempt: int = 1) -> TestStarted:

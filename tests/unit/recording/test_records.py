@@ -24,18 +24,9 @@ from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.recording import writer
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.records import NotUnpacked, records_schema, unpack
-from resources.libraries.python.recording.writer import (
-    FileNames,
-    Reserve,
-    check_folder,
-    pack,
-    remove_half_written,
-    safe_name,
-    write_record,
-    write_tables,
-)
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.sweep.run import ProfileStore
 from resources.libraries.python.whole_files import writing_whole
@@ -62,8 +53,8 @@ def digest_of(made: Record) -> str:
 
 @each_record
 def test_a_record_survives_the_disk_and_fits_the_schema(made: Record, tmp_path: Path) -> None:
-    path = write_record(made, tmp_path)
-    assert path.name == f"{safe_name(f'{made.file_prefix}-{made.test_name}')}.json"
+    path = writer.write_record(made, tmp_path)
+    assert path.name == f"{writer.safe_name(f'{made.file_prefix}-{made.test_name}')}.json"
     text = path.read_text(encoding="utf-8")
     assert parse_record(text, "x")[0] == made
     jsonschema.Draft202012Validator(records_schema(made.study)).validate(json.loads(text))
@@ -72,7 +63,7 @@ def test_a_record_survives_the_disk_and_fits_the_schema(made: Record, tmp_path: 
 
 @each_record
 def test_a_packed_record_comes_back_as_it_was_and_its_head_has_what_rows_need(made: Record) -> None:
-    short = pack(made)
+    short = writer.pack(made)
     assert parse_record(short, "x") == parse_record(made.model_dump_json(), "x") == (made, digest_of(made))
     assert parse_record(short.encode(), "x")[0] == made
     data = json.loads(short)
@@ -85,13 +76,13 @@ def test_a_packed_record_comes_back_as_it_was_and_its_head_has_what_rows_need(ma
 
 def test_the_parts_of_a_study_are_packed_and_records_that_had_them_unpacked_are_still_read() -> None:
     made = chain_studied()
-    assert len(pack(made)) < len(made.model_dump_json()) / 3
+    assert len(writer.pack(made)) < len(made.model_dump_json()) / 3
     light = made.model_dump_json(exclude={"plan", "environment", "sweep", "sizing"})
     heavy = made.model_dump_json(include={"plan", "environment", "sweep", "sizing"})
     older = f'{light[:-1]},"packed":"{base64.b64encode(zlib.compress(heavy.encode())).decode()}"}}'
     assert parse_record(older, "x")[0] == made
     with pytest.raises(ReadError, match="its packed part is not that of a record"):
-        parse_record(f'{pack(made)[:-1]},"chain_study":null}}', "x")
+        parse_record(f'{writer.pack(made)[:-1]},"chain_study":null}}', "x")
 
 
 def test_a_bomb_is_refused() -> None:
@@ -114,7 +105,7 @@ def test_damage_is_named_with_the_test(changed: dict[str, Any], reason: str) -> 
         parse_record(json.dumps({**json.loads(SHORT), **changed}), "the place")
 
 
-SHORT = pack(DENSITY[0])
+SHORT = writer.pack(DENSITY[0])
 
 
 @pytest.mark.parametrize(
@@ -191,12 +182,12 @@ def test_a_damaged_record_is_reported_with_the_path_inside(made: Record, path: s
 
 
 def test_tables_are_files_below_the_tests_name(tmp_path: Path) -> None:
-    folder = write_tables("Firewall / 64B", {"S_statistics.csv": "rate_pps\n10\n"}, tmp_path)
+    folder = writer.write_tables("Firewall / 64B", {"S_statistics.csv": "rate_pps\n10\n"}, tmp_path)
     assert folder == tmp_path / "characterization" / "Firewall_64B"
     assert (folder / "S_statistics.csv").read_bytes() == b"rate_pps\n10\n"
     (tmp_path / "full").write_text("", encoding="utf-8")
     with pytest.raises(RunStopped, match="cannot write the result"):
-        write_tables("x", {"a.csv": ""}, tmp_path / "full")
+        writer.write_tables("x", {"a.csv": ""}, tmp_path / "full")
 
 
 def test_a_full_disk_or_no_folder_is_reported_also_before_a_run(tmp_path: Path) -> None:
@@ -204,15 +195,15 @@ def test_a_full_disk_or_no_folder_is_reported_also_before_a_run(tmp_path: Path) 
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
         with pytest.raises(RunStopped, match="cannot write the result: File too large; fix that, then resume the run"):
-            write_record(DENSITY[0], tmp_path)
+            writer.write_record(DENSITY[0], tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list((tmp_path / "results").iterdir())
     with pytest.raises(CsitError, match=r"MB of disk space for results, 1000000000000\.0 MB needed"):
-        check_folder(tmp_path, 10**18)
+        writer.check_folder(tmp_path, 10**18)
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(CsitError, match="cannot write results"):
-        check_folder(tmp_path / "file" / "results", 1)
+        writer.check_folder(tmp_path / "file" / "results", 1)
 
 
 def test_what_a_killed_run_was_writing_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -225,7 +216,7 @@ def test_what_a_killed_run_was_writing_is_removed_and_nothing_else(tmp_path: Pat
                 os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(child, 0)
         assert len(list(place.iterdir())) == 2
-    remove_half_written(tmp_path)
+    writer.remove_half_written(tmp_path)
     assert [[file.name for file in place.iterdir()] for place in places] == [[".mine.part"]] * 2
 
 
@@ -233,7 +224,7 @@ def test_space_is_reserved_but_not_in_the_file_of_another(tmp_path: Path) -> Non
     victim = tmp_path / "victim"
     victim.write_text("kept", encoding="ascii")
     (tmp_path / ".reserve").symlink_to(victim)
-    Reserve(tmp_path).hold()
+    writer.Reserve(tmp_path).hold()
     assert victim.read_text(encoding="ascii") == "kept"
     assert (tmp_path / ".reserve").stat().st_size > 0
 
@@ -242,11 +233,11 @@ def test_space_is_reserved_but_not_in_the_file_of_another(tmp_path: Path) -> Non
 def test_no_two_tests_share_a_file_name_and_each_keeps_its_own(tests: list[tuple[str, str]]) -> None:
     ids = [("Mine.Firewall", "Firewall"), ("Yours.Firewall", "Firewall")]
     ids += [(f"{suite}.{test}", test) for suite, test in tests]
-    names, again = FileNames(), FileNames()
+    names, again = writer.FileNames(), writer.FileNames()
     found = {test_id: names.of(test_id, test) for test_id, test in ids}
     assert (found["Mine.Firewall"], found["Yours.Firewall"]) == ("Firewall", "Yours.Firewall")
     assert len(set(found.values())) == len(found)
-    assert all(name == safe_name(name) for name in found.values())
+    assert all(name == writer.safe_name(name) for name in found.values())
     assert {test_id: again.of(test_id, test) for test_id, test in ids} == found
 
 
@@ -270,8 +261,8 @@ def test_profiles_of_this_run_are_found_by_name_and_frame() -> None:
 
 def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_path: Path) -> None:
     for night in ("2026-01-03", "2026-01-02"):
-        write_record(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
-    write_record(result(ServiceType.CSC, 1, 1), tmp_path / "density")
+        writer.write_record(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
+    writer.write_record(result(ServiceType.CSC, 1, 1), tmp_path / "density")
     found = ProfileStore(World.LOCAL, "local", tmp_path).profile("firewall", "64B")
     assert found.notes == ("2026-01-03T00:00:00+00:00",)
     with pytest.raises(ConfigError, match="on testbed sim"):

@@ -23,22 +23,9 @@ from resources.libraries.python.drivers.functions.vm.extended_image import carri
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm.image import Description, Image
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
+from resources.libraries.python.drivers.functions.vm_application import guest_software as guests
 from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
-from resources.libraries.python.drivers.functions.vm_application.guest_software import (
-    END,
-    Applications,
-    GuestConnections,
-    render_init,
-)
-from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
-    FOLDER,
-    VppInside,
-    initramfs,
-    interfaces_inside,
-    missing,
-    placement,
-    vcpu_cpus,
-)
+from resources.libraries.python.drivers.functions.vm_vpp import guest_software as vpp_guest
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import render_init as vpp_init
 from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
@@ -91,9 +78,9 @@ def few_counters(received: int = 0) -> Callable[[str], Mapping[str, InterfaceCou
     return lambda name: {f"{name} left": InterfaceCounters(received, 0, 0, 0)}
 
 
-def inside(tmp_path: Path, kind: str, received: int = 0) -> tuple[Applications, Sequence[str]]:
+def inside(tmp_path: Path, kind: str, received: int = 0) -> tuple[guests.Applications, Sequence[str]]:
     plan = guests_plan(kind)
-    made = Applications(plan.functions, plan, LOCAL.dut, few_counters(received))
+    made = guests.Applications(plan.functions, plan, LOCAL.dut, few_counters(received))
     return made, made.arguments(plan.functions[0], tmp_path)
 
 
@@ -186,7 +173,7 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
     without = asked.model_copy(update={"taps": ()})
     alone = cell_of("VSC", nf_kinds=(NfKind("qemu_suricata"),))
     assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, alone) + MemoryNeed(-2)
-    made = Applications([passive], plan, LOCAL.dut, few_counters())
+    made = guests.Applications([passive], plan, LOCAL.dut, few_counters())
     ports = [word for word in made.command_line(passive, 1500).split() if word.startswith("csit.port=")]
     assert ports == [f"csit.port={passive.interface},{passive.mac},-,-,-,-,1500,0"]
     made.arguments(passive, tmp_path)
@@ -197,7 +184,7 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
 
 def test_the_first_program_is_sound_and_no_packet_ever_passes_without_rules() -> None:
     files = {"nft": Path("/usr/sbin/nft"), "perl": Path("/usr/bin/perl")}
-    script = render_init(["nf_tables", "nft_ct"], files, [Path("/lib/a.so"), Path("/lib64/ld.so")])
+    script = guests.render_init(["nf_tables", "nft_ct"], files, [Path("/lib/a.so"), Path("/lib64/ld.so")])
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
     order = [
         "insmod /modules/nf_tables.ko", "LD_LIBRARY_PATH=/lib:/lib64\n", "/usr/sbin/nft -f /tmp/rules",
@@ -226,8 +213,8 @@ def test_qemu_gets_files_of_rules_and_programs_and_a_port_for_questions(tmp_path
 
 def test_packets_of_a_monitor_are_added_up_and_its_exit_reported(tmp_path: Path) -> None:
     made, _ = inside(tmp_path, "qemu_tcpdump", received=5000)
-    ends = f"\r\n{END} 0\r\n".encode()
-    told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{END} 1\n".encode())
+    ends = f"\r\n{guests.END} 0\r\n".encode()
+    told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{guests.END} 1\n".encode())
     with guest(tmp_path / "nf-1-1.questions", *told) as asked:
         assert made.processed()["nf-1-1"] == ProcessedPackets(990, 10)
         assert made.processed()["nf-1-1"] == ProcessedPackets(4970, 30)
@@ -241,7 +228,7 @@ def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sent
     made, _ = inside(tmp_path, "qemu_suricata")
     good = b'{"return":"OK"}\n{"message":{"pkts":500,"drop":20},"return":"OK"}\n'
     bad = b'{"return":"OK"}\n{"message":"no such interface","return":"NOK"}\n'
-    end = f"{END} 0\n".encode()
+    end = f"{guests.END} 0\n".encode()
     with guest(tmp_path / "nf-1-1.questions", b"70 30\n" + end, good + end, b"7 3\n" + end, bad + end) as asked:
         assert made.processed()["nf-1-1"] == ProcessedPackets(40 + 480, 30 + 20)
         assert "no such interface" in made.problems("nf-1-1")[0]
@@ -254,8 +241,8 @@ def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sent
 def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_reported(tmp_path: Path) -> None:
     made, _ = inside(tmp_path, "qemu_nginx_proxy", received=5000)
     snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
-    told = (f"{snmp.format(*row)}{END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
-    with guest(tmp_path / "nf-1-1.questions", *told, f"no counters\n{END} 0\n".encode()) as asked:
+    told = (f"{snmp.format(*row)}{guests.END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
+    with guest(tmp_path / "nf-1-1.questions", *told, f"no counters\n{guests.END} 0\n".encode()) as asked:
         assert made.processed()["nf-1-1"] == ProcessedPackets(3990, 15)
         assert made.problems("nf-1-1") == ("5000 packets entered the guest of nf-1-1, and its nginx saw 3005 of them",)
         assert "no counter" in made.problems("nf-1-1")[0]
@@ -281,7 +268,9 @@ def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
     made, _ = inside(tmp_path, "qemu_firewall", received=1_000_000)
     found = '{"nftables": [{"metainfo": {}}, {"counter": {"name": "accepted", "packets": 7}}]}'
     lost = '{"nftables": [{"metainfo": {}}]}'
-    with guest(tmp_path / "nf-1-1.questions", *(f"{text}\n{END} 0\n".encode() for text in (found, lost))) as asked:
+    with guest(
+        tmp_path / "nf-1-1.questions", *(f"{text}\n{guests.END} 0\n".encode() for text in (found, lost))
+    ) as asked:
         assert made.problems("nf-1-1") == ("1000000 packets entered the guest of nf-1-1, and its rules saw 7 of them",)
         assert made.problems("nf-1-1") == ("the guest of nf-1-1 has no counter accepted",)
         made.stop()
@@ -290,14 +279,14 @@ def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
 
 def test_a_guest_that_is_gone_or_silent_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match="the guest of nf-1-1 cannot be asked: No such file"):
-        GuestConnections("nf-1-1", tmp_path / "none").ask("packets")
+        guests.GuestConnections("nf-1-1", tmp_path / "none").ask("packets")
     with guest(tmp_path / "early", b"12"), pytest.raises(CsitError, match=r"guest of nf-1-1 .* closed"):
-        GuestConnections("nf-1-1", tmp_path / "early").ask("packets")
+        guests.GuestConnections("nf-1-1", tmp_path / "early").ask("packets")
     with socket.socket(socket.AF_UNIX) as there:
         there.bind(str(tmp_path / "silent"))
         there.listen()
         with pytest.raises(NotReady, match=r"answer of the guest of nf-1-1 to 'packets' not ready after 0\.1 s"):
-            GuestConnections("nf-1-1", tmp_path / "silent", 0.1).ask("packets")
+            guests.GuestConnections("nf-1-1", tmp_path / "silent", 0.1).ask("packets")
 
 
 LOCAL_VPP = shipped("local-vpp")
@@ -316,19 +305,22 @@ def vpp_guests_plan(cores: int = 16) -> Plan:
 
 def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() -> None:
     plan = vpp_guests_plan()
-    vcpus = vcpu_cpus(plan, "nf-1-1")
+    vcpus = vpp_guest.vcpu_cpus(plan, "nf-1-1")
     assert len(vcpus) == len(set(vcpus)) == 2
     assert vcpus[1:] == plan.cores.cpus("nf-1-1")
-    found = placement(plan, "nf-1-1")
+    found = vpp_guest.placement(plan, "nf-1-1")
     assert (found.main, found.workers, found.worker_of(0)) == (0, (1,), 0)
     alone = vpp_guests_plan(cores=1)
-    assert len(vcpu_cpus(alone, "nf-1-1")) == 1, "one thread does all"
-    assert (placement(alone, "nf-1-1").workers, placement(alone, "nf-1-1").worker_of(0)) == ((), None)
+    assert len(vpp_guest.vcpu_cpus(alone, "nf-1-1")) == 1, "one thread does all"
+    assert (vpp_guest.placement(alone, "nf-1-1").workers, vpp_guest.placement(alone, "nf-1-1").worker_of(0)) == (
+        (),
+        None,
+    )
 
 
 def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
     function = vpp_guests_plan().functions[0]
-    sides = interfaces_inside(vpp_guests_plan(), function)
+    sides = vpp_guest.interfaces_inside(vpp_guests_plan(), function)
     assert making(sides, 1518)[::2] == tuple(f"create interface virtio 0000:00:1{n}.0 bind" for n in (1, 2))
     assert making(sides, 1518)[1::2] == tuple(f"set interface name virtio-0/0/1{n}/0 csn1x1i{n}" for n in (1, 2))
     nics = tuple(GuestNic(side.mac, 7, 1500) for side in (function.left, function.right))
@@ -341,14 +333,14 @@ def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
 
 def test_its_configuration_is_a_file_for_a_vpp_with_the_guest_to_itself(tmp_path: Path) -> None:
     plan = vpp_guests_plan()
-    inside = VppInside(plan, NODE)
+    inside = vpp_guest.VppInside(plan, NODE)
     words = inside.arguments(plan.functions[0], tmp_path)
     assert f"name=opt/csit/startup.conf,file={tmp_path}/nf-1-1.startup.conf" in words
     assert f"socket,id=cli,path={tmp_path}/nf-1-1.cli,server=on,wait=off" in words
     text = (tmp_path / "nf-1-1.startup.conf").read_text(encoding="utf-8")
     for line in (
         "main-core 0", "corelist-workers 1", "cli-listen 127.0.0.1:5002", "main-heap-page-size 2m", "page-size 2m",
-        f"runtime-dir {FOLDER}",
+        f"runtime-dir {vpp_guest.FOLDER}",
     ):  # fmt: skip
         assert f"  {line}\n" in text
     assert "_plugin.so" not in text, "its driver of network cards is no plugin"
@@ -397,9 +389,9 @@ def base(tmp_path: Path) -> Image:
 def test_a_vpp_too_large_for_its_guest_is_refused_before_it_boots(tmp_path: Path, base: Image) -> None:
     prefix, plan = tmp_path / "vpp", vpp_guests_plan()
     node = DutNode.model_validate({**NODE.model_dump(), "vpp": {"prefix": str(prefix)}})
-    assert VppInside(plan, node).initramfs("nf-1-1", base, tmp_path / "cache").exists()
+    assert vpp_guest.VppInside(plan, node).initramfs("nf-1-1", base, tmp_path / "cache").exists()
     small = plan.functions[0].model_copy(update={"limits": Limits(memory_mib=568 + 50)})
-    inside = VppInside(plan.model_copy(update={"functions": (small,)}), node)
+    inside = vpp_guest.VppInside(plan.model_copy(update={"functions": (small,)}), node)
     sentence = rf"^nf-1-1: a guest with the VPP of {prefix} needs (\d+) MB .* has 50 MB: .* vm.memory_mb"
     with pytest.raises(Unsupported, match=sentence):
         inside.initramfs("nf-1-1", base, tmp_path / "cache")
@@ -408,19 +400,19 @@ def test_a_vpp_too_large_for_its_guest_is_refused_before_it_boots(tmp_path: Path
 def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path, base: Image) -> None:
     prefix, cache = tmp_path / "vpp", tmp_path / "cache"
     program = prefix / "bin" / "vpp"
-    first = initramfs(base, prefix, cache)
+    first = vpp_guest.initramfs(base, prefix, cache)
     content = first.read_bytes()
     assert content.startswith(base.initramfs.read_bytes()), "the image of all guests, and then what is on top"
     names = re.findall(rb"(?:bin/vpp|lib/\S*/libc\.so\.6|init)(?=\0)", content)
     assert names[0] == names[-1] == b"init"
     assert {name.rpartition(b"/")[2] for name in names} == {b"init", b"vpp", b"libc.so.6"}
     made = first.stat().st_mtime_ns
-    assert initramfs(base, prefix, cache).stat().st_mtime_ns == made
+    assert vpp_guest.initramfs(base, prefix, cache).stat().st_mtime_ns == made
     program.write_bytes(program.read_bytes() + b"\0")
-    assert initramfs(base, prefix, cache) != first
+    assert vpp_guest.initramfs(base, prefix, cache) != first
     assert not first.exists(), "the last one only is kept"
 
 
 def test_missing_parts_are_reported(tmp_path: Path) -> None:
     node = cast(DutNode, SimpleNamespace(settings=lambda _: Vpp(prefix=str(tmp_path))))
-    assert any("there is no program" in str(problem) for problem in missing(node, NfKind("qemu_vpp")))
+    assert any("there is no program" in str(problem) for problem in vpp_guest.missing(node, NfKind("qemu_vpp")))

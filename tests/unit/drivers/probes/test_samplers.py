@@ -17,16 +17,9 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.sockets import socket_backlog
 from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, SocketCounters
-from resources.libraries.python.drivers.probes.sampler import accounts, costs
+from resources.libraries.python.drivers.probes.sampler import accounts, costs, features
 from resources.libraries.python.drivers.probes.sampler.accounts import LEVELS, Amounts, PortAccount
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter, PerfCounters, PerfEvent
-from resources.libraries.python.drivers.probes.sampler.features import (
-    QueueAccount,
-    SocketAccount,
-    forwarding,
-    group_of,
-    series_of,
-)
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler, available_bytes, memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_of, threads_of
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -137,7 +130,7 @@ def test_only_groups_made_for_owners_count(tmp_path: Path, version: int, mine: s
     write(tmp_path / "51" / "cgroup", its)
     roots = dict.fromkeys(("cpu", "cpuacct", "memory"), tmp_path / "groups")
     controllers = Controllers(1 if version == 1 else 2, roots)
-    group = group_of(Tasks((51,)), controllers, tmp_path, mine=50)
+    group = features.group_of(Tasks((51,)), controllers, tmp_path, mine=50)
     assert (group is not None) is found
     if group is not None:
         assert group.folders == (tmp_path / "groups" / "csit-nf-1-1",)
@@ -149,7 +142,7 @@ def test_each_second_has_what_was_gained_in_it_and_levels_as_they_are() -> None:
         (1.001, {"nf": {"cpu_percent": 60.05, "memory_bytes": 7.0}}),
         (2.001, {"nf": {"cpu_percent": 60.05, "memory_bytes": 6.0}}),
     ]
-    found = {row.feature: row.values for row in series_of(readings)}
+    found = {row.feature: row.values for row in features.series_of(readings)}
     assert found["cpu_percent"] == pytest.approx((50.0, 0.0))
     assert found["memory_bytes"] == (7.0, 6.0)
 
@@ -157,12 +150,12 @@ def test_each_second_has_what_was_gained_in_it_and_levels_as_they_are() -> None:
 def test_a_second_without_both_of_its_readings_is_unknown() -> None:
     """A reading came too late, a feature vanished, or there is no whole second."""
     late = [(0.0, {"nf": {"rx_pps": 0.0}}), (1.7, {"nf": {"rx_pps": 170.0}}), (3.0, {"nf": {"rx_pps": 430.0}})]
-    assert series_of(late)[0].values == (None, None, pytest.approx(200.0))
+    assert features.series_of(late)[0].values == (None, None, pytest.approx(200.0))
     nothing: Amounts = {}
     vanished = [(0.0, {"nf": {"rx_pps": 0.0}}), (1.0, {"nf": {"rx_pps": 5.0}}), (2.0, {"nf": nothing})]
-    assert series_of(vanished)[0].values == (5.0, None)
-    assert series_of([]) == ()
-    assert series_of(late[:1])[0].values == ()
+    assert features.series_of(vanished)[0].values == (5.0, None)
+    assert features.series_of([]) == ()
+    assert features.series_of(late[:1])[0].values == ()
 
 
 def counted(*rows: tuple[int, int, int, int]) -> PortAccount:
@@ -179,33 +172,35 @@ def told(*rows: SocketCounters, in_rings: int = 0) -> ReceivingSockets:
 
 
 def test_what_came_in_and_neither_went_out_nor_was_dropped_waits() -> None:
-    account = QueueAccount(counted((100, 90, 0, 0), (1000, 704, 4, 30)))
+    account = features.QueueAccount(counted((100, 90, 0, 0), (1000, 704, 4, 30)))
     assert account.read() == {"queued_packets": 0.0}, "what was lost before counts for nothing"
     assert account.read() == {"queued_packets": 256.0}
     assert account.read() == {}, "its programs have ended"
-    account = QueueAccount(counted((0, 0, 0, 0), (100, 103, 0, 0)))
+    account = features.QueueAccount(counted((0, 0, 0, 0), (100, 103, 0, 0)))
     account.read()
     assert account.read() == {"queued_packets": 0.0}, "counters are not read at one moment"
 
 
 def test_with_af_xdp_what_is_lost_in_user_space_does_not_wait_and_rings_need_not_be_empty_at_first() -> None:
     ports = counted((100, 90, 0, 0), (9000, 4004, 4, 30), (9000, 4004, 4, 30))
-    account = QueueAccount(ports, SocketAccount(told(SocketCounters(10, 5), SocketCounters(410, 4305), in_rings=7)))
+    account = features.QueueAccount(
+        ports, features.SocketAccount(told(SocketCounters(10, 5), SocketCounters(410, 4305), in_rings=7))
+    )
     assert account.read() == {"queued_packets": 7.0}
     assert account.read() == {"queued_packets": 7.0 + 8900 - 3914 - 30 - 400 - 4300}
     assert account.read() == {}, "the vSwitch has ended"
 
 
 def test_what_no_port_counts_is_what_packet_sockets_refuse_and_what_is_taken_from_af_xdp_and_never_given() -> None:
-    account = SocketAccount(told(SocketCounters(4710, waiting_bytes=2048)))
+    account = features.SocketAccount(told(SocketCounters(4710, waiting_bytes=2048)))
     assert account.read() == {"socket_dropped_pps": 4710.0, "queued_kib": 2.0}
     assert account.read() == {}
-    assert SocketAccount(told(SocketCounters(410, 4305))).read() == {"socket_dropped_pps": 4305.0}
+    assert features.SocketAccount(told(SocketCounters(410, 4305))).read() == {"socket_dropped_pps": 4305.0}
     assert {"queued_kib", "queued_packets", "memory_bytes"} <= LEVELS
     assert "socket_dropped_pps" not in LEVELS
-    assert SocketAccount(told(SocketCounters(0, 0))).closes
-    assert not SocketAccount(told(SocketCounters(0, waiting_bytes=0))).closes
-    assert not SocketAccount(told()).closes
+    assert features.SocketAccount(told(SocketCounters(0, 0))).closes
+    assert not features.SocketAccount(told(SocketCounters(0, waiting_bytes=0))).closes
+    assert not features.SocketAccount(told()).closes
 
 
 def planned(topology: str, *taps: Tap) -> Plan:
@@ -216,9 +211,9 @@ def test_ports_that_send_copies_are_left_out_and_what_waits_in_physical_ports_is
     plan = planned("sim", Tap(position=2, kind=NfKind("sim")))
     ports = {port.interface for port in plan.ports(VSWITCH)}
     assert len(ports) == 5
-    (copied,) = ports - set(forwarding(plan, VSWITCH))
+    (copied,) = ports - set(features.forwarding(plan, VSWITCH))
     assert [segment.copies for segment in plan.segments] == [(), (copied,)]
-    assert forwarding(planned("available/lab-2n-kernel"), VSWITCH) == ()
+    assert features.forwarding(planned("available/lab-2n-kernel"), VSWITCH) == ()
 
 
 MAPS = """\

@@ -14,34 +14,9 @@ from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.vswitches.ovs import driver
+from resources.libraries.python.drivers.vswitches.ovs import transaction as ovs
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
-from resources.libraries.python.drivers.vswitches.ovs.driver import (
-    OpenVSwitch,
-    interface_errors,
-    link_states,
-    node_costs,
-    port_counters,
-)
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
-from resources.libraries.python.drivers.vswitches.ovs.transaction import (
-    AF_XDP,
-    DPDK,
-    KERNEL,
-    PHYSICAL,
-    SYSTEM,
-    VHOST,
-    PortKind,
-    by_port,
-    check_size,
-    choose,
-    columns,
-    cpu_mask,
-    of_daemon,
-    of_plan,
-    rules,
-    rules_of_copies,
-    sleep_us,
-)
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
@@ -72,7 +47,7 @@ def commands(words: list[str]) -> list[list[str]]:
 
 def test_every_segment_is_a_vlan_of_exactly_its_two_ports_and_the_bridges_own_port_is_in_none() -> None:
     plan = bridge_plan(2, 2)
-    made = commands(of_plan(plan, SYSTEM, 1500))
+    made = commands(ovs.of_plan(plan, ovs.SYSTEM, 1500))
     by_vlan: dict[str, list[str]] = {}
     for _, bridge, port, tag in (each for each in made if each[0] == "add-port"):
         assert bridge == "csit"
@@ -83,95 +58,99 @@ def test_every_segment_is_a_vlan_of_exactly_its_two_ports_and_the_bridges_own_po
     assert not [each for each in made if each[:2] == ["set", "Interface"]], "system ports have no row of their own"
     many = plan.model_copy(update={"segments": (plan.segments * 683)[:4094]})
     with pytest.raises(Unsupported, match="4094 L2 segments, but one bridge of Open vSwitch has 4093 VLANs"):
-        of_plan(many, SYSTEM, 1500)
+        ovs.of_plan(many, ovs.SYSTEM, 1500)
 
 
-@pytest.mark.parametrize(("kind", "first"), [(AF_XDP, "type=afxdp"), (DPDK, "type=dpdk")])
-def test_every_polled_port_has_the_cpu_of_its_planned_data_thread(kind: PortKind, first: str) -> None:
+@pytest.mark.parametrize(("kind", "first"), [(ovs.AF_XDP, "type=afxdp"), (ovs.DPDK, "type=dpdk")])
+def test_every_polled_port_has_the_cpu_of_its_planned_data_thread(kind: ovs.PortKind, first: str) -> None:
     plan = bridge_plan(1, 2)
     cpus = plan.cores.cpus(VSWITCH)
     assert len(set(cpus)) == 2
-    rows = {each[2]: each[3:] for each in commands(of_plan(plan, kind, 1500)) if each[:2] == ["set", "Interface"]}
+    rows = {each[2]: each[3:] for each in commands(ovs.of_plan(plan, kind, 1500)) if each[:2] == ["set", "Interface"]}
     assert set(rows) == {port.interface for port in plan.ports(VSWITCH)}
     for port in plan.ports(VSWITCH):
         assert rows[port.interface][0] == first
         assert rows[port.interface][-1] == f"other_config:pmd-rxq-affinity=0:{cpus[port.data_thread]}"
-    if kind is DPDK:
+    if kind is ovs.DPDK:
         assert "iface=csv1p1," in rows["csv1p1"][1]
-        jumbo = commands(of_plan(plan, DPDK, 9000))
+        jumbo = commands(ovs.of_plan(plan, ovs.DPDK, 9000))
         (row,) = [each for each in jumbo if each[2:3] == ["csv1p1"] and "set" in each]
         assert "framesz=16384" in row[4] and "mtu_request=9000" in row
 
 
 def test_each_of_several_queues_has_the_cpu_of_its_data_thread() -> None:
     port = bridge_plan(1, 1).ports(VSWITCH)[0]
-    one, two = columns(DPDK, port, [3], 1500)[-1], columns(DPDK, port, [3, 5], 1500)[-1]
+    one, two = ovs.columns(ovs.DPDK, port, [3], 1500)[-1], ovs.columns(ovs.DPDK, port, [3, 5], 1500)[-1]
     assert (one, two) == ("other_config:pmd-rxq-affinity=0:3", "other_config:pmd-rxq-affinity=0:3,1:5")
-    assert "options:n_rxq=2" in columns(AF_XDP, port, [3, 5], 1500)
+    assert "options:n_rxq=2" in ovs.columns(ovs.AF_XDP, port, [3, 5], 1500)
 
 
 def test_forwarding_threads_get_the_planned_cores_and_no_others() -> None:
     plan = bridge_plan(1, 1)
-    words = of_daemon(plan, "auto")
-    assert f"other_config:pmd-cpu-mask={cpu_mask(plan.cores.cpus(VSWITCH))}" in words
+    words = ovs.of_daemon(plan, "auto")
+    assert f"other_config:pmd-cpu-mask={ovs.cpu_mask(plan.cores.cpus(VSWITCH))}" in words
     assert not [word for word in words if "dpdk" in word]
-    assert "other_config:dpdk-init=true" in of_daemon(plan, "dpdk")
+    assert "other_config:dpdk-init=true" in ovs.of_daemon(plan, "dpdk")
     for numbers, mask in (((1,), "0x2"), ((1, 2), "0x6"), ((0, 33), "0x200000001"), ((3, 3), "0x8")):
-        assert cpu_mask(numbers) == mask
+        assert ovs.cpu_mask(numbers) == mask
 
 
 @pytest.mark.parametrize(
     ("asked", "offered", "datapaths", "kind"),
     [
-        ("auto", {"afxdp", "system"}, set(), AF_XDP),
-        ("auto", {"system", "tap"}, set(), SYSTEM),
-        ("system", {"afxdp", "system"}, set(), SYSTEM),
-        ("af_xdp", {"afxdp", "system"}, set(), AF_XDP),
-        ("dpdk", {"dpdk", "system"}, set(), DPDK),
-        ("kernel", {"internal"}, {"netdev", "system"}, KERNEL),
+        ("auto", {"afxdp", "system"}, set(), ovs.AF_XDP),
+        ("auto", {"system", "tap"}, set(), ovs.SYSTEM),
+        ("system", {"afxdp", "system"}, set(), ovs.SYSTEM),
+        ("af_xdp", {"afxdp", "system"}, set(), ovs.AF_XDP),
+        ("dpdk", {"dpdk", "system"}, set(), ovs.DPDK),
+        ("kernel", {"internal"}, {"netdev", "system"}, ovs.KERNEL),
         ("dpdk", {"tap", "system"}, set(), "no ports of type dpdk; it has system, tap"),
         ("kernel", {"internal", "system"}, {"netdev"}, r"no datapath of Open vSwitch \(modprobe openvswitch\)"),
     ],
 )
-def test_the_kind_of_ports_asked_for(asked: str, offered: set[str], datapaths: set[str], kind: PortKind | str) -> None:
+def test_the_kind_of_ports_asked_for(
+    asked: str, offered: set[str], datapaths: set[str], kind: ovs.PortKind | str
+) -> None:
     if isinstance(kind, str):
         with pytest.raises(Unsupported, match=kind):
-            choose(asked, offered, datapaths)
+            ovs.choose(asked, offered, datapaths)
         return
-    assert choose(asked, offered, datapaths) is kind
-    bridge = next(words for words in commands(of_plan(bridge_plan(1, 1), kind, 1500)) if words[:2] == ["set", "Bridge"])
-    assert f"datapath_type={'system' if kind is KERNEL else 'netdev'}" in bridge
+    assert ovs.choose(asked, offered, datapaths) is kind
+    bridge = next(
+        words for words in commands(ovs.of_plan(bridge_plan(1, 1), kind, 1500)) if words[:2] == ["set", "Bridge"]
+    )
+    assert f"datapath_type={'system' if kind is ovs.KERNEL else 'netdev'}" in bridge
 
 
 def test_memory_and_frame_size_are_looked_at_first() -> None:
-    check_size(AF_XDP, 40, 1518, 4_000_000_000)
-    check_size(SYSTEM, 240, 9018, 0)
+    ovs.check_size(ovs.AF_XDP, 40, 1518, 4_000_000_000)
+    ovs.check_size(ovs.SYSTEM, 240, 9018, 0)
     with pytest.raises(Unsupported, match=r"240 af_xdp ports of Open vSwitch need 18\.2 GB of memory, 4\.0 GB are"):
-        check_size(AF_XDP, 240, 64, 4_000_000_000)
+        ovs.check_size(ovs.AF_XDP, 240, 64, 4_000_000_000)
     with pytest.raises(Unsupported, match="carry frames up to 3498 B, asked for are 9018 B"):
-        check_size(AF_XDP, 4, 9018, 4_000_000_000)
+        ovs.check_size(ovs.AF_XDP, 4, 9018, 4_000_000_000)
 
 
 def test_a_segment_with_taps_is_forwarded_and_copied_by_one_rule_each_way_between_two_ports_only() -> None:
     taps = (Tap(position=2, kind=NfKind("tcpdump")),) * 2
     plan = plan_of(TOPOLOGY, "CSC", 1, 1, SIXTEEN_CORES, taps=taps)
-    assert rules_of_copies(plan) == [
+    assert ovs.rules_of_copies(plan) == [
         "priority=100,in_port=csv1x1i2,actions=output:csv1p2,output:csv1t1,output:csv1t2",
         "priority=100,in_port=csv1p2,actions=output:csv1x1i2,output:csv1t1,output:csv1t2",
         "priority=100,in_port=csv1t1,actions=drop",
         "priority=100,in_port=csv1t2,actions=drop",
     ]
-    added = {each[2]: each[3] for each in commands(of_plan(plan, SYSTEM, 1500)) if each[0] == "add-port"}
+    added = {each[2]: each[3] for each in commands(ovs.of_plan(plan, ovs.SYSTEM, 1500)) if each[0] == "add-port"}
     assert (added["csv1t1"], added["csv1t2"]) == ("tag=4094", "tag=4094"), "no flooded frame gets there"
-    assert rules_of_copies(bridge_plan(2, 2)) == []
+    assert ovs.rules_of_copies(bridge_plan(2, 2)) == []
     segment = plan.segments[0].model_copy(update={"members": ("a", "b", "c"), "copies": ("t",)})
     with pytest.raises(Unsupported, match="csb1x1 has 3 members: copies are made between two only"):
-        rules_of_copies(plan.model_copy(update={"segments": (segment,)}))
+        ovs.rules_of_copies(plan.model_copy(update={"segments": (segment,)}))
 
 
 def test_rules_of_a_reload_match_no_packet_and_replace_each_of_the_earlier_ones() -> None:
     plan = bridge_plan(2, 1)
-    first, second = rules(plan, 300, 1), rules(plan, 300, 2)
+    first, second = ovs.rules(plan, 300, 1), ovs.rules(plan, 300, 2)
     assert len(first) == 301 and first[-1] == "cookie=1,priority=0,actions=NORMAL"
     assert [rule.replace("cookie=2", "cookie=1") for rule in second] == first
     matched = {rule.partition("nw_src=")[2].partition(",")[0] for rule in first[:-1]}
@@ -185,7 +164,7 @@ RULES = 300
 def test_rules_of_a_reload_are_written_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node: Any = SimpleNamespace(settings=lambda _: Ovs(openflow_rules=RULES))
     plan = bridge_plan(1, 1)
-    switch: Any = OpenVSwitch(node, DriverContext(plan, Mock(), Mock(), 1518))
+    switch: Any = driver.OpenVSwitch(node, DriverContext(plan, Mock(), Mock(), 1518))
     switch._daemons = Daemons(tmp_path, "system")
     run = Mock(return_value="cookie=0x1, drop\n" * RULES)
     monkeypatch.setattr(switch._daemons, "_run", run)
@@ -227,13 +206,13 @@ def dpdk_plan(**keys: Any) -> Plan:
 def test_nfs_of_dpdk_share_memory_with_it_and_others_do_not() -> None:
     plan = dpdk_plan()
     assert [link.medium for link in plan.links] == [Medium.CABLE, Medium.VHOST_USER, Medium.VHOST_USER, Medium.CABLE]
-    assert set(by_port(plan, "vswitch", AF_XDP).values()) == {PHYSICAL, VHOST}
+    assert set(ovs.by_port(plan, "vswitch", ovs.AF_XDP).values()) == {ovs.PHYSICAL, ovs.VHOST}
     for others in (dpdk_plan(containers="linux_router"), dpdk_plan(ovs={"ports": "system"})):
         assert Medium.VHOST_USER not in [link.medium for link in others.links]
-    kinds = by_port(dpdk_plan(containers="linux_router"), "vswitch", AF_XDP)
-    assert list(kinds.values()) == [PHYSICAL, AF_XDP, AF_XDP, PHYSICAL]
+    kinds = ovs.by_port(dpdk_plan(containers="linux_router"), "vswitch", ovs.AF_XDP)
+    assert list(kinds.values()) == [ovs.PHYSICAL, ovs.AF_XDP, ovs.AF_XDP, ovs.PHYSICAL]
     sockets = {"csv1x1i1": Path("/run/a.vhost"), "csv1x1i2": Path("/run/b.vhost")}
-    words = of_plan(plan, AF_XDP, 1500, sockets=sockets)
+    words = ovs.of_plan(plan, ovs.AF_XDP, 1500, sockets=sockets)
     text = " ".join(words)
     assert "set Interface csv1p1 type=dpdk options:dpdk-devargs=0000:01:01.0 options:n_rxq=1 mtu_request=1500" in text
     assert "set Interface csv1x1i1 type=dpdkvhostuserclient options:vhost-server-path=/run/a.vhost" in text
@@ -243,7 +222,7 @@ def test_nfs_of_dpdk_share_memory_with_it_and_others_do_not() -> None:
 def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
     groups = [{"cpus": "0-7", "cores": "0-7"}, {"cpus": "8-31", "cores": "8-31", "node": 1}]
     plan = planned(polled(dpdk_lab(cpus=groups), driver="i40e", numa_node=1))
-    settings = of_daemon(plan, "auto", socket_memory_mb=512)
+    settings = ovs.of_daemon(plan, "auto", socket_memory_mb=512)
     assert {'other_config:dpdk-socket-mem="0,512"', 'other_config:dpdk-socket-limit="0,512"'} <= set(settings)
     (extra,) = [each for each in settings if "dpdk-extra" in each]
     assert "-a 0000:01:01.0 -a 0000:01:02.0 --in-memory" in extra
@@ -254,11 +233,13 @@ def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
 
 
 def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep_unless_the_topology_says_so() -> None:
-    assert sleep_us(dpdk_plan()) == 0
-    assert sleep_us(dpdk_plan(cores=2, oversubscribe=True)) == 100
-    assert sleep_us(dpdk_plan(ovs={"ports": "system"})) == 100
-    assert sleep_us(dpdk_plan(), asked_us=250) == 250
-    assert "pmd-sleep-max=0" in " ".join(of_daemon(dpdk_plan(cores=2, oversubscribe=True), "auto", asked_sleep_us=0))
+    assert ovs.sleep_us(dpdk_plan()) == 0
+    assert ovs.sleep_us(dpdk_plan(cores=2, oversubscribe=True)) == 100
+    assert ovs.sleep_us(dpdk_plan(ovs={"ports": "system"})) == 100
+    assert ovs.sleep_us(dpdk_plan(), asked_us=250) == 250
+    assert "pmd-sleep-max=0" in " ".join(
+        ovs.of_daemon(dpdk_plan(cores=2, oversubscribe=True), "auto", asked_sleep_us=0)
+    )
 
 
 def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
@@ -273,8 +254,8 @@ def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
 
 def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel keeps an mlx5 port and sees no packet of it: its counters stand still, its threads receive nothing."""
-    assert port_counters(SHOWN)["csv1p2"] == InterfaceCounters(978, 976, 3, 5)
-    assert "csv1x1i1" not in port_counters(SHOWN)
+    assert driver.port_counters(SHOWN)["csv1p2"] == InterfaceCounters(978, 976, 3, 5)
+    assert "csv1x1i1" not in driver.port_counters(SHOWN)
     topology = polled(dpdk_lab(), driver="mlx5_core")
     plan = make_plan(topology, cell_of(), {})
     lock = MachineLock()
@@ -283,9 +264,9 @@ def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(m
     monkeypatch.setattr(PortTable, "counters", lambda table, owners: {n: none for o in owners for n in table.of(o)})
     monkeypatch.setattr(PortTable, "down", lambda *_: [])
     monkeypatch.setattr(DataThreads, "affinity", lambda _, names: dict.fromkeys(names, frozenset[int]()))
-    switch = OpenVSwitch(topology.dut, DriverContext(plan, fabric, lock, 1518))
-    switch._kinds = by_port(plan, "vswitch", AF_XDP)
-    monkeypatch.setattr(OpenVSwitch, "_running", SimpleNamespace(ask=lambda *_: SHOWN))
+    switch = driver.OpenVSwitch(topology.dut, DriverContext(plan, fabric, lock, 1518))
+    switch._kinds = ovs.by_port(plan, "vswitch", ovs.AF_XDP)
+    monkeypatch.setattr(driver.OpenVSwitch, "_running", SimpleNamespace(ask=lambda *_: SHOWN))
     assert switch.counters() == {"csv1p2": InterfaceCounters(978, 976, 3, 5)}
     assert fabric.affinity(["vswitch"]) == {}
     assert fabric.problems(["vswitch"]) == ()
@@ -295,14 +276,14 @@ LINKS = '{"data":[["csv1p1","up"],["csv1p2","down"],["csv1x1i1","down"],["csit",
 
 
 def test_states_of_links_and_interfaces_with_an_error() -> None:
-    assert link_states(LINKS) == {"csv1p1": "up", "csv1p2": "down", "csv1x1i1": "down"}
+    assert driver.link_states(LINKS) == {"csv1p1": "up", "csv1p2": "down", "csv1x1i1": "down"}
     printed = '{"data":[["csv1p1","no such device"],["csv1p2",""],["csit",["set",[]]]],"headings":["name","error"]}'
-    assert interface_errors(printed) == {"csv1p1": "no such device"}
+    assert driver.interface_errors(printed) == {"csv1p1": "no such device"}
     for no_table in ("", "[]", "{}", '{"rows": []}', "nothing"):
         with pytest.raises(CsitError, match="did not print a table"):
-            interface_errors(no_table)
+            driver.interface_errors(no_table)
         with pytest.raises(CsitError, match="did not print a table"):
-            link_states(no_table)
+            driver.link_states(no_table)
 
 
 @pytest.mark.parametrize(
@@ -322,9 +303,9 @@ def test_cables_without_a_link(
     polled = {"csv1p1", "csv1p2"} if asked == "auto" else set()
     fabric = Fabric(plan, lock, node="DUT1", leave=polled)
     monkeypatch.setattr(PortTable, "down", lambda *_: in_kernel)
-    monkeypatch.setattr(OpenVSwitch, "_running", SimpleNamespace(read=lambda *_: printed))
-    switch = OpenVSwitch(topology.dut, DriverContext(plan, fabric, lock, 1518))
-    switch._kinds = by_port(plan, "vswitch", AF_XDP)
+    monkeypatch.setattr(driver.OpenVSwitch, "_running", SimpleNamespace(read=lambda *_: printed))
+    switch = driver.OpenVSwitch(topology.dut, DriverContext(plan, fabric, lock, 1518))
+    switch._kinds = ovs.by_port(plan, "vswitch", ovs.AF_XDP)
     assert switch.without_link() == expected
 
 
@@ -406,7 +387,7 @@ pmd thread numa_id 0 core_id 2:
 
 
 def test_a_thread_has_its_clocks_and_batches_and_where_packets_were_looked_up() -> None:
-    rows = {row.node: row for row in node_costs("vswitch", STATS_SHOW, PERF_SHOW)}
+    rows = {row.node: row for row in driver.node_costs("vswitch", STATS_SHOW, PERF_SHOW)}
     assert {(row.part, row.thread) for row in rows.values()} == {("vswitch", "core 2")}
     assert {name: row.packets for name, row in rows.items()} == {
         "processing": 24, "megaflow classifier": 23, "upcall": 1, "output": 48,
@@ -416,7 +397,7 @@ def test_a_thread_has_its_clocks_and_batches_and_where_packets_were_looked_up() 
     assert rows["upcall"].cost is None
     one, _, _ = STATS_SHOW.partition("main")
     two = one + one.replace("core_id 2", "core_id 14")
-    each = [row for row in node_costs("vswitch", two, PERF_SHOW) if row.node == "processing"]
+    each = [row for row in driver.node_costs("vswitch", two, PERF_SHOW) if row.node == "processing"]
     assert [(row.thread, row.calls) for row in each] == [("core 2", 12), ("core 14", None)]
 
 
@@ -430,4 +411,4 @@ def test_a_thread_has_its_clocks_and_batches_and_where_packets_were_looked_up() 
     ids=["no packets", "main thread", "beyond every counter"],
 )
 def test_threads_without_packets_the_main_thread_and_rubbish_have_no_costs(shown: str) -> None:
-    assert node_costs("vswitch", shown, "") == ()
+    assert driver.node_costs("vswitch", shown, "") == ()
