@@ -18,9 +18,7 @@ from resources.libraries.python.drivers.functions.openvpn import driver as openv
 from resources.libraries.python.drivers.functions.openvpn.driver import CIPHER, ENDS, LEFT, RIGHT, TunnelFiles
 from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, Tunnels, into, passed
 from resources.libraries.python.drivers.functions.vpp_ipsec import driver as vpp_ipsec
-from resources.libraries.python.drivers.functions.vpp_ipsec.driver import gateways, tunnelling
 from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
-from resources.libraries.python.drivers.functions.wireguard.driver import ask, ends_of, make_keys, settings
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.vpp.configuration import routing
@@ -67,16 +65,16 @@ def test_the_ends_of_an_openvpn_tunnel_are_each_others_peers_and_pass_packets_as
 
 
 def test_the_ends_of_a_wireguard_tunnel_are_each_others_peers() -> None:
-    left, right = ends_of("nf-10-10")
+    left, right = wireguard.ends_of("nf-10-10")
     assert (left.device, right.device) == ("nf-10-10-wgl", "nf-10-10-wgr"), "their sockets have one folder"
     assert left.table != right.table
-    assert " ".join(settings(left, "PEER=")) == (
+    assert " ".join(wireguard.settings(left, "PEER=")) == (
         f"set nf-10-10-wgl private-key /dev/stdin listen-port {left.port} peer PEER= allowed-ips 0.0.0.0/0 "
         f"endpoint 127.0.0.1:{right.port}"
     )
-    assert "endpoint" not in settings(right, "PEER="), "two handshakes at once would both fail"
+    assert "endpoint" not in wireguard.settings(right, "PEER="), "two handshakes at once would both fail"
     with pytest.raises(Unsupported, match="firewall-10-10: firewall-10-10-wgl has more than 15 characters"):
-        ends_of("firewall-10-10")
+        wireguard.ends_of("firewall-10-10")
 
 
 def test_each_end_of_an_ipsec_tunnel_has_an_association_and_policies_of_its_own() -> None:
@@ -137,13 +135,13 @@ def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_p
 def test_a_private_key_is_never_shown_nor_an_argument(tmp_path: Path) -> None:
     private = f"{'secret' * 7}1="
     reads = f'case $1 in genkey) echo {private};; pubkey) read -r key; echo "$key" | tr sec pub;; esac'
-    keys = make_keys(program(tmp_path, "wg", reads))
+    keys = wireguard.make_keys(program(tmp_path, "wg", reads))
     assert (keys.private, keys.public) == (private, private.translate(str.maketrans("sec", "pub")))
     assert "secret" not in repr(keys)
     with pytest.raises(CsitError, match="printed no key of 32 bytes in Base64"):
-        make_keys(program(tmp_path, "wg", "echo usage"))
+        wireguard.make_keys(program(tmp_path, "wg", "echo usage"))
     with pytest.raises(CommandFailed, match=r"wg set .* ended with 1: no such device") as failed:
-        ask([program(tmp_path, "wg", "echo no such device >&2; exit 1"), "set", "x"], "opensesame")
+        wireguard.ask([program(tmp_path, "wg", "echo no such device >&2; exit 1"), "set", "x"], "opensesame")
     assert "opensesame" not in str(failed.value)
 
 
@@ -220,7 +218,7 @@ def associations(lines: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def test_what_one_end_of_vpp_encrypts_the_other_end_decrypts_with_the_same_key() -> None:
-    lines, others = (tunnelling(gateways(function(KIND)), 1518) for _ in range(2))
+    lines, others = (vpp_ipsec.tunnelling(vpp_ipsec.gateways(function(KIND)), 1518) for _ in range(2))
     found = associations(lines)
     assert sorted(found) == ["10", "11", "20", "21"]
     for out, inbound, source, destination in (("10", "21", ".1", ".2"), ("11", "20", ".2", ".1")):
@@ -242,7 +240,7 @@ def test_a_gateway_of_vpp_reaches_the_other_side_through_the_tunnel_only(version
     asked = function(KIND, ip_version=version)
     left, right = left or asked.left.route.prefix, right or asked.right.route.prefix
     family = "ip6" if version == 6 else "ip"
-    lines = (*tunnelling(gateways(asked), 1518), *routing(asked, (101, 102)))
+    lines = (*vpp_ipsec.tunnelling(vpp_ipsec.gateways(asked), 1518), *routing(asked, (101, 102)))
     routes = {line for line in lines if line.startswith("ip route add ")}
     assert routes == {
         f"ip route add {right} table 101 via ipsec0",
@@ -258,14 +256,14 @@ def test_a_gateway_of_vpp_reaches_the_other_side_through_the_tunnel_only(version
 def test_answers_to_translated_packets_go_through_the_tunnel_too() -> None:
     asked = function(NfKind("linux_nat"), KIND)
     (translated,) = asked.left.route.also
-    lines = (*tunnelling(gateways(asked), 1518), *routing(asked, (101, 102)))
+    lines = (*vpp_ipsec.tunnelling(vpp_ipsec.gateways(asked), 1518), *routing(asked, (101, 102)))
     assert f"ip route add {translated} table 102 via ipsec1" in lines
     assert f"ip route add {translated} table 101 via {asked.left.route.address} {asked.left.name}" in lines
 
 
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 9018])
 def test_vpp_fragments_no_packet(frame_bytes: int) -> None:
-    lines = tunnelling(gateways(function(KIND)), frame_bytes)
+    lines = vpp_ipsec.tunnelling(vpp_ipsec.gateways(function(KIND)), frame_bytes)
     mtu = {line.split()[5]: int(line.split()[4]) for line in lines if line.startswith("set interface mtu packet ")}
     packet = frame_bytes - 18
     encrypted = 20 + 8 + 8 + packet + (-packet - 2) % 4 + 2 + 16

@@ -10,14 +10,9 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.host.cpu import core_check, core_facts, data_threads, smt
+from resources.libraries.python.drivers.host.cpu import memory as pages
 from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake, kinds_of, smt_control
 from resources.libraries.python.drivers.host.cpu.data_threads import affinity, find_all
-from resources.libraries.python.drivers.host.cpu.memory import (
-    discover_memory,
-    free_pages,
-    remove_files,
-    require_huge_pages,
-)
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 from resources.libraries.python.drivers.host.cpu.smt import SmtOff
 from resources.libraries.python.drivers.host.nics.ethtool import Channels
@@ -396,7 +391,7 @@ def memory(tmp_path: Path) -> Path:
 
 
 def look(memory: Path) -> tuple[MemoryNode, ...]:
-    return discover_memory(memory / "nodes", memory / "meminfo", memory / "cgroup")
+    return pages.discover_memory(memory / "nodes", memory / "meminfo", memory / "cgroup")
 
 
 def add_node(memory: Path, number: int, total_kb: int, free_kb: int, *, pages_2mb: int = 0, pages_1gb: int = 0) -> None:
@@ -408,9 +403,9 @@ def add_node(memory: Path, number: int, total_kb: int, free_kb: int, *, pages_2m
     )
 
 
-def huge_pages(root: Path, node: int, **pages: tuple[int, int]) -> None:
+def huge_pages(root: Path, node: int, **sizes: tuple[int, int]) -> None:
     """Pages of sizes: all, and free ones."""
-    for size, (total, free) in pages.items():
+    for size, (total, free) in sizes.items():
         folder = f"node{node}/hugepages/hugepages-{size.removeprefix('of_')}kB"
         tree(root, {f"{folder}/nr_hugepages": str(total), f"{folder}/free_hugepages": str(free)})
 
@@ -450,11 +445,11 @@ def test_a_containers_limit_counts(memory: Path, names: tuple[str, str]) -> None
 def test_huge_pages_of_one_node_are_counted_and_too_few_refused_with_the_command(tmp_path: Path) -> None:
     huge_pages(tmp_path, 0, of_2048=(9, 9))
     huge_pages(tmp_path, 1, of_2048=(300, 256), of_1048576=(2, 1))
-    assert free_pages(1, tmp_path) == {2048: 256, 1048576: 1}
-    require_huge_pages("VPP", 512 + 1024, 1, tmp_path)
+    assert pages.free_pages(1, tmp_path) == {2048: 256, 1048576: 1}
+    pages.require_huge_pages("VPP", 512 + 1024, 1, tmp_path)
     huge_pages(tmp_path, 2, of_2048=(300, 256))
     with pytest.raises(Unsupported) as caught:
-        require_huge_pages("Open vSwitch on DPDK", 1024, 2, tmp_path)
+        pages.require_huge_pages("Open vSwitch on DPDK", 1024, 2, tmp_path)
     # 44 are taken, and 512 more are needed than there are.
     file = tmp_path / "node2/hugepages/hugepages-2048kB/nr_hugepages"
     assert str(caught.value) == (
@@ -470,6 +465,6 @@ def test_files_of_a_program_that_has_ended_are_removed_and_no_others(tmp_path: P
             (folder / name).touch()
     mounts = tmp_path / "mounts"
     mounts.write_text(f"tmpfs {other} tmpfs rw 0 0\nnone {huge} hugetlbfs rw,pagesize=2M 0 0\n")
-    assert len(remove_files("csit", mounts)) == 2
+    assert len(pages.remove_files("csit", mounts)) == 2
     assert sorted(path.name for path in huge.iterdir()) == ["csit", "rtemap_0"]
     assert len(list(other.iterdir())) == 4
