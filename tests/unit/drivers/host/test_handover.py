@@ -23,7 +23,9 @@ from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPor
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE
 from resources.libraries.python.drivers.host.nics.port_inventory import Device
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
+from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.testbed.attachment import Attachment
@@ -174,6 +176,7 @@ class SriovPci(FakePci):
         self.up = True
         self.down: list[str] = []
         self.configured: list[tuple[str, str]] = []
+        self.makes_none = False
         self.parent = self.add(PARENT, "ice", port="ens1f1", group=1)
         for name, text in (("sriov_offset", "135"), ("sriov_stride", "1"), ("sriov_numvfs", "0")):
             (self.parent / name).write_text(text)
@@ -182,6 +185,8 @@ class SriovPci(FakePci):
         if path.name != "sriov_numvfs":
             super().write(path, value)
             return
+        if value == "1" and self.makes_none:
+            raise OSError(errno.ERANGE, os.strerror(errno.ERANGE))
         path.write_text(value)
         if value == "0":
             (self.parent / "virtfn0").unlink()
@@ -190,6 +195,9 @@ class SriovPci(FakePci):
 
     def refusal_of_port(self, interface: str) -> tuple[str | None, Device]:
         return self.refusals.get(interface), device(interface, up=self.up)
+
+    def number(self) -> str:
+        return (self.parent / "sriov_numvfs").read_text()
 
     def bring_down(self, name: str) -> None:  # type: ignore[override]
         self.down.append(name)
@@ -200,43 +208,38 @@ def sriov(tmp_path: Path) -> SriovPci:
     return SriovPci(tmp_path / "sys")
 
 
-def functions_of(sriov: SriovPci, lock: MachineLock) -> virtual_functions.VirtualFunctions:
+@pytest.fixture
+def functions(sriov: SriovPci, lock: MachineLock) -> VirtualFunctions:
     netlink: Any = SimpleNamespace(do=lambda interface, mac: sriov.configured.append((interface, mac)))
-    return virtual_functions.VirtualFunctions([(NIC, MAC)], lock, sriov.root, sriov, netlink)
+    return VirtualFunctions([(NIC, MAC)], lock, sriov.root, sriov, netlink)
 
 
-def test_one_is_made_configured_bound_and_removed(sriov: SriovPci, lock: MachineLock) -> None:
-    functions, ports = functions_of(sriov, lock), HandedOver([NIC], lock, sriov.host())
+@pytest.mark.parametrize("up", [True, False])
+def test_one_is_made_configured_bound_and_removed(
+    sriov: SriovPci, lock: MachineLock, functions: VirtualFunctions, up: bool
+) -> None:
+    """Its port is brought up for it, as it has no link without, and is down again if it was."""
+    sriov.up = up
+    ports = HandedOver([NIC], lock, sriov.host())
     functions.start()
     ports.start()
-    assert (sriov.parent / "sriov_numvfs").read_text() == "1"
-    assert sriov.drivers(FUNCTION, PARENT) == [USER_SPACE, "ice"]
+    assert (sriov.number(), sriov.drivers(FUNCTION, PARENT)) == ("1", [USER_SPACE, "ice"])
     assert sriov.configured == [("ens1f1", MAC)]
     assert f"virtual functions of PCI port {PARENT}" in lock.leftovers()
     ports.stop()
     functions.stop()
-    assert (sriov.parent / "sriov_numvfs").read_text() == "0"
-    assert lock.leftovers() == []
-
-
-@pytest.mark.parametrize(("up", "down"), [(True, []), (False, ["ens1f1"])])
-def test_their_port_is_down_again_if_it_was(up: bool, down: list[str], sriov: SriovPci, lock: MachineLock) -> None:
-    """It is brought up for them: a function has no link without it."""
-    sriov.up = up
-    functions = functions_of(sriov, lock)
-    functions.start()
-    functions.stop()
-    assert sriov.down == down
+    assert (sriov.number(), sriov.down, lock.leftovers()) == ("0", [] if up else ["ens1f1"], [])
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
-def test_functions_of_a_killed_run_are_removed(sriov: SriovPci, tmp_path: Path, *, cleaned: bool) -> None:
+def test_functions_of_a_killed_run_are_removed(
+    sriov: SriovPci, tmp_path: Path, functions: VirtualFunctions, *, cleaned: bool
+) -> None:
     """Also where a cleanup was killed halfway."""
     sriov.up = False
-    with MachineLock(tmp_path / "lock") as lock:
-        functions_of(sriov, lock).start()
-    with MachineLock(tmp_path / "lock") as lock:
-        (left,) = lock._inherited.functions if lock._inherited else ()
+    functions.start()
+    record = read_record(tmp_path / "lock" / "owner.json")
+    (left,) = record.functions if record else ()
     if cleaned:
         sriov.write(sriov.parent / "sriov_numvfs", "0")
     assert left.restore(sriov.root, sriov) == ([] if cleaned else [f"removed virtual functions of PCI port {PARENT}"])
@@ -244,44 +247,37 @@ def test_functions_of_a_killed_run_are_removed(sriov: SriovPci, tmp_path: Path, 
     assert "ens1f1" in sriov.down
 
 
-def test_a_port_that_makes_none_is_named(sriov: SriovPci, lock: MachineLock, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = sriov.write
-
-    def refuse(path: Path, value: str) -> None:
-        if value == "1":
-            raise OSError(errno.ERANGE, os.strerror(errno.ERANGE))
-        write(path, value)
-
-    monkeypatch.setattr(sriov, "write", refuse)
-    functions = functions_of(sriov, lock)
+def test_a_port_that_makes_none_is_named(sriov: SriovPci, lock: MachineLock, functions: VirtualFunctions) -> None:
+    sriov.makes_none = True
     with pytest.raises(CsitError, match=rf"{PARENT} cannot be made: Numerical result out of range"):
         functions.start()
     functions.stop()
     assert lock.leftovers() == []
 
 
-def test_a_function_that_a_program_has_open_is_named_and_kept(sriov: SriovPci, lock: MachineLock) -> None:
-    functions = functions_of(sriov, lock)
+def test_a_function_that_a_program_has_open_is_named_and_kept(
+    sriov: SriovPci, lock: MachineLock, functions: VirtualFunctions
+) -> None:
     functions.start()
     sriov.users = ["pid 17 (vpp)"]
     HandedOver([NIC], lock, sriov.host()).start()
     with pytest.raises(CsitError, match=rf"pid 17 \(vpp\) of {FUNCTION} has {FUNCTION} open"):
         functions.stop()
-    assert (sriov.parent / "sriov_numvfs").read_text() == "1"
+    assert sriov.number() == "1"
     sriov.users = []
     functions.stop()
-    assert (sriov.parent / "sriov_numvfs").read_text() == "0"
+    assert sriov.number() == "0"
 
 
-def test_foreign_functions_and_the_default_route_are_left_alone(sriov: SriovPci, lock: MachineLock) -> None:
+def test_foreign_functions_and_the_default_route_are_left_alone(sriov: SriovPci, functions: VirtualFunctions) -> None:
     (sriov.parent / "sriov_numvfs").write_text("4")
     with pytest.raises(ConfigError, match="has 4 virtual functions already"):
-        functions_of(sriov, lock).start()
-    assert (sriov.parent / "sriov_numvfs").read_text() == "4"
+        functions.start()
+    assert sriov.number() == "4"
     (sriov.parent / "sriov_numvfs").write_text("0")
     sriov.refusals["ens1f1"] = "has the default route"
     with pytest.raises(ConfigError, match="has the default route"):
-        functions_of(sriov, lock).start()
+        functions.start()
 
 
 def test_addresses_are_known_before_there_is_a_function_and_in_the_plan_of_the_machine(sriov: SriovPci) -> None:
