@@ -31,7 +31,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.rendering import render
-from tests.unit.drivers.functions.guest_archives import unpacked
+from tests.unit.drivers.functions.guest_parts import unpacked
 
 BOOT = qemu.Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
 LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in qemu.EmulatedNicModel]

@@ -5,9 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -41,6 +39,7 @@ from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from tests.builders import cell_of, cpus, plan_of, shipped
+from tests.unit.drivers.functions.guest_parts import answering
 
 PROJECT = Path(__file__).parents[4]
 LOCAL = shipped("local")
@@ -49,28 +48,6 @@ HOST = cpus(16)
 
 def guests_plan(*kinds: str, service_type: str = "VSC") -> Plan:
     return plan_of(LOCAL, service_type, 1, len(kinds), HOST, nf_kinds=tuple(map(NfKind, kinds)))
-
-
-@contextmanager
-def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
-    """The other end of a guest's port, with prepared answers; yields the questions."""
-    asked: list[bytes] = []
-    with socket.socket(socket.AF_UNIX) as there:
-        there.bind(str(path))
-        there.listen()
-
-        def work() -> None:
-            link, _ = there.accept()
-            with link:
-                for answer in answers:
-                    asked.append(link.recv(100))
-                    for begin in range(0, len(answer), 7):  # as a slow guest does
-                        link.sendall(answer[begin : begin + 7])
-
-        thread = threading.Thread(target=work, daemon=True)  # a failed test leaves it waiting
-        thread.start()
-        yield asked
-        thread.join(60.0)
 
 
 def few_counters(received: int = 0) -> Callable[[str], Mapping[str, InterfaceCounters]]:
@@ -215,7 +192,7 @@ def test_packets_of_a_monitor_are_added_up_and_its_exit_reported(tmp_path: Path)
     made, _ = inside(tmp_path, "qemu_tcpdump", received=5000)
     ends = f"\r\n{guests.END} 0\r\n".encode()
     told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{guests.END} 1\n".encode())
-    with guest(tmp_path / "nf-1-1.questions", *told) as asked:
+    with answering(tmp_path / "nf-1-1.questions", *told) as asked:
         assert made.processed()["nf-1-1"] == ProcessedPackets(990, 10)
         assert made.processed()["nf-1-1"] == ProcessedPackets(4970, 30)
         assert made.problems("nf-1-1") == ()
@@ -229,7 +206,7 @@ def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sent
     good = b'{"return":"OK"}\n{"message":{"pkts":500,"drop":20},"return":"OK"}\n'
     bad = b'{"return":"OK"}\n{"message":"no such interface","return":"NOK"}\n'
     end = f"{guests.END} 0\n".encode()
-    with guest(tmp_path / "nf-1-1.questions", b"70 30\n" + end, good + end, b"7 3\n" + end, bad + end) as asked:
+    with answering(tmp_path / "nf-1-1.questions", b"70 30\n" + end, good + end, b"7 3\n" + end, bad + end) as asked:
         assert made.processed()["nf-1-1"] == ProcessedPackets(40 + 480, 30 + 20)
         assert "no such interface" in made.problems("nf-1-1")[0]
         made.stop()
@@ -242,7 +219,7 @@ def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_rep
     made, _ = inside(tmp_path, "qemu_nginx_proxy", received=5000)
     snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
     told = (f"{snmp.format(*row)}{guests.END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
-    with guest(tmp_path / "nf-1-1.questions", *told, f"no counters\n{guests.END} 0\n".encode()) as asked:
+    with answering(tmp_path / "nf-1-1.questions", *told, f"no counters\n{guests.END} 0\n".encode()) as asked:
         assert made.processed()["nf-1-1"] == ProcessedPackets(3990, 15)
         assert made.problems("nf-1-1") == ("5000 packets entered the guest of nf-1-1, and its nginx saw 3005 of them",)
         assert "no counter" in made.problems("nf-1-1")[0]
@@ -254,7 +231,9 @@ def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_rep
 def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_path: Path) -> None:
     script = PROJECT / "resources" / "templates" / "guest-control.pl"
     argv = ["perl", str(script), str(tmp_path / "control"), '{"a": 1}\t{"b": 2}']
-    with guest(tmp_path / "control", b'{"return":\n"OK"}\n', b'{"message":{"pkts":1,"drop":0},"return":"OK"}') as asked:
+    with answering(
+        tmp_path / "control", b'{"return":\n"OK"}\n', b'{"message":{"pkts":1,"drop":0},"return":"OK"}'
+    ) as asked:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.splitlines()
@@ -267,10 +246,8 @@ def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_
 def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
     made, _ = inside(tmp_path, "qemu_firewall", received=1_000_000)
     found = '{"nftables": [{"metainfo": {}}, {"counter": {"name": "accepted", "packets": 7}}]}'
-    lost = '{"nftables": [{"metainfo": {}}]}'
-    with guest(
-        tmp_path / "nf-1-1.questions", *(f"{text}\n{guests.END} 0\n".encode() for text in (found, lost))
-    ) as asked:
+    told = (f"{text}\n{guests.END} 0\n".encode() for text in (found, '{"nftables": [{"metainfo": {}}]}'))
+    with answering(tmp_path / "nf-1-1.questions", *told) as asked:
         assert made.problems("nf-1-1") == ("1000000 packets entered the guest of nf-1-1, and its rules saw 7 of them",)
         assert made.problems("nf-1-1") == ("the guest of nf-1-1 has no counter accepted",)
         made.stop()
@@ -280,7 +257,7 @@ def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
 def test_a_guest_that_is_gone_or_silent_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match="the guest of nf-1-1 cannot be asked: No such file"):
         guests.GuestConnections("nf-1-1", tmp_path / "none").ask("packets")
-    with guest(tmp_path / "early", b"12"), pytest.raises(CsitError, match=r"guest of nf-1-1 .* closed"):
+    with answering(tmp_path / "early", b"12"), pytest.raises(CsitError, match=r"guest of nf-1-1 .* closed"):
         guests.GuestConnections("nf-1-1", tmp_path / "early").ask("packets")
     with socket.socket(socket.AF_UNIX) as there:
         there.bind(str(tmp_path / "silent"))

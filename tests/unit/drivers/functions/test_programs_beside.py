@@ -2,10 +2,6 @@
 
 import json
 import re
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -35,6 +31,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.testbed.kinds import machine
 from tests.builders import cpus, plan_of, shipped
+from tests.unit.drivers.functions.guest_parts import answering
 
 LOCAL = shipped("local")
 MONITORS = [NfKind(each.name) for each in DRIVERS]
@@ -157,30 +154,11 @@ def test_what_suricata_reads_is_in_its_folder_and_leaves_the_interface_as_it_is(
     assert Path(found["unix-command"]["filename"]).parent == PLACE
 
 
-@contextmanager
-def suricata(place: Path, *pieces: bytes) -> Iterator[list[bytes]]:
-    """A socket that greets, and answers whatever comes next in so many pieces."""
-    heard: list[bytes] = []
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(str(place))
-        door.listen()
-
-        def serve() -> None:
-            link, _ = door.accept()
-            with link:
-                for answer in ((b'{"return":"OK"}\n',), pieces):
-                    heard.append(link.recv(1000))
-                    for piece in answer:
-                        link.sendall(piece)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield heard
-        thread.join()
+GREETED = b'{"return":"OK"}\n'
 
 
 def test_packets_that_suricata_dropped_are_not_among_those_it_got(tmp_path: Path) -> None:
-    with suricata(tmp_path / "control", b'{"message":{"pkts":12,', b'"drop":5},"return":"OK"}') as heard:
+    with answering(tmp_path / "control", GREETED, b'{"message":{"pkts":12,"drop":5},"return":"OK"}') as heard:
         assert taken(tmp_path / "control", "eth0") == ProcessedPackets(7, 5)
     asked = {"command": "iface-stat", "arguments": {"iface": "eth0"}}
     assert [json.loads(each) for each in heard] == [{"version": "0.2"}, asked]
@@ -196,7 +174,7 @@ def test_packets_that_suricata_dropped_are_not_among_those_it_got(tmp_path: Path
     ],
 )
 def test_another_answer_of_suricata_is_one_sentence(tmp_path: Path, answer: bytes, words: str) -> None:
-    with suricata(tmp_path / "control", answer), pytest.raises(CsitError, match=words):
+    with answering(tmp_path / "control", GREETED, answer), pytest.raises(CsitError, match=words):
         taken(tmp_path / "control", "eth0")
     with pytest.raises(CsitError, match=r"suricata does not answer at .*/none: No such file"):
         taken(tmp_path / "none", "eth0")

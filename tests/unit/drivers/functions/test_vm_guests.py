@@ -31,7 +31,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError
 from tests.builders import TOPOLOGIES, cpus, plan_of, raising, shell_program
-from tests.unit.drivers.functions.guest_archives import unpacked
+from tests.unit.drivers.functions.guest_parts import unpacked
 from tests.unit.testbed.node.machine_trees import tree
 
 BOOT = Path("vmlinuz"), Path("initramfs.cpio")
