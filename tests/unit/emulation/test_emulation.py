@@ -1,4 +1,4 @@
-"""Emulated machines as QEMU's arguments, the kernel's command line, and a topology; no machine is started."""
+"""Emulated machines: QEMU's arguments, a topology, and their image; no machine is started and no image made."""
 
 import fcntl
 import json
@@ -6,40 +6,35 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 import yaml
 
 from resources.libraries.python.drivers.host.ownership.processes import process
+from resources.libraries.python.drivers.host.programs import image_cache
+from resources.libraries.python.drivers.host.programs.image_cache import BUILDING, alone, make, newest
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.emulation import testbed as module
+from resources.libraries.python.emulation import image
+from resources.libraries.python.emulation import machine as qemu
+from resources.libraries.python.emulation.image import OWN, MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
-from resources.libraries.python.emulation.machine import (
-    QEMU,
-    Boot,
-    EmulatedMachine,
-    EmulatedNicModel,
-    NumaNode,
-    arguments,
-    kernel_line,
-)
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, TestbedRecord, end_unfinished
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.rendering import render
+from tests.unit.drivers.functions.guest_parts import unpacked
 
-BOOT = Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
-LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in EmulatedNicModel]
+BOOT = qemu.Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
+LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in qemu.EmulatedNicModel]
 each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: f"{each.nodes}-{each.nic}")
 
 
@@ -58,7 +53,7 @@ def test_each_cable_has_two_ends_that_name_each_other(layout: EmulatedLayout) ->
     ends = {
         (found["local.path"], found["remote.path"])
         for machine in layout.machines()
-        for value in values(arguments(machine, BOOT, 2222), "-netdev")
+        for value in values(qemu.arguments(machine, BOOT, 2222), "-netdev")
         if "dgram" in value and (found := words(value))
     }
     assert len(ends) == 4 * layout.nodes
@@ -69,7 +64,10 @@ def test_each_cable_has_two_ends_that_name_each_other(layout: EmulatedLayout) ->
 @each_layout
 def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout: EmulatedLayout) -> None:
     for machine in layout.machines():
-        argv = arguments(machine, BOOT, 2222)
+        argv = qemu.arguments(machine, BOOT, 2222)
+        virtio = [value for value in values(argv, "-device") if value.startswith("virtio-net") and "cable" in value]
+        assert all("iommu_platform=on,disable-legacy=on" in value for value in virtio), "behind the IOMMU"
+        assert len(virtio) == 2 or layout.nic is not qemu.EmulatedNicModel.VIRTIO
         devices = [(value.split(",")[0], words(value)) for value in values(argv, "-device")]
         bridges = {found["id"]: found for kind, found in devices if kind == "pxb-pcie"}
         roots = {found["id"]: found for kind, found in devices if kind == "pcie-root-port"}
@@ -86,20 +84,17 @@ def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout:
         assert len({nic.pci_address for nic in machine.nics}) == len(machine.nics) == 4
 
 
-def test_a_virtio_nic_is_behind_the_iommu() -> None:
-    (machine, _) = EmulatedLayout(nic=EmulatedNicModel.VIRTIO).machines()
-    nics = [value for value in values(arguments(machine, BOOT, 1), "-device") if "cable" in value]
-    virtio = [value for value in nics if value.startswith("virtio-net-pci")]
-    assert len(virtio) == 2
-    assert all("iommu_platform=on,disable-legacy=on" in value for value in virtio)
-
-
 def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -> None:
     layout = EmulatedLayout(nodes=3, queues=3)
     cables = layout.taps()
-    held = {mac: (10 * at, 10 * at + 1, 10 * at + 2) for at, mac in enumerate(sorted(macs_of(cables)))}
+    held = {
+        mac: (10 * at, 10 * at + 1, 10 * at + 2)
+        for at, mac in enumerate(sorted(mac for row in cables.values() for mac in row))
+    }
     for machine in layout.machines():
-        argv = arguments(machine, BOOT, 2222, taps={nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held})
+        argv = qemu.arguments(
+            machine, BOOT, 2222, taps={nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held}
+        )
         backends = {words(value)["id"]: words(value) for value in values(argv, "-netdev") if value.startswith("tap,")}
         devices = {
             found["netdev"]: found
@@ -115,6 +110,8 @@ def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -
     ports = [port for node in content["nodes"].values() for port in node["interfaces"].values()]
     assert {port["mac_address"]: port["link"] for port in ports if "rx_queues" in port} == ends
     assert all(sorted(row.values()) == [0, 1] for row in cables.values())
+    with pytest.raises(ValueError, match="2 queues: only virtio ports have more than one here, not vmxnet3"):
+        EmulatedLayout(nic=qemu.EmulatedNicModel.VMXNET3, queues=2)
 
 
 @pytest.mark.parametrize("queues", [1, 2])
@@ -124,7 +121,7 @@ def test_a_cable_joins_two_more_ports_of_the_generator_to_each_other(queues: int
     assert (len(generator.nics), len(dut.nics)) == (6, 4)
     one, other = generator.nics[-2:]
     assert (one.near, one.far) == (other.far, other.near) and one.near != one.far
-    assert {each.model for each in (one, other, generator.nics[0])} == {EmulatedNicModel.VIRTIO}
+    assert {each.model for each in (one, other, generator.nics[0])} == {qemu.EmulatedNicModel.VIRTIO}
     assert len({nic.pci_address for nic in generator.nics}) == len({nic.mac for nic in generator.nics}) == 6
     assert sorted(layout.taps().get("loop", {}).values()) == ([0, 1] if queues > 1 else [])
     topology = Topology.model_validate(layout.topology({name: {"host": "127.0.0.1"} for name in layout.names}))
@@ -132,66 +129,45 @@ def test_a_cable_joins_two_more_ports_of_the_generator_to_each_other(queues: int
     assert [[cable.link for cable in way] for way in topology.ways] == [["link1", "link2"]]
 
 
-def macs_of(cables: dict[str, dict[str, int]]) -> list[str]:
-    """MAC addresses of all ends."""
-    return [mac for row in cables.values() for mac in row]
-
-
-def test_several_queues_are_refused_where_a_nic_has_one() -> None:
-    with pytest.raises(ValueError, match="2 queues: only virtio ports have more than one here, not vmxnet3"):
-        EmulatedLayout(nic=EmulatedNicModel.VMXNET3, queues=2)
-
-
 def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
-    machine = EmulatedMachine("DUT1", 3, (NumaNode(2048, 10, 1), NumaNode(1024, 20)), (), system_cores=1)
-    argv = arguments(machine, BOOT, 1)
+    """QEMU numbers the threads of a core one after the other."""
+    machine = qemu.EmulatedMachine("DUT1", 3, (qemu.NumaNode(2048, 10, 1), qemu.NumaNode(1024, 20)), (), system_cores=1)
+    argv = qemu.arguments(machine, BOOT, 1)
     assert values(argv, "-smp") == ["12,sockets=2,cores=3,threads=2"]
-    nodes = [value for value in values(argv, "-numa") if value.startswith("node")]
-    listed = [cpu for group in machine.cpu_groups() for cpu in expand(group.cpus)]
-    assert sorted(listed) == list(range(12))
-    for node, value in enumerate(nodes):
-        # Where CPUs are a range, `cpus=` is one value of the form first-last.
-        inside = set(expand(words(value)["cpus"]))
-        assert inside == {cpu for group in machine.cpu_groups() if group.node == node for cpu in expand(group.cpus)}
-    siblings: dict[int, set[int]] = {}
-    for group in machine.cpu_groups():
-        for cpu, core in zip(expand(group.cpus), expand(group.cores), strict=True):
-            siblings.setdefault(core, set()).add(cpu)
-    assert siblings == {core: {2 * core, 2 * core + 1} for core in range(6)}
-    line = dict(word.split("=", 1) for word in kernel_line(machine).split() if "=" in word)
+    assert [words(value)["cpus"] for value in values(argv, "-numa") if value.startswith("node")] == ["0-5", "6-11"]
+    assert [(group.node, group.cpus, group.cores) for group in machine.cpu_groups()] == [
+        (0, "0,2,4", "0,1,2"), (0, "1,3,5", "0,1,2"), (1, "6,8,10", "3,4,5"), (1, "7,9,11", "3,4,5"),
+    ]  # fmt: skip
+    line = dict(word.split("=", 1) for word in qemu.kernel_line(machine).split() if "=" in word)
     assert line["isolcpus"] == line["nohz_full"] == line["rcu_nocbs"] == "2-5,8-11"
 
 
 def test_huge_pages_are_on_the_kernels_command_line_by_numa_node() -> None:
-    line = kernel_line(EmulatedMachine("DUT1", 2, (NumaNode(4096, 512, 1), NumaNode(1024, 128)), ()))
+    line = qemu.kernel_line(
+        qemu.EmulatedMachine("DUT1", 2, (qemu.NumaNode(4096, 512, 1), qemu.NumaNode(1024, 128)), ())
+    )
     assert "default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:128 hugepagesz=1G hugepages=0:1" in line
     # What the kernel takes as the size is the last one before the number.
     assert line.index("hugepagesz=1G") > line.index("hugepages=0:512")
-    assert "hugepagesz=1G hugepages=0 " in kernel_line(EmulatedMachine("TG", 2, (NumaNode(1024, 64),), ()))
+    assert "hugepagesz=1G hugepages=0 " in qemu.kernel_line(
+        qemu.EmulatedMachine("TG", 2, (qemu.NumaNode(1024, 64),), ())
+    )
 
 
-def test_memory_of_numa_nodes_is_all_of_the_memory() -> None:
+def test_memory_is_that_of_numa_nodes_ssh_comes_in_from_this_computer_only_and_disks_are_not_written() -> None:
     for machine in EmulatedLayout(nodes=3).machines():
-        argv = arguments(machine, BOOT, 1)
+        argv = qemu.arguments(machine, BOOT, 2345)
         sizes = [int(words(value)["size"][:-1]) for value in values(argv, "-object")]
         assert values(argv, "-m") == [f"{sum(sizes)}M"]
-        pages = sum(2 * node.hugepages_2m + 1024 * node.hugepages_1g for node in machine.numa)
-        assert pages <= sum(sizes) / 2
-
-
-def test_ssh_comes_in_on_this_computer_only_and_nothing_goes_out() -> None:
-    machine = EmulatedLayout().machines()[0]
-    (network,) = (value for value in values(arguments(machine, BOOT, 2345), "-netdev") if value.startswith("user"))
-    assert "hostfwd=tcp:127.0.0.1:2345-:22" in network
-    assert "restrict=on" in network
-
-
-def test_a_reboot_does_not_end_a_machine_and_its_disk_is_not_written() -> None:
-    argv = arguments(EmulatedLayout().machines()[1], BOOT, 1)
-    assert "-no-reboot" not in argv
-    (disk,) = values(argv, "-drive")
-    assert "file=/cache/a,,b/disk.ext4," in disk
-    assert "snapshot=on" in disk
+        assert sum(2 * node.hugepages_2m + 1024 * node.hugepages_1g for node in machine.numa) <= sum(sizes) / 2
+        (network,) = (value for value in values(argv, "-netdev") if value.startswith("user"))
+        assert "hostfwd=tcp:127.0.0.1:2345-:22" in network and "restrict=on" in network
+        assert "-no-reboot" not in argv, "a reboot does not end a machine"
+        (disk,) = values(argv, "-drive")
+        assert "file=/cache/a,,b/disk.ext4," in disk and "snapshot=on" in disk
+    macs = [nic.mac for machine in EmulatedLayout(nodes=3).machines() for nic in machine.nics]
+    assert len(set(macs)) == len(macs)
+    assert all(re.fullmatch(r"02(:[0-9a-f]{2}){5}", mac) for mac in macs)
 
 
 @each_layout
@@ -213,42 +189,25 @@ def test_its_topology_loads_with_either_nic(layout: EmulatedLayout, chosen: str,
     assert ports == {2200, 2201, 2202} - ({2202} if layout.nodes == 2 else set())
 
 
-def test_machines_that_differ_have_other_macs() -> None:
-    machines = EmulatedLayout(nodes=3).machines()
-    macs = [nic.mac for machine in machines for nic in machine.nics]
-    assert all(one != other for one, other in combinations(macs, 2))
-    assert all(re.fullmatch(r"02(:[0-9a-f]{2}){5}", mac) for mac in macs)
-
-
-def reset(folder: Path, answers: dict[str, dict[str, object]]) -> list[str]:
-    """Commands that a monitor received."""
-    commands: list[str] = []
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(folder / "DUT1.qmp"))
-        listening.listen()
-
-        def work() -> None:
-            far, _ = listening.accept()
-            with far, far.makefile("rwb", buffering=0) as lines:
-                version = {"qemu": {"major": 7, "minor": 2, "micro": 22}, "package": ""}
-                lines.write(json.dumps({"QMP": {"version": version}}).encode() + b"\n")
-                for line in lines:
-                    commands.append(json.loads(line)["execute"])
-                    for message in ({"event": "RESET"}, answers.get(commands[-1], {"return": {}})):
-                        lines.write(json.dumps(message).encode() + b"\n")
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            EmulatedTestbed(folder).reset("DUT1")
-        finally:
-            thread.join(60)
-    return commands
-
-
 def test_a_refused_reset_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match=r"DUT1 of .*: QEMU does not reset it: .*not now"):
-        reset(tmp_path, {"system_reset": {"error": {"desc": "not now"}}})
+    greeting = {"QMP": {"version": {"qemu": {"major": 7, "minor": 2, "micro": 22}, "package": ""}}}
+    said = [greeting, {"return": {}}, {"event": "RESET"}, {"error": {"desc": "not now"}}]
+
+    def answer() -> None:
+        with listening.accept()[0] as far:
+            for message in said:
+                far.sendall(json.dumps(message).encode() + b"\n")
+            while far.recv(1000):
+                pass
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "DUT1.qmp"))
+        listening.listen()
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(CsitError, match=r"DUT1 of .*: QEMU does not reset it: .*not now"):
+            EmulatedTestbed(tmp_path).reset("DUT1")
+        thread.join(60)
 
 
 NEVER_S = 60.0
@@ -259,7 +218,7 @@ SLEEP = "import time; time.sleep(600)"
 def machine(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that looks like the QEMU of a testbed."""
     folder.mkdir()
-    argv = [QEMU, "-c", SLEEP, "-name", "TG"]
+    argv = [qemu.QEMU, "-c", SLEEP, "-name", "TG"]
     with subprocess.Popen(argv, executable=sys.executable, cwd=folder) as running:
         wait_until("its exec", lambda: "" if EmulatedTestbed(folder)._running() else "not yet", NEVER_S, pause_s=0.005)
         try:
@@ -292,27 +251,21 @@ def test_machines_that_run_in_the_background_or_are_being_started_go_on(tmp_path
 OWNER = """
 import sys
 from pathlib import Path
-from tests.unit.emulation.test_machine import started
-started(Path(sys.argv[1]))
+from types import SimpleNamespace
+from resources.libraries.python.emulation import layout, testbed
+testbed.arguments = lambda *_: ["sleep", "600"]
+made = testbed.EmulatedTestbed(Path(sys.argv[1]), ends_with_us=True)
+made._start_machine(SimpleNamespace(name="TG", nics=()), None, layout.EmulatedLayout(), {})
+print(made._children[0].pid, flush=True)
 sys.stdin.read()
 """
-
-
-def started(folder: Path) -> None:
-    """Start a machine that ends with this process, and print its PID."""
-    module.arguments = lambda *_: ["sleep", "600"]  # type: ignore[attr-defined, assignment]
-    testbed = EmulatedTestbed(folder, ends_with_us=True)
-    named = cast("Any", SimpleNamespace(name="TG", nics=()))
-    testbed._start_machine(named, cast("Any", None), EmulatedLayout(), {})
-    print(testbed._children[0].pid, flush=True)
+"""Starts a machine that ends with this process, and prints its PID."""
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="a signal at the parent's death is Linux's")
 def test_machines_of_a_killed_test_end_with_it(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
     with subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
+        [sys.executable, "-c", OWNER, str(tmp_path)], cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as owner:  # fmt: skip
         assert owner.stdout is not None
@@ -321,3 +274,77 @@ def test_machines_of_a_killed_test_end_with_it(tmp_path: Path) -> None:
         wait_until("its exec", lambda: "" if now() == "sleep 600" else f"it is {now()}", NEVER_S)
         owner.kill()
     wait_until("its end", lambda: "it runs" if child.alive else "", NEVER_S)
+
+
+VALUES = {"own": OWN, "drivers": ["virtio_net", "e1000e"], "control_mac": "02:c5:1e:ff:ff:ff", "modules": ["ext4"]}
+
+
+@pytest.mark.parametrize("script", ["init.sh", "boot.sh"])
+def test_scripts_are_sound(script: str) -> None:
+    text = render(f"emulated/{script}.j2", VALUES)
+    assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
+    assert text.startswith("#!/bin/busybox sh\n")
+
+
+def test_a_machine_gets_its_own_files_and_only_it_can_read_its_key(tmp_path: Path) -> None:
+    (tmp_path / "initramfs.cpio").write_bytes(b"")
+    target = tmp_path / "TG.initramfs"
+    boot = MachineImage(tmp_path).boot("TG", {"host_key": b"secret", "authorized_keys": b"public"}, target)
+    assert boot.initramfs == target
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    files = unpacked(target.read_bytes())
+    assert files["own/host_key"] == (0o100600, b"secret")
+    assert files["own/hostname"] == (0o100644, b"tg\n")
+    assert files["own/boot.sh"][0] == 0o100755
+    assert b"::respawn:/usr/sbin/sshd" in files["own/inittab"][1]
+
+
+def test_the_image_that_is_taken_is_of_this_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(image, "SHARED", tmp_path / "shared")
+    folder, kernel = image_cache.cache_folder() / "emulated", "bookworm-6.1.0-1-amd64"
+    (folder / f"{kernel}-000000000000").mkdir(parents=True)
+    assert image.cached() is None
+    for place in (tmp_path / "shared" / "emulated", folder):  # one's own before the shared one
+        (place / f"{kernel}-{image.recipe()}").mkdir(parents=True)
+        assert (found := image.cached()) and found.disk.parent == place / f"{kernel}-{image.recipe()}"
+
+
+def test_an_image_appears_complete_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / f"{BUILDING}killed").mkdir()
+
+    def broken(work: Path, made: Path) -> str:
+        (work / "packages").touch()
+        (made / "disk").touch()
+        raise OSError("no space")
+
+    with alone(tmp_path):
+        with pytest.raises(OSError, match="no space"):
+            make(tmp_path, broken)
+        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+        place = make(tmp_path, lambda _, made: (made / "disk").write_text("one") and "image-1")
+        assert make(tmp_path, lambda _, made: (made / "disk").write_text("two") and "image-1") == place
+    assert (place / "disk").read_text() == "two"
+    older = tmp_path / "image-0"
+    older.mkdir()
+    os.utime(older, (0, 0))
+    assert newest(tmp_path, "image-*") == [place, older]
+    assert newest(tmp_path / "none", "*") == []
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o000])
+def test_all_users_can_read_a_cache_and_only_its_owner_can_write_it(tmp_path: Path, umask: int) -> None:
+    """Root starts machines from root's cache; others read it."""
+    cache = tmp_path / "csit-density" / "emulated"
+    before = os.umask(umask)
+    try:
+        with alone(cache):
+            place = make(cache, lambda _, made: (made / "disk").write_text("one") and "image-1")
+    finally:
+        os.umask(before)
+    paths = (cache.parent, cache, place, place / "disk", cache / "lock")
+    assert [oct(stat.S_IMODE(path.stat().st_mode)) for path in paths] == ["0o755"] * 3 + ["0o644", "0o600"]
+    for mode, expected in ((0o777, 0o755), (0o700, 0o700)):
+        cache.chmod(mode)
+        with alone(cache):
+            assert stat.S_IMODE(cache.stat().st_mode) == expected
