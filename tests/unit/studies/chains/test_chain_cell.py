@@ -37,31 +37,21 @@ def chain(*names: str, memory_mib: int | None = None) -> Chain:
     return Chain(members=tuple(Member(name=name, size=NfSize.ONE, memory_mib=memory_mib) for name in names))
 
 
-def test_inline_ones_are_nodes_and_passive_ones_lie_between_them() -> None:
-    cell = cell_of(chain("router", "dump", "nat"), spec())
-    assert (cell.nf_nodes, cell.nf_kinds) == (2, (NfKind("linux_router"), NfKind("linux_nat")))
-    assert [(tap.kind, tap.position) for tap in cell.taps] == [(NfKind("tcpdump"), 2)]
-
-
-@pytest.mark.parametrize(("order", "position"), [(("dump", "nat"), 1), (("nat", "dump"), 2)])
-def test_a_passive_one_at_an_end_is_before_the_first_or_behind_the_last_node(
-    order: tuple[str, ...], position: int
-) -> None:
-    assert [tap.position for tap in cell_of(chain(*order), spec()).taps] == [position]
-
-
-def test_a_chain_of_passive_ones_is_the_path_alone_with_copies() -> None:
-    cell = cell_of(chain("dump"), spec())
-    assert (cell.nf_nodes, len(cell.taps)) == (0, 1)
-
-
-def test_a_cell_without_limits_is_unlimited() -> None:
-    assert cell_of(chain("router", "nat"), spec()).limits == ()
-
-
-def test_memory_of_a_range_is_a_limit() -> None:
-    cell = cell_of(chain("router", "nat", memory_mib=64), spec())
-    assert cell.limits == (Limits(memory_mib=64), Limits(memory_mib=64))
+@pytest.mark.parametrize(
+    ("order", "kinds", "position"),
+    [
+        ("router dump nat", ("linux_router", "linux_nat"), 2),
+        ("dump nat", ("linux_nat",), 1),
+        ("nat dump", ("linux_nat",), 2),
+        ("dump", (), 1),
+    ],
+    ids=["between nodes", "before the first", "behind the last", "the path alone"],
+)
+def test_inline_ones_are_nodes_and_passive_ones_get_copies(order: str, kinds: tuple[str, ...], position: int) -> None:
+    cell = cell_of(chain(*order.split()), spec())
+    assert (cell.nf_nodes, cell.nf_kinds) == (len(kinds), tuple(map(NfKind, kinds)))
+    assert [(tap.kind, tap.position) for tap in cell.taps] == [(NfKind("tcpdump"), position)]
+    assert cell.limits == ()
 
 
 FAULT = Fault(chain=("nat", "router"), vnf="nat", limits=Limits(cpu=0.1))
@@ -73,16 +63,14 @@ def test_a_fault_is_planted_in_its_chain_only() -> None:
     assert planted(chain("nat", "router"), spec(FAULT)) == "nat is limited to 0.1 CPUs"
     assert cell_of(chain("router", "nat"), spec(FAULT)).limits == ()
     assert planted(chain("router", "nat"), spec(FAULT)) is None
+    passive = Fault(chain=("dump", "nat"), vnf="dump", limits=Limits(cpu=0.1))
+    assert cell_of(chain("dump", "nat"), spec(passive)).taps[0].limits == Limits(cpu=0.1)
 
 
-def test_a_fault_and_a_range_are_both_kept_to() -> None:
+def test_memory_of_a_range_is_a_limit_and_kept_to_beside_that_of_a_fault() -> None:
+    assert cell_of(chain("router", "nat", memory_mib=64), spec()).limits == (Limits(memory_mib=64),) * 2
     fault = FAULT.model_copy(update={"limits": Limits(cpu=0.1, memory_mib=128)})
     assert cell_of(chain("nat", "router", memory_mib=64), spec(fault)).limits[0] == Limits(cpu=0.1, memory_mib=64)
-
-
-def test_a_fault_of_a_passive_one_is_in_its_copy() -> None:
-    fault = Fault(chain=("dump", "nat"), vnf="dump", limits=Limits(cpu=0.1))
-    assert cell_of(chain("dump", "nat"), spec(fault)).taps[0].limits == Limits(cpu=0.1)
 
 
 def test_names_of_the_plan_lead_to_vnfs() -> None:
@@ -117,8 +105,7 @@ MACHINES = spec(vnfs=(VnfSpec(name="vm", kind=NfKind("qemu")), *VNFS))
 )
 def test_virtual_machines_are_chained_with_each_other_and_with_containers(order: str, name: str) -> None:
     cell = cell_of(chain(*order.split()), MACHINES)
-    layout = shipped("available/lab-2n-kernel").dut.layout
-    plan = make_plan(shipped("local"), cell, layout)
+    plan = make_plan(shipped("local"), cell, shipped("available/lab-2n-kernel").dut.layout)
     assert plan.suite_id == name
     assert [function.kind for function in plan.functions] == list(cell.nf_kinds)
 

@@ -22,8 +22,12 @@ def studied(volumes_bps: tuple[float, ...], *policies: str, seed: int = 1) -> An
     return analyse(spec, noisy_runs(generate(spec), volumes_bps, FAULTY, "nat", seed))
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("volumes_bps", [(1e8,), (1e8, 2e8), (1e8, 2e8, 3e8)])
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return studied((1e8, 2e8))
+
+
+@pytest.mark.parametrize(("volumes_bps", "seed"), [((1e8,), 0), ((1e8, 2e8), 1), ((1e8, 2e8, 3e8), 2)])
 def test_a_vnf_throttled_in_one_order_only_makes_that_chain_the_first_suspect(
     volumes_bps: tuple[float, ...], seed: int
 ) -> None:
@@ -37,44 +41,30 @@ def test_a_vnf_throttled_in_one_order_only_makes_that_chain_the_first_suspect(
     assert all(each.distance > each.threshold for each in first.distances)
 
 
-@pytest.mark.slow
-def test_at_most_one_of_ten_studies_without_a_fault_has_a_suspect() -> None:
-    spec = spec_of(FOUR, volumes_bps=(1e8, 2e8))
-    studies = [analyse(spec, noisy_runs(generate(spec), (1e8, 2e8), seed=seed)) for seed in range(10)]
-    assert sum(len(each.suspects) for each in studies) <= 1
-
-
-def test_a_suspect_names_the_rules_by_which_it_is_one() -> None:
-    first = studied((1e8, 2e8)).suspects[0]
+def test_a_suspect_names_the_rules_by_which_it_is_one_and_is_ranked_by_how_far_it_exceeds_them(found: Analysis) -> None:
+    first, *_ = suspects = found.suspects
     assert first.rules == (MEAN_DISTANCE, WORSE)
     assert first.mean_distance > first.threshold
     assert {(each.owner, each.feature) for each in first.worse} == {
         (CHAIN, "throughput_bps"),
         ("nat", "throttled_percent"),
     }
-    only = first.model_copy(update={"mean_distance": 0.0})
-    assert only.rules == (WORSE,)
-
-
-def test_suspects_are_ranked_by_how_far_they_exceed_the_limit_of_their_rule() -> None:
-    found = studied((1e8, 2e8)).suspects
-    assert [each.strength for each in found] == sorted((each.strength for each in found), reverse=True)
-    first = found[0].model_copy(update={"worse": (), "mean_distance": 0.3, "threshold": 0.1})
-    assert first.strength == pytest.approx(3)
+    assert first.model_copy(update={"mean_distance": 0.0}).rules == (WORSE,)
+    assert [each.strength for each in suspects] == sorted((each.strength for each in suspects), reverse=True)
+    third = first.model_copy(update={"worse": (), "mean_distance": 0.3, "threshold": 0.1})
+    assert third.strength == pytest.approx(3)
 
 
 def test_with_one_volume_chains_are_ranked_by_their_vnfs_alone_with_a_note() -> None:
     found = studied((2e8,))
-    assert found.notes == (
-        "chains are ranked by their distance from their VNFs alone, not by Cook's distance: one volume only",
-    )
+    (note,) = found.notes
+    assert "not by Cook's distance: one volume only" in note
     assert [each.chain for each in found.suspects] == [FAULTY]
 
 
-def test_vnfs_alone_are_no_suspects_and_no_points() -> None:
-    found = studied((1e8, 2e8))
-    assert all(len(each.chain.members) > 1 for each in found.suspects)
-    assert all(len(each.chain.members) > 1 for each in distances(found.statistics))
+def test_vnfs_alone_are_no_suspects_and_no_points(found: Analysis) -> None:
+    assert min(len(each.chain.members) for each in found.suspects) > 1
+    assert min(len(each.chain.members) for each in distances(found.statistics)) > 1
 
 
 def test_without_truth_cooks_distance_still_ranks_with_a_note() -> None:
@@ -126,21 +116,16 @@ def test_vnfs_are_compared_in_all_chains_and_end_to_end_values_among_chains_of_o
     ("name", "where"), [("tx_dropped_pps", "on transmit"), ("socket_dropped_pps", "at full sockets")]
 )
 def test_drops_of_the_vswitch_are_compared_with_those_of_the_vnfs_alone(name: str, where: str) -> None:
-    volumes = (1e8, 2e8)
-    chains = [chain("a"), chain("b"), chain("a", "b"), chain("b", "a"), chain("a", "c"), chain("c", "b")]
+    volumes, bad = (1e8, 2e8), chain("a", "b")
+    chains = [chain("a"), chain("b"), bad, chain("b", "a"), chain("a", "c"), chain("c", "b")]
     runs = [
-        run(
-            each,
-            volume,
-            volume * (0.7 if each == chains[2] else 1),
-            {VSWITCH: {name: [9e3 if each == chains[2] else 11.0]}},
-        )
+        run(each, volume, volume * (0.7 if each == bad else 1), {VSWITCH: {name: [9e3 if each == bad else 11.0]}})
         for each in chains
         for volume in volumes
     ]
     first = analyse(spec_of(("a", "b", "c"), volumes_bps=volumes), runs).suspects[0]
-    assert first.chain == chains[2]
-    assert first.reasons[1] == (f"the vSwitch, {where}, drops 9,000 packets a second, 11 at most with its VNFs alone")
+    assert first.chain == bad
+    assert first.reasons[1] == f"the vSwitch, {where}, drops 9,000 packets a second, 11 at most with its VNFs alone"
 
 
 def test_a_feature_is_changed_outside_three_standard_deviations_alone() -> None:
@@ -169,16 +154,13 @@ def test_the_papers_chain_that_saturates_early_stands_out_among_pairs() -> None:
     assert (first.workload.volume_bps, first.feature) == (1000e6, "throughput_bps")
 
 
-NAMES = ("a", "b", "c")
-VOLUMES = (2e6, 4e6)
-
-
 @pytest.mark.parametrize(("lost", "suspected"), [(1e-8, False), (0.2, True)])
 def test_a_chain_whose_throughput_differs_by_digits_is_no_suspect(lost: float, *, suspected: bool) -> None:
+    names, volumes, slow = ("a", "b", "c"), (2e6, 4e6), chain("a", "b")
     runs = [
-        run(chain(*order), volume, volume * (1 - lost * (order == ("a", "b"))))
-        for order in permutations(NAMES, 2)
-        for volume in VOLUMES
+        run(each, volume, volume * (1 - lost * (each == slow)))
+        for each in (chain(*order) for order in permutations(names, 2))
+        for volume in volumes
     ]
-    found = analyse(spec_of(NAMES, lengths=(2,), volumes_bps=VOLUMES), runs)
-    assert bool([suspect for suspect in found.suspects if suspect.chain.order == ("a", "b")]) is suspected
+    found = analyse(spec_of(names, lengths=(2,), volumes_bps=volumes), runs)
+    assert (slow in [suspect.chain for suspect in found.suspects]) is suspected

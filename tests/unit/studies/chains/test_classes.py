@@ -7,81 +7,70 @@ from resources.libraries.python.studies.chains.analysis.classes import Workflow,
 from tests.unit.studies.chains.chain_runs import graph
 
 
-def of(before: str, after: str, *, kvm: bool) -> Workflow:
-    return classify(Edge(before=before, after=after, count=1, seconds=0.1), virtual_machine=kvm)
-
-
 @pytest.mark.parametrize(
-    ("before", "after", "workflow"),
+    ("kvm", "before", "after", "workflow"),
     [
-        ("kvm_entry", "kvm_exit:HLT", Workflow.COMPUTATION),
-        ("kvm_exit:HLT", "kvm_fpu:unload", Workflow.IDLENESS),
-        ("kvm_exit:HLT", "kvm_vcpu_wakeup:wait", Workflow.IDLENESS),
-        ("kvm_exit:HLT", "kvm_entry", Workflow.IDLENESS),
-        ("sched_switch:out:S", "sched_switch:in", Workflow.IDLENESS),
-        ("sched_switch:in", "kvm_vcpu_wakeup:wait", Workflow.INITIALIZATION),
-        ("kvm_vcpu_wakeup:wait", "kvm_fpu:load", Workflow.INITIALIZATION),
-        ("kvm_fpu:load", "kvm_entry", Workflow.INITIALIZATION),
-        ("kvm_ple_window", "kvm_vcpu_wakeup:wait", Workflow.INITIALIZATION),
-        ("kvm_ple_window", "kvm_fpu:unload", Workflow.HARD_SWITCH),
-        ("kvm_userspace_exit:IO", "kvm_fpu:unload", Workflow.HARD_SWITCH),
-        ("kvm_ple_window", "kvm_halt_poll_ns", Workflow.SOFT_SWITCH),
-        ("kvm_vcpu_wakeup:poll", "kvm_entry", Workflow.SOFT_SWITCH),
-        ("kvm_exit:MSR_WRITE", "kvm_msr", Workflow.MEMORY),
-        ("kvm_exit:APIC_ACCESS", "kvm_apic", Workflow.MEMORY),
-        ("kvm_msr", "kvm_entry", Workflow.MEMORY),
-        ("kvm_exit:EPT_MISCONFIG", "kvm_emulate_insn", Workflow.MEMORY),
-        ("kvm_emulate_insn", "kvm_mmio", Workflow.MEMORY),
-        ("kvm_userspace_exit:MMIO", "kvm_entry", Workflow.MEMORY),
-        ("kvm_exit:EPT_VIOLATION", "kvm_page_fault", Workflow.MEMORY),
-        ("kvm_page_fault", "kvm_entry", Workflow.MEMORY),
-        ("kvm_exit:PAUSE_INSTRUCTION", "kvm_entry", Workflow.INTERRUPT),
-        ("kvm_exit:EXTERNAL_INTERRUPT", "kvm_entry", Workflow.INTERRUPT),
-        ("kvm_exit:EXCEPTION_NMI", "kvm_entry", Workflow.INTERRUPT),
-        ("kvm_exit:EOI_INDUCED", "kvm_eoi", Workflow.INTERRUPT),
-        ("kvm_exit:EXTERNAL_INTERRUPT", "kvm_fpu:unload", Workflow.INTERRUPT),
-        ("kvm_msi_set_irq", "kvm_entry", Workflow.INTERRUPT),
-        ("kvm_set_irq", "kvm_entry", Workflow.INTERRUPT),
-        ("kvm_exit:CPUID", "kvm_cpuid", Workflow.MEMORY),
-        ("kvm_exit:IO_INSTRUCTION", "kvm_emulate_insn", Workflow.IO),
-        ("kvm_exit:IO_INSTRUCTION", "kvm_pio", Workflow.IO),
-        ("kvm_pio", "kvm_userspace_exit:IO", Workflow.IO),
-        ("kvm_emulate_insn", "kvm_userspace_exit:IO", Workflow.IO),
-        ("kvm_userspace_exit:IO", "kvm_entry", Workflow.IO),
-        ("kvm_fpu:unload", "kvm_ple_window", Workflow.NOT_ASSIGNED),
-        ("kvm_fpu:unload", "sched_switch:out:S", Workflow.NOT_ASSIGNED),
-        ("sched_switch:out:R", "sched_switch:in", Workflow.NOT_ASSIGNED),
-        ("something_new", "kvm_entry", Workflow.NOT_ASSIGNED),
+        (True, "kvm_entry", "kvm_exit:HLT", Workflow.COMPUTATION),
+        (True, "kvm_exit:HLT", "kvm_fpu:unload", Workflow.IDLENESS),
+        (True, "kvm_exit:HLT", "kvm_vcpu_wakeup:wait", Workflow.IDLENESS),
+        (True, "kvm_exit:HLT", "kvm_entry", Workflow.IDLENESS),
+        (True, "sched_switch:out:S", "sched_switch:in", Workflow.IDLENESS),
+        (True, "sched_switch:in", "kvm_vcpu_wakeup:wait", Workflow.INITIALIZATION),
+        (True, "kvm_vcpu_wakeup:wait", "kvm_fpu:load", Workflow.INITIALIZATION),
+        (True, "kvm_fpu:load", "kvm_entry", Workflow.INITIALIZATION),
+        (True, "kvm_ple_window", "kvm_vcpu_wakeup:wait", Workflow.INITIALIZATION),
+        (True, "kvm_ple_window", "kvm_fpu:unload", Workflow.HARD_SWITCH),
+        (True, "kvm_userspace_exit:IO", "kvm_fpu:unload", Workflow.HARD_SWITCH),
+        (True, "kvm_ple_window", "kvm_halt_poll_ns", Workflow.SOFT_SWITCH),
+        (True, "kvm_vcpu_wakeup:poll", "kvm_entry", Workflow.SOFT_SWITCH),
+        (True, "kvm_exit:MSR_WRITE", "kvm_msr", Workflow.MEMORY),
+        (True, "kvm_exit:APIC_ACCESS", "kvm_apic", Workflow.MEMORY),
+        (True, "kvm_msr", "kvm_entry", Workflow.MEMORY),
+        (True, "kvm_exit:EPT_MISCONFIG", "kvm_emulate_insn", Workflow.MEMORY),
+        (True, "kvm_emulate_insn", "kvm_mmio", Workflow.MEMORY),
+        (True, "kvm_userspace_exit:MMIO", "kvm_entry", Workflow.MEMORY),
+        (True, "kvm_exit:EPT_VIOLATION", "kvm_page_fault", Workflow.MEMORY),
+        (True, "kvm_page_fault", "kvm_entry", Workflow.MEMORY),
+        (True, "kvm_exit:PAUSE_INSTRUCTION", "kvm_entry", Workflow.INTERRUPT),
+        (True, "kvm_exit:EXTERNAL_INTERRUPT", "kvm_entry", Workflow.INTERRUPT),
+        (True, "kvm_exit:EXCEPTION_NMI", "kvm_entry", Workflow.INTERRUPT),
+        (True, "kvm_exit:EOI_INDUCED", "kvm_eoi", Workflow.INTERRUPT),
+        (True, "kvm_exit:EXTERNAL_INTERRUPT", "kvm_fpu:unload", Workflow.INTERRUPT),
+        (True, "kvm_msi_set_irq", "kvm_entry", Workflow.INTERRUPT),
+        (True, "kvm_set_irq", "kvm_entry", Workflow.INTERRUPT),
+        (True, "kvm_exit:CPUID", "kvm_cpuid", Workflow.MEMORY),
+        (True, "kvm_exit:IO_INSTRUCTION", "kvm_emulate_insn", Workflow.IO),
+        (True, "kvm_exit:IO_INSTRUCTION", "kvm_pio", Workflow.IO),
+        (True, "kvm_pio", "kvm_userspace_exit:IO", Workflow.IO),
+        (True, "kvm_emulate_insn", "kvm_userspace_exit:IO", Workflow.IO),
+        (True, "kvm_userspace_exit:IO", "kvm_entry", Workflow.IO),
+        (True, "kvm_fpu:unload", "kvm_ple_window", Workflow.NOT_ASSIGNED),
+        (True, "kvm_fpu:unload", "sched_switch:out:S", Workflow.NOT_ASSIGNED),
+        (True, "sched_switch:out:R", "sched_switch:in", Workflow.NOT_ASSIGNED),
+        (True, "something_new", "kvm_entry", Workflow.NOT_ASSIGNED),
+        (False, "sched_switch:out:S", "sched_switch:in", Workflow.IDLENESS),
+        (False, "sched_switch:out:S", "sched_wakeup", Workflow.IDLENESS),
+        (False, "sched_wakeup", "sched_switch:in", Workflow.SOFT_SWITCH),
+        (False, "sched_switch:out:R", "sched_switch:in", Workflow.HARD_SWITCH),
+        (False, "sched_switch:out:R+", "sched_switch:in", Workflow.HARD_SWITCH),
+        (False, "sched_switch:out:X", "sched_switch:in", Workflow.NOT_ASSIGNED),
+        (False, "sched_process_exec", "sched_switch:out:S", Workflow.INITIALIZATION),
+        (False, "napi_poll:part", "netif_receive_skb", Workflow.IO),
+        (False, "sched_switch:in", "napi_poll:full", Workflow.IO),
+        (False, "net_dev_queue", "net_dev_xmit:sent", Workflow.IO),
+        (False, "softirq_exit:NET_RX", "sched_switch:out:S", Workflow.COMPUTATION),
+        (False, "softirq_entry:NET_RX", "softirq_exit:NET_RX", Workflow.IO),
+        (False, "softirq_entry:TIMER", "softirq_exit:TIMER", Workflow.INTERRUPT),
+        (False, "irq_handler_entry:virtio0", "irq_handler_exit:virtio0", Workflow.INTERRUPT),
+        (False, "page_fault_user", "sched_switch:out:S", Workflow.MEMORY),
+        (False, "sched_switch:in", "sched_switch:out:S", Workflow.COMPUTATION),
+        (False, "irq_handler_exit", "sched_switch:out:S", Workflow.COMPUTATION),
     ],
 )
-def test_pairs_of_kvm_are_those_of_table_2(before: str, after: str, workflow: Workflow) -> None:
-    assert of(before, after, kvm=True) is workflow
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "workflow"),
-    [
-        ("sched_switch:out:S", "sched_switch:in", Workflow.IDLENESS),
-        ("sched_switch:out:S", "sched_wakeup", Workflow.IDLENESS),
-        ("sched_wakeup", "sched_switch:in", Workflow.SOFT_SWITCH),
-        ("sched_switch:out:R", "sched_switch:in", Workflow.HARD_SWITCH),
-        ("sched_switch:out:R+", "sched_switch:in", Workflow.HARD_SWITCH),
-        ("sched_switch:out:X", "sched_switch:in", Workflow.NOT_ASSIGNED),
-        ("sched_process_exec", "sched_switch:out:S", Workflow.INITIALIZATION),
-        ("napi_poll:part", "netif_receive_skb", Workflow.IO),
-        ("sched_switch:in", "napi_poll:full", Workflow.IO),
-        ("net_dev_queue", "net_dev_xmit:sent", Workflow.IO),
-        ("softirq_exit:NET_RX", "sched_switch:out:S", Workflow.COMPUTATION),
-        ("softirq_entry:NET_RX", "softirq_exit:NET_RX", Workflow.IO),
-        ("softirq_entry:TIMER", "softirq_exit:TIMER", Workflow.INTERRUPT),
-        ("irq_handler_entry:virtio0", "irq_handler_exit:virtio0", Workflow.INTERRUPT),
-        ("page_fault_user", "sched_switch:out:S", Workflow.MEMORY),
-        ("sched_switch:in", "sched_switch:out:S", Workflow.COMPUTATION),
-        ("irq_handler_exit", "sched_switch:out:S", Workflow.COMPUTATION),
-    ],
-)
-def test_pairs_of_the_kernel_follow_the_documented_mapping(before: str, after: str, workflow: Workflow) -> None:
-    assert of(before, after, kvm=False) is workflow
+def test_pairs_of_events_belong_to_the_class_of_table_2_or_of_the_documented_mapping_of_the_kernel(
+    kvm: bool, before: str, after: str, workflow: Workflow
+) -> None:
+    assert classify(Edge(before=before, after=after, count=1, seconds=0.1), virtual_machine=kvm) is workflow
 
 
 def test_portions_have_all_nine_classes_and_the_same_vnf_alone() -> None:
@@ -105,15 +94,11 @@ def test_shares_of_several_threads_are_of_all_their_time() -> None:
 def test_alone_is_unknown_where_it_was_not_traced() -> None:
     assert {each.alone_time_ratio for each in portions(graph("nat", ("a", "b", 1, 0.1)))} == {None}
     assert portions(graph("nat", traced_s=0.0)) == ()
-
-
-def test_a_simulated_graph_is_read_by_the_events_it_has() -> None:
     one = graph("nat", ("kvm_entry", "kvm_exit:HLT", 1, 1.0), kvm=True).model_copy(update={"source": "sim"})
-    assert {each.workflow: each.time_ratio for each in portions(one)}[Workflow.COMPUTATION] == 1
+    ratios = {each.workflow: each.time_ratio for each in portions(one)}
+    assert ratios[Workflow.COMPUTATION] == 1, "a simulated graph is read by the events that it has"
 
 
 def test_exits_by_pause_are_counted_by_the_second() -> None:
-    found = graph(
-        "nat", ("kvm_exit:PAUSE_INSTRUCTION", "kvm_entry", 600, 0.1), ("kvm_exit:HLT", "x", 5, 0.1), traced_s=2.0
-    )
-    assert pauses_per_s(found) == 300
+    pauses = ("kvm_exit:PAUSE_INSTRUCTION", "kvm_entry", 600, 0.1)
+    assert pauses_per_s(graph("nat", pauses, ("kvm_exit:HLT", "x", 5, 0.1), traced_s=2.0)) == 300

@@ -29,15 +29,9 @@ RECORD = chain_studied()
 
 def statistic(order: list[str], volume_bps: float, owner: str, feature: str, mean: float) -> Statistic:
     return Statistic(
-        chain=chain(*order),
-        workload=workload(volume_bps),
-        owner=owner,
-        feature=feature,
-        mean=mean,
-        stdev=mean / 8,
-        samples=5,
-        filtered=1,
-    )
+        chain=chain(*order), workload=workload(volume_bps), owner=owner, feature=feature, mean=mean, stdev=mean / 8,
+        samples=5, filtered=1,
+    )  # fmt: skip
 
 
 STATISTICS = st.builds(
@@ -83,24 +77,19 @@ def test_errors_in_a_group_are_reported_with_their_place(damage: dict[str, objec
         parse_record(json.dumps(data), "x")
 
 
-def test_a_reading_far_outside_the_quartiles_goes() -> None:
-    # Quartiles 10.25 and 12.75, fences 6.5 and 16.5.
-    assert ordinary([10, 11, 12, 13, 14, 90, 10, 12, 12, 6.4]) == ([10, 11, 12, 13, 14, 10, 12, 12], 2)
-
-
-def test_one_on_the_fence_stays() -> None:
-    # Quartiles 1 and 3, fences -2 and 6.
-    assert ordinary([0, 1, 2, 3, 6]) == ([0, 1, 2, 3, 6], 0)
-    assert ordinary([0, 1, 2, 3, 6.1])[1] == 1
-
-
-def test_of_three_values_none_is_known_to_be_off() -> None:
-    assert ordinary([1, 1, 1000]) == ([1, 1, 1000], 0)
-    assert ordinary([1, 1, 1, 1000]) == ([1, 1, 1], 1)
-
-
-def test_unknown_values_are_no_outliers() -> None:
-    assert ordinary([None, 5.0, float("nan"), 5.0]) == ([5.0, 5.0], 0)
+@pytest.mark.parametrize(
+    ("values", "kept", "gone"),
+    [
+        ([10, 11, 12, 13, 14, 90, 10, 12, 12, 6.4], [10, 11, 12, 13, 14, 10, 12, 12], 2),  # fences 6.5 and 16.5
+        ([0, 1, 2, 3, 6], [0, 1, 2, 3, 6], 0),  # quartiles 1 and 3, fences -2 and 6: one on the fence stays
+        ([0, 1, 2, 3, 6.1], [0, 1, 2, 3], 1),
+        ([1, 1, 1000], [1, 1, 1000], 0),  # of three values none is known to be off
+        ([1, 1, 1, 1000], [1, 1, 1], 1),
+        ([None, 5.0, float("nan"), 5.0], [5.0, 5.0], 0),  # unknown values are no outliers
+    ],
+)
+def test_readings_far_outside_the_quartiles_go(values: list[float | None], kept: list[float], gone: int) -> None:
+    assert ordinary(values) == (kept, gone)
 
 
 def test_means_are_of_what_is_left_for_each_chain_owner_workload_and_feature() -> None:
@@ -120,13 +109,10 @@ def test_means_are_of_what_is_left_for_each_chain_owner_workload_and_feature() -
     assert all(len(each.chain.members) == 2 for each in found.values())
 
 
-def test_each_feature_has_its_own_name() -> None:
+def test_each_feature_has_its_own_name_and_an_unknown_one_has_no_unit() -> None:
     names = [each.name for each in (*FEATURES, *OF_CHAINS)]
     assert len(set(names)) == len(names)
     assert all(feature(each.name) is each for each in (*FEATURES, *OF_CHAINS))
-
-
-def test_a_feature_of_an_unknown_name_has_no_unit_and_its_name_as_its_meaning() -> None:
     assert feature("cache_miss_rate") == Feature("cache_miss_rate", "", FeatureSource.PROCESS, "cache miss rate")
 
 

@@ -1,81 +1,82 @@
 """A study of chains from specification to record, on simulated systems whose truth is known."""
 
-from collections.abc import Callable
+import re
 from itertools import count
 from statistics import fmean
 
 import pytest
 
 from resources.libraries.python.drivers.sim.probes import IN_PROGRAM
-from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.measurements.features import HOST, VSWITCH, StateGraph
-from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.measurements.features import HOST, VSWITCH
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.chains import run as chain_study
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, portions
+from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, headline, sentences
 from resources.libraries.python.studies.chains.analysis.study import Analysis
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Workload
+from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, shipped
 from tests.unit.studies.chains.chain_runs import FAULT, VNFS, four_vnfs
+from tests.unit.studies.worlds import World
 
 
-def seeded(seed: int) -> Topology:
-    return SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "seed": seed}})
-
-
-def study_of(
-    asked: ChainStudySpec, topology: Topology = SIM, on_progress: Callable[[StepEnded], None] = lambda _: None
-) -> ChainStudyTest:
+def study_of(asked: ChainStudySpec, topology: Topology = SIM) -> ChainStudyTest:
     world = SimulatedTestbed(topology)
-    return ChainStudyTest(topology, world, asked, world.environment(), on_progress)
+    return ChainStudyTest(topology, world, asked, world.environment())
 
 
 @pytest.fixture(scope="module")
-def measured() -> ChainStudy:
-    return study_of(four_vnfs(faults=(FAULT,))).run()
+def study() -> ChainStudyTest:
+    return study_of(four_vnfs(faults=(FAULT,), policies=("monitor > firewall",)))
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
-def test_the_chain_with_the_planted_fault_comes_first_whatever_the_noise(seed: int) -> None:
-    asked = study_of(four_vnfs(faults=(FAULT,)), seeded(seed))
+@pytest.fixture(scope="module")
+def measured(study: ChainStudyTest) -> ChainStudy:
+    return study.run()
+
+
+@pytest.mark.parametrize(
+    ("order", "vnf", "cpu"),
+    [("nat gateway", "nat", 0.02), ("firewall gateway", "firewall", 0.015), ("gateway monitor", "monitor", 0.005)],
+)
+def test_the_chain_with_the_planted_fault_comes_first_wherever_it_is_planted(order: str, vnf: str, cpu: float) -> None:
+    """Whatever the noise; tests/truth/chains.py has hundreds."""
+    fault = Fault(chain=tuple(order.split()), vnf=vnf, limits=Limits(cpu=cpu))
+    asked = study_of(four_vnfs(faults=(fault,), duration_s=2))
     found = asked.run()
-    assert found.suspects[0].chain.order == FAULT.chain
+    assert found.suspects[0].chain.order == fault.chain
     assert any("throttled" in reason for reason in found.suspects[0].reasons)
     asked.faults_first()
 
 
-@pytest.mark.parametrize(
-    ("order", "vnf", "cpu"), [("firewall gateway", "firewall", 0.015), ("gateway monitor", "monitor", 0.005)]
-)
-def test_a_fault_is_found_wherever_it_is_planted(order: str, vnf: str, cpu: float) -> None:
-    fault = Fault(chain=tuple(order.split()), vnf=vnf, limits=Limits(cpu=cpu))
-    asked = study_of(four_vnfs(faults=(fault,), duration_s=2))
-    asked.run()
-    asked.faults_first()
+def test_without_a_fault_no_chain_is_suspected_and_all_is_measured() -> None:
+    asked = study_of(four_vnfs())
+    found = asked.run()
+    assert not found.suspects and not any(run.planted for run in found.runs)
+    assert str(found.coverage) == "32 of 32"
+    asked.enough()
 
 
-def test_without_a_fault_no_chain_is_suspected(measured: ChainStudy) -> None:
-    found = study_of(four_vnfs()).run()
-    assert all(run.planted is None for run in found.runs)
-    assert [suspect.planted for suspect in measured.suspects[:1]] == ["nat is limited to 0.02 CPUs"]
-
-
-def test_each_chain_is_measured_under_each_workload_and_vnfs_alone_too(measured: ChainStudy) -> None:
-    assert len(measured.runs) == 2 * measured.chains == 2 * (4 + 12)
+def test_each_chain_that_policies_allow_is_measured_under_each_workload_and_vnfs_alone_too(
+    study: ChainStudyTest, measured: ChainStudy
+) -> None:
+    """What policies drop costs nothing."""
+    assert len(measured.runs) == 2 * measured.chains == 2 * (4 + 11)
     assert all(run.failed is None and run.latency_s and run.idle_latency_s for run in measured.runs)
     assert {run.chain.order for run in measured.runs if len(run.chain.members) == 1} == {(vnf.name,) for vnf in VNFS}
+    assert measured.coverage.measured == measured.coverage.asked == 30
+    study.enough()
 
 
 def test_features_are_those_of_the_vnfs_of_the_chain_one_value_for_each_second(measured: ChainStudy) -> None:
@@ -121,21 +122,83 @@ def test_simulated_graphs_have_the_packets_and_the_idle_time_of_each_vnf(measure
 
 
 def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
-    assert study_of(four_vnfs(faults=(FAULT,))).run() == measured
+    assert study_of(measured.spec).run() == measured
 
 
-def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
-    asked = study_of(four_vnfs(faults=(FAULT,)))
-    found = asked.run()
-    record = asked.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
+def test_tables_have_a_row_for_each_thing_that_was_measured(study: ChainStudyTest, measured: ChainStudy) -> None:
+    record = study.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
     tables = dict(chain_tables(record))
-    assert len(tables["runs"]) == 1 + len(found.runs)
-    assert len(tables["samples"]) == 1 + sum(len(row.values) for run in found.runs for row in run.series)
-    assert len(tables["statistics"]) == 1 + len(found.statistics)
-    assert len(tables["suspects"]) == 1 + sum(len(row.distances) + len(row.worse) for row in found.suspects)
+    assert len(tables["runs"]) == 1 + len(measured.runs)
+    assert len(tables["samples"]) == 1 + sum(len(row.values) for run in measured.runs for row in run.series)
+    assert len(tables["statistics"]) == 1 + len(measured.statistics)
+    assert len(tables["suspects"]) == 1 + sum(len(row.distances) + len(row.worse) for row in measured.suspects)
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
-    edges = sum(len(graph.edges) for run in found.runs for graph in run.graphs)
+    edges = sum(len(graph.edges) for run in measured.runs for graph in run.graphs)
     assert len(tables["transitions"]) == 1 + edges > 1
+    assert measured.stacks == () and '"stacks"' not in record.model_dump_json(), "nothing was sampled"
+
+
+def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
+    first, policy, more, fault = study.preview()
+    assert first.startswith("15 chains (4 of 1, 11 of 2 VNFs) under 2 workloads of 4 s")
+    assert "'monitor > firewall'" in policy
+    assert more == "chains that deviate from their VNFs alone are measured again, 2 times, with those VNFs"
+    assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
+
+
+@pytest.mark.parametrize("sessions", [(1,), (1, 8)])
+def test_a_study_does_what_its_preview_counts(sessions: tuple[int, ...]) -> None:
+    spec = four_vnfs(
+        vnfs=tuple(vnf.model_copy(update={"memory_mib": (64, 128)}) for vnf in VNFS[:2]),
+        lengths=(),
+        workloads=[
+            Workload(volume_bps=volume, sessions=count, frame=frame("64B"))
+            for count in sessions
+            for volume in (2e6, 3e6)
+        ],
+        duration_s=1,
+    )
+    world = World(topology=SIM)
+    study = ChainStudyTest(SIM, world, spec, world.environment())
+    found, previewed = study.run(), cost(generate(spec))
+    assert previewed == study.cost
+    assert world.deployed == previewed.counted["deployments"]
+    assert len(found.runs + found.path) == previewed.runs
+    assert len({run.chain for run in found.runs + found.path}) == previewed.counted["chains"] + 1
+    assert previewed.seconds == previewed.counted["deployments"] * 4.0 + previewed.runs * (1 + 1)
+    assert previewed.counts() == {
+        **previewed.counted,
+        "chains": len(list(generate(spec))),
+        "measurements": previewed.runs,
+        "seconds": previewed.seconds,
+    }
+
+
+def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
+    cause, first, reason, *_ = sentences(measured)
+    assert cause.startswith("only nat > gateway has nat throttled ")
+    assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
+    assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
+    assert reason.startswith("    ")
+
+
+def test_chains_that_were_not_measured_are_named_with_the_reason(measured: ChainStudy) -> None:
+    run = measured.runs[0].model_copy(update={"failed": "no traffic"})
+    bare = measured.model_copy(update={"runs": (run,), "suspects": (), "causes": ()})
+    *_, failed = sentences(bare)
+    assert "; no suspects; 11 chains are compared with what the VNFs alone predict, by repeated runs" in headline(bare)
+    assert failed == "not measured: gateway: no traffic"
+    assert headline(bare.model_copy(update={"judged": ()})).endswith("; no suspects")
+
+
+@pytest.mark.parametrize("feature", ["waiting_percent", "throttled_percent"])
+def test_no_more_than_all_of_the_time_is_spent_waiting(measured: ChainStudy, feature: str) -> None:
+    """Several threads of a VNF may wait for 180 % of the time."""
+    (cause,) = measured.causes[:1]
+    more = cause.model_copy(update={"feature": feature, "excess": 180.0, "smallest": 180.0, "low": -2.0, "high": 362.0})
+    words = cause_in_words(more)
+    assert "1.8 threads on average" in words and f"95 % interval {MINUS}2 % of the time to 3.62 threads" in words
+    assert not re.search(r"[1-9]\d\d(\.\d+)? % of the time", words)
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -148,38 +211,21 @@ def without(*kinds: NfKind) -> Topology:
     return SIM.model_copy(update={"nodes": {**SIM.nodes, name: dut}})
 
 
-@pytest.mark.parametrize(("least", "enough"), [(1.0, False), (0.9, False), (0.5, True), (0.0, True)])
-def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why(least: float, enough: bool) -> None:
-    asked = study_of(four_vnfs(least_measured=least), without(NfKind("linux_nat")))
-    found = asked.run()
-    assert str(found.coverage) == "18 of 32"
-    if enough:
-        asked.enough()
-        return
-    with pytest.raises(
-        CsitError, match=r"^18 of 32 chains and workloads were measured, the specification requires .* linux_nat"
-    ):
-        asked.enough()
-
-
-def test_a_study_that_was_measured_as_a_whole_is_enough_and_policies_cost_nothing() -> None:
-    asked = study_of(four_vnfs(policies=("gateway > nat",)))
-    found = asked.run()
-    assert found.dropped
-    assert found.coverage.measured == found.coverage.asked
-    asked.enough()
-
-
-def test_a_kind_that_the_testbed_lacks_costs_its_chains_only() -> None:
-    found = study_of(four_vnfs(), without(NfKind("linux_nat"))).run()
-    failed = {run.chain.order for run in found.runs if run.failed}
-    assert failed == {run.chain.order for run in found.runs if "nat" in run.chain.order}
-    assert all("linux_nat" in run.failed for run in found.runs if run.failed)
-    assert all(
-        (run.throughput_bps, run.offered_bps, run.share) == (None, None, None) for run in found.runs if run.failed
-    )
+def test_a_kind_that_the_testbed_lacks_costs_its_chains_only_and_a_study_of_less_than_asked_fails() -> None:
+    lacking = study_of(four_vnfs(), without(NfKind("linux_nat")))
+    found = lacking.run()
+    failed = [run for run in found.runs if run.failed]
+    assert {run.chain for run in failed} == {run.chain for run in found.runs if "nat" in run.chain.order}
+    assert all("linux_nat" in run.failed for run in failed if run.failed)
+    assert {(run.throughput_bps, run.offered_bps, run.share) for run in failed} == {(None, None, None)}
     assert all(run.throughput_bps for run in found.runs if not run.failed)
     assert any(row.chain.order == ("gateway", "monitor") for row in found.statistics)
+    assert str(found.coverage) == "18 of 32"
+    with pytest.raises(CsitError, match=r"^18 of 32 chains and workloads were measured, .* requires .* linux_nat"):
+        lacking.enough()
+    for least in (0.5, 0.0):
+        lacking.spec = lacking.spec.model_copy(update={"least_measured": least})
+        lacking.enough()
 
 
 def test_a_run_without_throughput_needs_a_reason(measured: ChainStudy) -> None:
@@ -196,58 +242,6 @@ def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.Mo
     with pytest.raises(CsitError, match="no chain could be measured: monitor has ended"):
         study.run()
     assert [run.throughput_bps for run in study.draft.chain_study.runs] == [None] * 2
-
-
-class Blind:
-    """A tracer on a machine without trace events."""
-
-    cpu_s = None
-
-    def start(self) -> None:
-        """See Tracer."""
-        raise Unsupported("there is no tracefs")
-
-    def stop(self) -> tuple[StateGraph, ...]:
-        """See Tracer."""
-        return ()
-
-    def facts(self) -> dict[str, str]:
-        """See Tracer."""
-        return {}
-
-
-class Unable(Blind):
-    """A tracer that knows beforehand that it cannot trace."""
-
-    def start(self) -> None:
-        """Nothing happens."""
-
-    def facts(self) -> dict[str, str]:
-        """Why."""
-        return {"events": "there is no tracefs"}
-
-
-@pytest.mark.parametrize(
-    ("tracer", "note"),
-    [
-        (Blind, "nothing was traced: there is no tracefs"),
-        (Unable, "no graphs of state transitions; events: there is no tracefs"),
-    ],
-)
-def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
-    tracer: type[Blind], note: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = SimulatedTestbed.parts
-
-    def parts(world: SimulatedTestbed, plan: Plan, asked: MeasurementRequest) -> Parts:
-        made = plain(world, plan, asked)
-        object.__setattr__(made, "tracer", tracer())
-        return made
-
-    monkeypatch.setattr(SimulatedTestbed, "parts", parts)
-    found = study_of(four_vnfs(duration_s=1)).run()
-    assert found.notes.count(note) == 1
-    assert all(run.failed is None and run.series for run in found.runs)
 
 
 def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_starts() -> None:

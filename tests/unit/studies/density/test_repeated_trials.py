@@ -2,7 +2,6 @@
 
 import pytest
 
-from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.result import VerdictKind
 from tests.unit.studies.density.simulated import measured
 
@@ -11,25 +10,18 @@ pytestmark = pytest.mark.parametrize("seed", range(3))
 
 def findings(seed: int, **planted: object) -> dict[VerdictKind, str]:
     """What the verdict says of repeated trials, by kind."""
-    draft = measured(TestType.NDRPDR, "ladder", seed=seed, **planted).draft
+    draft = measured(searched="ladder", seed=seed, **planted).draft
     assert any(each.trial.purpose == "repeated" for each in draft.trials) is bool(planted)
     return {each.kind: each.text for each in draft.verdict.findings if "further trials at" in each.text}
 
 
-def test_memory_is_named_where_it_leaks(seed: int) -> None:
+def test_a_decay_names_the_memory_that_leaks_and_nothing_where_no_reading_rises(seed: int) -> None:
     found = findings(seed, model="sharp", decay={"per_minute": 0.05, "leak_mib": 100})
     assert "memory of nf-1-1 from" in found[VerdictKind.DECAYING]
+    assert "memory" not in findings(seed, model="sharp", decay={"per_minute": 0.05})[VerdictKind.DECAYING]
 
 
-def test_a_decay_without_a_reading_that_rises_names_none(seed: int) -> None:
-    found = findings(seed, model="sharp", decay={"per_minute": 0.05})
-    assert "memory" not in found[VerdictKind.DECAYING]
-
-
-def test_waiting_for_a_cpu_is_named_where_it_makes_the_lower_band(seed: int) -> None:
+def test_waiting_for_a_cpu_is_named_where_it_makes_the_lower_band_and_a_steady_cell_repeats_nothing(seed: int) -> None:
     found = findings(seed, model="two_band", low_band=0.9, low_band_share=0.3)
     assert "waits for its CPU from 0 to 100 ms/s" in found[VerdictKind.UNSTABLE]
-
-
-def test_a_steady_cell_repeats_nothing(seed: int) -> None:
     assert not findings(seed)

@@ -14,13 +14,11 @@ from resources.libraries.python.studies.density.model.selection import parse_sel
         ("1-3x2", ((1, 2), (2, 2), (3, 2))),
         ("{1-2,5}x1, 1x1", ((1, 1), (2, 1), (5, 1))),
         ("2R4C, 1-2x1, 1r1c", ((2, 4), (1, 1), (2, 1))),
+        ("32x32", ((32, 32),)),
     ],
 )
-def test_cells(text: str, points: tuple[tuple[int, int], ...]) -> None:
+def test_cells_are_selected_from_the_drafts_grid_or_any_other(text: str, points: tuple[tuple[int, int], ...]) -> None:
     assert parse_selection(cells=text).points == points
-
-
-def test_the_default_is_the_drafts_grid() -> None:
     assert len(parse_selection().points) == 36
 
 
@@ -53,11 +51,16 @@ def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
         ("flows", "2000000", "2,000,000 flows; a service instance has 1 to 1,000,000"),
         ("flows", "1k", "invalid number of flows '1k'"),
         ("flows", ",", "selects nothing"),
+        ("cells", "1x1000000", "a cell of 1,000,000 NFs; at most 1,024 are possible"),
+        ("cells", "1x1,33x32", "a cell of 1,056 NFs"),
+        ("cells", "{1-1000}x{1}", "NFs in all cells together; at most 100,000 are possible"),
+        ("cells", f"{'z' * 5000}", r"characters\)'; expected rows x columns"),
     ],
 )
-def test_unreadable_input_is_reported(option: str, value: str, expected: str) -> None:
-    with pytest.raises(ConfigError, match=expected):
+def test_unreadable_input_and_what_cannot_be_planned_in_time_is_refused(option: str, value: str, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected) as caught:
         parse_selection(**{option: value})
+    assert len(str(caught.value)) <= 400
 
 
 def test_each_number_of_flows_goes_with_each_frame() -> None:
@@ -68,19 +71,3 @@ def test_each_number_of_flows_goes_with_each_frame() -> None:
     ]  # fmt: skip
     assert [frame.size_name for frame in found] == ["64B"] * 3 + ["IMIX"] * 3
     assert "flows" not in found[0].model_dump_json()
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        ("1x1000000", "a cell of 1,000,000 NFs; at most 1,024 are possible"),
-        ("1x1,33x32", "a cell of 1,056 NFs"),
-        ("{1-1000}x{1}", "NFs in all cells together; at most 100,000 are possible"),
-        (f"{'z' * 5000}", r"characters\)'; expected rows x columns"),
-    ],
-)
-def test_selections_that_cannot_be_planned_in_time_are_refused(cells: str, expected: str) -> None:
-    with pytest.raises(ConfigError, match=expected) as caught:
-        parse_selection(cells=cells)
-    assert len(str(caught.value)) <= 400
-    assert parse_selection(cells="32x32", nf_sizes="1c").cells()

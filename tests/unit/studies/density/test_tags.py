@@ -106,8 +106,7 @@ def test_suite_ids_of_vpp_say_what_its_links_are() -> None:
 def test_a_soak_is_one_whatever_its_suite_is() -> None:
     asked = parse_selection(service_types="CSC", cells="1x1")
     (row, *_) = make_rows(SIM, SIM.dut.layout, asked, TestType.NDRPDR, soak=True).rows
-    assert "SOAK" in row.tags
-    assert "NDRPDR" not in row.tags
+    assert {"SOAK", "NDRPDR"} & set(row.tags) == {"SOAK"}
 
 
 @pytest.mark.parametrize(("model", "short"), [("Intel-XXV710", "xxv710"), ("azure-mlx-40g", "mlx-40g"), ("v", "v")])

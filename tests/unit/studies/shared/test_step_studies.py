@@ -17,16 +17,15 @@ from resources.libraries.python.errors import (
     SystemBroken,
 )
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
+from resources.libraries.python.studies.interference.planning import cost as interference_cost
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.record import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
@@ -35,11 +34,9 @@ from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
-from resources.libraries.python.studies.sweep.model.record import Rates
-from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
-from tests.unit.studies.worlds import LOST, SIM, Killed, World
+from tests.unit.studies.worlds import LOST, ROUTER_SWEEP, SIM, Killed, World
 
 AnyStudy = StepStudy[Any, Any, Any, Any]
 SMALL: dict[type[AnyStudy], Any] = {
@@ -72,16 +69,7 @@ SMALL: dict[type[AnyStudy], Any] = {
 """A specification of a few steps for each study that deploys one cell for each step."""
 WITHOUT_CELLS: dict[type[AnyStudy], Any] = {
     ServiceSizing: load_sizing(specification_file("clearwater/scaling.json"), {"workload": "clearwater/invite.json"}),
-    ServiceSweep: SweepRequest(
-        name="router",
-        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_router"),)),
-        frame=frame("64B"),
-        flows=1,
-        protocol=Protocol.IP,
-        duration_s=1,
-        rates=Rates(start_pps=1000, stop_pps=5000, step_pps=1000),
-        width=None,
-    ),
+    ServiceSweep: ROUTER_SWEEP,
 }
 """The same for those that deploy no cells, or one for all steps."""
 QUICK = [ChainStudyTest, InterferenceTest, OutageTest]
@@ -113,6 +101,36 @@ def record(study: AnyStudy) -> str:
     study.draft.started_at = ""
     made = study.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
     return made.model_copy(update={"finished_at": ""}).model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("names", "together", "repetitions", "guarantee", "frames"),
+    [(1, 2, 1, False, 1), (3, 2, 2, True, 1), (2, 3, 2, False, 1), (2, 2, 1, True, 2)],
+)
+def test_a_study_of_interference_does_what_its_preview_counts(
+    names: int, together: int, repetitions: int, guarantee: bool, frames: int
+) -> None:
+    kinds = map(NfKind, ("linux_gateway", "linux_nat", "linux_router")[:names])
+    world = World()
+    study = run(
+        InterferenceTest,
+        world,
+        contenders=tuple(Contender(name=kind, type=NfType.NAT, kind=kind) for kind in kinds),
+        frames=tuple(map(frame, ("512B", "64B")[:frames])) if frames > 1 else (),
+        together=together,
+        repetitions=repetitions,
+        guarantee=guarantee,
+        duration_s=0.3,
+    )
+    counted, measured = interference_cost(study.spec), study.result().measurements
+    assert counted == study.cost
+    assert counted.counts() == {
+        "combinations": len({(measurement.target, measurement.against) for measurement in measured}),
+        "measurements": len(measured),
+        "deployments": world.deployed,
+        "seconds": counted.seconds,
+    }
+    assert counted.runs == len(measured)
 
 
 IDENTITY = {"target", "against", "repetition", "number", "event", "chain", "instances", "nodes"}

@@ -1,52 +1,35 @@
 """Sweeps of services whose functions are known: those that Troia et al. print, and plain ones."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from csit_utils.dataset.papers import paper
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 PACKET_BITS = 1460 * 8
 Function = Callable[[Array], Array]
 
 
-@dataclass(frozen=True)
-class PublishedFit:
-    """A function of tables IV to VI, by its name in the catalogue of `analysis.curves`."""
-
-    function: str
-    coefficients: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class PublishedRouter:
+class PublishedRouter(NamedTuple):
     """The paper's results for its virtual router on one of its testbeds. Rates are in Gbit/s."""
 
     break_point: float
     last_rate: float
-    metrics: Mapping[ProfileMetric, tuple[PublishedFit, PublishedFit]]
+    metrics: Mapping[ProfileMetric, tuple[Fit, Fit]]
     """Functions below the break-point, and from it on."""
 
 
 def _testbed(profile: Profile) -> PublishedRouter:
-    """Convert a profile of the reference set, which has a function for each metric in both regions."""
-    if profile.break_point is None:
-        raise ValueError(f"{profile.name}: no break-point")
-    fits = {row.metric: (row.nonsat, row.sat) for row in profile.metrics}
-    return PublishedRouter(
-        profile.break_point.rate,
-        max(fit.last_rate for pair in fits.values() for fit in pair if fit),
-        {
-            metric: (PublishedFit(below.function, below.coefficients), PublishedFit(above.function, above.coefficients))
-            for metric, (below, above) in fits.items()
-            if below and above
-        },
-    )
+    """A profile of the reference set, which has a function for each metric in both regions."""
+    assert profile.break_point is not None
+    metrics = {row.metric: (row.nonsat, row.sat) for row in profile.metrics if row.nonsat and row.sat}
+    last_rate = max(fit.last_rate for pair in metrics.values() for fit in pair)
+    return PublishedRouter(profile.break_point.rate, last_rate, metrics)
 
 
 ADVA, BONSAI = map(_testbed, paper("troia").profiles)
@@ -81,15 +64,7 @@ def sweep_of(
     noise: float = 0.0,
     seed: int = 0,
 ) -> tuple[SweepPoint, ...]:
-    """Sample functions as points of a sweep.
-
-    Args:
-        rates: In Gbit/s.
-        functions: Of the rate, by metric.
-        cpu: Utilization in [0, 1] as functions of the rate, by VNF and thread.
-        noise: Standard deviation relative to each value.
-        seed: Of the noise.
-    """
+    """Sample functions of the rate in Gbit/s; `cpu` has those of each thread by VNF, `noise` is relative."""
     random = np.random.default_rng(seed)
 
     def seen(function: Function) -> Array:

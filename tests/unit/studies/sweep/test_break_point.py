@@ -1,4 +1,4 @@
-"""The break-point: the load that saturates the CPUs of a service, from noisy points."""
+"""The break-point: the load that saturates the CPUs of a service, from noisy points; and where rows of points bend."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
-from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
+from resources.libraries.python.studies.sweep.analysis.saturation import curve_break_point, find_break_point, reaches
 from tests.unit.examples import share
 
 LAST = 3.5
 KNEE = 2.4
+RATES = np.linspace(0.1, LAST, 35)
 
 SHAPES: dict[str, tuple[Callable[[Array], Array], int]] = {
     "all of one CPU": (lambda r: np.minimum(1, 0.05 + 0.95 * r / KNEE), 1),
@@ -44,11 +45,8 @@ def noisy(shape: Callable[[Array], Array], rates: Array, noise: float, most: flo
     return np.clip(shape(rates) * (1 + noise * np.random.default_rng(seed).standard_normal(len(rates))), 0, most)
 
 
-MANY_LOADS = pytest.param(80, 0.005, marks=pytest.mark.slow)
-
-
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize(("loads", "noise"), [MANY_LOADS, (30, 0.01), (12, 0.01)])
+@pytest.mark.parametrize(("loads", "noise"), [(30, 0.01), (12, 0.01)])
 def test_it_is_within_one_step_of_the_truth(name: str, loads: int, noise: float) -> None:
     shape, vcpus = SHAPES[name]
     rates = np.linspace(LAST / loads, LAST, loads)
@@ -61,7 +59,7 @@ def test_it_is_within_one_step_of_the_truth(name: str, loads: int, noise: float)
 
 
 @pytest.mark.parametrize("name", GROWING)
-@pytest.mark.parametrize(("loads", "noise"), [MANY_LOADS, (30, 0.01), (12, 0.01), (6, 0.01)])
+@pytest.mark.parametrize(("loads", "noise"), [(30, 0.01), (12, 0.01), (6, 0.01)])
 def test_a_growing_metric_has_no_break_point(name: str, loads: int, noise: float) -> None:
     rates = np.linspace(LAST / loads, LAST, loads)
     for seed in range(6):
@@ -70,23 +68,14 @@ def test_a_growing_metric_has_no_break_point(name: str, loads: int, noise: float
         assert notes == ()
 
 
-def test_the_reason_says_whether_all_cpus_are_used() -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    full, _ = find_break_point(observed({"v": SHAPES["all of one CPU"][0](rates)}, rates), {"v": 1})
-    some, _ = find_break_point(observed({"v": SHAPES["two of three CPUs"][0](rates)}, rates), {"v": 3})
+def test_the_reason_says_whether_all_cpus_are_used_and_else_how_busy_the_busiest_data_thread_is() -> None:
+    full, _ = find_break_point(observed({"v": np.minimum(1.0, RATES / KNEE)}, RATES), {"v": 1})
     assert full.reason == "v uses all of its CPUs (1.00 of 1)"
-    assert some.reason == "v uses no more than 2.00 of 3 CPUs, whatever the load"
-    assert some.cpus_used == pytest.approx(2.0)
-
-
-def test_the_busiest_data_thread_is_named_where_cpus_stay_unused() -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    used = np.minimum(1.0, rates / KNEE)
-    points = [
-        LoadObservation(float(r), {}, {"v": (0.4 * float(u), 0.8 * float(u))}) for r, u in zip(rates, used, strict=True)
-    ]
-    point, _ = find_break_point(points, {"v": 3})
-    assert point.reason.endswith("its busiest data thread runs 80 % of the time")
+    points = [LoadObservation(r, {}, {"v": (0.4 * min(1, r / KNEE), 0.8 * min(1, r / KNEE))}) for r in RATES.tolist()]
+    some, _ = find_break_point(points, {"v": 3})
+    assert some.cpus_used == pytest.approx(1.2)
+    assert some.reason.startswith("v uses no more than 1.20 of 3 CPUs, whatever the load")
+    assert some.reason.endswith("its busiest data thread runs 80 % of the time")
 
 
 @pytest.mark.parametrize(("beyond", "steps"), [(0.0, 0), (0.05, 0), (0.5, 1), (0.9, 1)])
@@ -94,66 +83,85 @@ def test_the_busiest_data_thread_is_named_where_cpus_stay_unused() -> None:
 def test_a_break_point_just_above_a_load_is_at_that_load_and_any_other_at_the_next_one(
     beyond: float, steps: int, place: int
 ) -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    knee = rates[place] + beyond * (rates[1] - rates[0])
-    point, _ = find_break_point(observed({"v": np.minimum(1, rates / knee)}, rates), {"v": 1})
+    knee = RATES[place] + beyond * (RATES[1] - RATES[0])
+    point, _ = find_break_point(observed({"v": np.minimum(1, RATES / knee)}, RATES), {"v": 1})
     assert point.rate == pytest.approx(knee, rel=1e-3)
-    assert point.measured_rate == pytest.approx(rates[place + steps])
+    assert point.measured_rate == pytest.approx(RATES[place + steps])
     assert point.cpus_used == pytest.approx(min(1, point.measured_rate / knee))
 
 
-def test_cpus_that_are_full_at_the_last_two_loads_only_saturate_there() -> None:
+@pytest.mark.parametrize(
+    ("used", "vcpus", "full"),
+    [
+        ((0.3, 0.5, 0.9, 1.3, 2.0, 2.0), 2, 5),
+        ((0.2, 0.4, 0.6, 0.8, 1.0, 1.0), 1, 5),
+        ((0.3, 0.6, 1.0, 1.0), 1, 3),
+        ((0.5, 0.98, 1.0, 0.99, 1.0), 1, 2),
+    ],
+)
+def test_two_loads_that_use_all_cpus_are_enough(used: tuple[float, ...], vcpus: int, full: int) -> None:
     """Too few points for a knee: all CPUs in use are sign enough, whatever their number."""
-    rates = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
-    point, _ = find_break_point(observed({"v": np.array([0.3, 0.5, 0.9, 1.3, 2.0, 2.0])}, rates), {"v": 2})
-    assert (point.measured_rate, point.cpus_used) == (2.5, 2.0)
-    assert (point.low, point.high) == (2.0, 2.5)
-    assert 2.0 < point.rate <= 2.5
+    rates = np.arange(1.0, len(used) + 1)
+    point, notes = find_break_point(observed({"v": np.array(used)}, rates), {"v": vcpus})
+    assert (point.low, point.high, point.measured_rate, point.cpus_used) == (full - 1, full, full, used[full - 1])
+    assert full - 1 < point.rate <= full
+    assert (point.indicator, notes) == ("CPU", ())
 
 
-def test_the_vnf_that_saturates_first_is_named() -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    cpu = {"router": np.minimum(1, rates / 3), "firewall": np.minimum(1, rates / 1.5)}
-    point, _ = find_break_point(observed(cpu, rates), {"router": 1, "firewall": 1})
-    assert point.vnf == "firewall"
+def test_a_single_load_that_uses_all_cpus_is_named_and_no_break_point() -> None:
+    rates = np.arange(1, 7) / 10
+    point, notes = find_break_point(observed({"v": np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0])}, rates), {"v": 1})
+    assert point is None
+    assert notes == ("v uses all of its CPUs (1.00 of 1) at 0.6 Gbit/s only: a break-point needs two such loads",)
+
+
+SATURATES_AT_1_5 = np.minimum(1, RATES / 1.5)
+
+
+@pytest.mark.parametrize(
+    ("other", "firewall", "vcpus"),
+    [
+        (np.minimum(1, RATES / 3), SATURATES_AT_1_5, {"other": 1, "firewall": 1}),
+        (0.4 * np.minimum(1, RATES / 1.48), SATURATES_AT_1_5, {"other": 1, "firewall": 1}),
+        (2 * SATURATES_AT_1_5, SATURATES_AT_1_5, {"other": 4, "firewall": 1}),
+        (np.ones_like(RATES), SATURATES_AT_1_5, {"other": 1, "firewall": 1}),
+        (None, SATURATES_AT_1_5, {"other": 1, "firewall": 1}),
+    ],
+    ids=["the other later", "the other waits for it", "the other has CPUs left", "the other polls", "unknown"],
+)
+def test_of_two_vnfs_the_one_that_saturates_the_service_is_named(
+    other: Array | None, firewall: Array, vcpus: dict[str, int]
+) -> None:
+    cpu = {"firewall": firewall} if other is None else {"other": other, "firewall": firewall}
+    point, _ = find_break_point(observed(cpu, RATES), vcpus)
+    assert (point.vnf, point.cpus_there) == ("firewall", 1)
     assert point.rate == pytest.approx(1.5, abs=0.1)
 
 
-def test_a_vnf_that_only_waits_for_another_is_not_the_one() -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    busy, waiting = np.minimum(1, rates / 1.52), 0.4 * np.minimum(1, rates / 1.48)
-    point, _ = find_break_point(observed({"router": waiting, "firewall": busy}, rates), {"router": 1, "firewall": 1})
-    assert point.vnf == "firewall"
-
-
-def test_an_unknown_cpu_gives_none_and_says_so() -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    point, notes = find_break_point(observed({}, rates), {"v": 1})
-    assert point is None
-    assert notes == ("the CPU of v is not known: it gives no break-point",)
-    point, notes = find_break_point(observed({"v": rates}, rates)[:3], {"v": 4})
-    assert point is None
-    assert notes == ("the CPU of v is known at 3 loads only: it gives no break-point",)
-    assert find_break_point(observed({"v": rates}, rates)[:2], {"v": 4})[1][0].startswith(
-        "the CPU of v is known at 2 loads"
-    )
-    repeated = [observed({"v": rates}, rates)[0]] * 20
-    assert find_break_point(repeated, {"v": 4})[1] == ("the CPU of v is known at 1 load only: it gives no break-point",)
+@pytest.mark.parametrize(
+    ("loads", "note"),
+    [
+        ([], "the CPU of v is not known: it gives no break-point"),
+        ([0, 1, 2], "the CPU of v is known at 3 loads only: it gives no break-point"),
+        ([0] * 20, "the CPU of v is known at 1 load only: it gives no break-point"),
+    ],
+)
+def test_an_unknown_cpu_gives_none_and_says_so(loads: list[int], note: str) -> None:
+    points = observed({"v": RATES}, RATES)
+    assert find_break_point([points[load] for load in loads], {"v": 4}) == (None, (note,))
 
 
 def test_software_that_polls_gives_none_and_says_so() -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    point, notes = find_break_point(observed({"v": np.full(35, 0.999)}, rates), {"v": 1})
+    point, notes = find_break_point(observed({"v": np.full_like(RATES, 0.999)}, RATES), {"v": 1})
     assert point is None
     assert "does not follow the load (1.00 of 1 everywhere)" in notes[0]
 
 
 @pytest.mark.parametrize(("growth", "follows"), [(0.04, False), (0.06, True)])
 def test_a_cpu_that_varies_by_more_than_a_twentieth_follows_the_load(growth: float, *, follows: bool) -> None:
-    rates = np.linspace(0.1, LAST, 35)
-    cpu = np.minimum(1, rates / KNEE)
+    cpu = np.minimum(1, RATES / KNEE)
     used = 0.9 * (1 - growth * (cpu.max() - cpu) / np.ptp(cpu))
-    point, notes = find_break_point(observed({"v": used}, rates), {"v": 2})
+    point, notes = find_break_point(observed({"v": used}, RATES), {"v": 2})
     assert (point is not None, notes == ()) == (follows, follows)
     assert point is None or point.rate == pytest.approx(KNEE, rel=1e-4)
 
@@ -177,18 +185,81 @@ def test_any_plateau_is_found_within_one_step_in_any_unit(
     assert abs(int(np.searchsorted(rates, point.rate)) - int(np.searchsorted(rates, knee * unit))) <= 1
 
 
-@pytest.mark.parametrize("first", ["polls", "unknown"])
-def test_a_vnf_without_an_answer_hides_none_that_comes_after_it(first: str) -> None:
-    rates = np.linspace(0.1, LAST, 30)
-    points = observed({"polls": np.ones_like(rates), "v": np.minimum(1, 0.05 + 0.95 * rates / KNEE)}, rates)
-    if first == "unknown":
-        points = [LoadObservation(each.rate, each.values, {"v": each.cpu["v"]}) for each in points]
-    point, _ = find_break_point(points, {"polls": 1, "v": 1})
-    assert point.vnf == "v"
+SMOOTH: dict[str, Callable[[Array], Array]] = {
+    "level from the first point on": lambda r: np.full_like(r, 0.6),
+    "a parabola that is level at the last point": lambda r: 1 - (1 - r / LAST) ** 2,
+    "an exponential that comes close to its limit": lambda r: 1 - np.exp(-r / 1.2),
+}
 
 
-def test_of_two_that_saturate_together_it_is_the_one_with_the_larger_share_of_its_cpus() -> None:
-    rates = np.linspace(0.1, LAST, 30)
-    shape = np.minimum(1, 0.05 + 0.95 * rates / KNEE)
-    point, _ = find_break_point(observed({"wide": 2 * shape, "full": shape}, rates), {"wide": 4, "full": 1})
-    assert (point.vnf, point.cpus_there) == ("full", 1)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize(("points", "noise"), [(8, 0.05), (30, 0.05), (30, 0.15)])
+def test_a_curve_without_a_break_point_has_one_in_one_of_twenty_rows_at_most(
+    name: str, points: int, noise: float
+) -> None:
+    rates = np.linspace(LAST / points, LAST, points)
+    seen = [noisy(SMOOTH[name], rates, noise, np.inf, seed) for seed in range(40)]
+    assert sum(curve_break_point(rates, row) is not None for row in seen) <= 2
+
+
+def shifted(values: Array, size: float, seed: int = 0) -> Array:
+    return values + size * np.random.default_rng(seed).standard_normal(len(values))
+
+
+@pytest.mark.parametrize(
+    ("x_shift", "x_unit", "y_unit"), [(10.0, 1.0, 1.0), (0.0, 1e3, 1.0), (5.0, 1e-3, 1e4), (0.0, 1.0, 1e-6)]
+)
+def test_a_break_point_moves_with_the_points_whatever_their_units(x_shift: float, x_unit: float, y_unit: float) -> None:
+    used = shifted(np.minimum(RATES / 2.4, 1) + 0.03 * np.maximum(RATES - 2.4, 0), 0.005)
+    plain, moved = curve_break_point(RATES, used), curve_break_point(x_shift + x_unit * RATES, y_unit * used)
+    assert moved.at == pytest.approx(x_shift + x_unit * plain.at)
+    assert moved.level == pytest.approx(y_unit * plain.level)
+    assert plain.at == pytest.approx(2.4, abs=0.1)
+    assert plain.level == pytest.approx(1.0, abs=0.02)
+
+
+def test_five_points_show_a_break_point_and_four_do_not() -> None:
+    rates, used = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
+    found = curve_break_point(rates, used)
+    assert (found.at, found.level) == (pytest.approx(3.0), pytest.approx(3.0))
+    assert curve_break_point(rates[:4], used[:4]) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_growth_in_two_steps_ends_with_the_second(seed: int) -> None:
+    rates = np.linspace(0.05, LAST, 70)
+    used = np.interp(rates, [0, 0.8, 2.4, LAST], [0, 0.72, 1, 1])
+    found = curve_break_point(rates, shifted(used, 0.004, seed))
+    assert found.at == pytest.approx(2.4, abs=0.1)
+    assert found.level == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("behind", "breaks"), [(0.4, True), (0.6, False)])
+def test_growth_ends_where_less_than_half_of_its_pace_is_left(behind: float, *, breaks: bool) -> None:
+    used = shifted(100 + np.minimum(RATES, 2) + behind * np.maximum(RATES - 2, 0), 1e-3)
+    found = curve_break_point(RATES, used)
+    assert (found is not None) is breaks
+    assert found is None or found.at == pytest.approx(2, abs=0.05)
+
+
+@pytest.mark.parametrize(("last", "breaks"), [(1.04, True), (1.06, False)])
+def test_what_grows_by_a_twentieth_of_its_level_behind_a_bend_grows_still(last: float, *, breaks: bool) -> None:
+    used = shifted(np.interp(RATES, [0, 2, LAST], [0, 1, last]), 1e-4)
+    assert (curve_break_point(RATES, used) is not None) is breaks
+
+
+def test_the_end_of_a_fall_is_no_break_point() -> None:
+    falls_then_grows = shifted(np.abs(RATES - 1.5), 1e-3)
+    assert curve_break_point(RATES, falls_then_grows) is None
+    falls_then_stays = shifted(np.maximum(1.5 - RATES, 0.2), 1e-3)
+    assert curve_break_point(RATES, falls_then_stays) is None
+
+
+def test_a_level_is_reached_at_two_loads_at_least() -> None:
+    rates = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert reaches(rates, np.array([0.2, 0.4, 0.6, 1.0, 1.0]), 1.0) == 4.0
+    assert reaches(rates, np.array([0.2, 0.4, 0.6, 0.8, 1.0]), 1.0) is None
+    assert reaches(rates, np.array([0.2, 1.0, 0.5, 1.0, 1.0]), 1.0) == 4.0, "a single high point does not count"
+    twice = np.array([1.0, 2.0, 3.0, 5.0, 5.0])
+    assert reaches(twice, np.array([0.2, 0.4, 0.6, 1.0, 1.0]), 1.0) is None, "both are of one load"

@@ -1,6 +1,7 @@
 """A sweep on systems that are one function: which loads are offered, what becomes a point, what is flagged."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -29,17 +30,16 @@ def spec(**given: object) -> SweepSpec:
     return SweepSpec.model_validate({"frame": B64, "duration_s": 3, **default, **given})
 
 
-def system(
-    capacity_pps: float = CAPACITY_PPS,
+def run(
+    asked: SweepSpec,
     most_pps: float = float("inf"),
-    flows: int = 1,
     sender: Callable[[float], float | None] = lambda counted_pps: counted_pps,
-) -> Callable[[LoadStep], MeasuredLoad]:
-    """Forwards up to its capacity; its generator offers no more than `most_pps`, its interface counts by `sender`."""
+) -> list[MeasuredLoad]:
+    """Of a system that forwards up to its capacity; its generator offers no more than this, its interface counts so."""
 
     def measure(load: LoadStep) -> MeasuredLoad:
-        offered = min(load.rate_pps * flows, most_pps)
-        arrived = min(offered, capacity_pps)
+        offered = min(load.rate_pps * asked.flows, most_pps)
+        arrived = min(offered, CAPACITY_PPS)
         samples = tuple(
             SweepSample(
                 rate_pps=load.rate_pps,
@@ -48,7 +48,7 @@ def system(
                 output_pps=arrived,
                 loss_ratio=1 - arrived / offered if offered else None,
                 delay_s=None if second % 2 else 1e-4 * (1 + second),
-                cpu={"nf-1-1": (arrived / capacity_pps,)},
+                cpu={"nf-1-1": (arrived / CAPACITY_PPS,)},
                 memory_mib={} if second % 3 == 2 else {"nf-1-1": 10.0 + second},
                 available_mib=None if second % 3 == 2 else 100.0 - second,
             )
@@ -56,40 +56,30 @@ def system(
         )
         return MeasuredLoad(samples=samples, sender_pps=sender(offered))
 
-    return measure
-
-
-def run(measure: Callable[[LoadStep], MeasuredLoad], asked: SweepSpec) -> list[MeasuredLoad]:
     return [measure(load) for group in steps_of(asked) for load in group]
 
 
-def points(done: list[MeasuredLoad], asked: SweepSpec) -> list[SweepPoint]:
-    return [point(each, asked) for each in done]
+def points(asked: SweepSpec, **system: Any) -> list[SweepPoint]:
+    return [point(each, asked) for each in run(asked, **system)]
 
 
-def test_loads_go_up_and_each_second_of_each_is_a_sample() -> None:
-    done = run(system(), spec())
-    assert [point(each, spec()).rate_pps for each in done] == [1e4 * step for step in range(1, 11)]
-    assert all(len(each.samples) == 3 for each in done)
-    assert [sample.second for sample in done[4].samples] == [0, 1, 2]
-
-
-def test_points_are_means_and_loss_begins_at_the_capacity() -> None:
-    made = points(run(system(), spec()), spec())
-    assert [point.loss_ratio for point in made[:5]] == [0.0] * 5
+def test_loads_go_up_each_second_is_a_sample_and_points_are_their_means() -> None:
+    done, made = run(spec()), points(spec())
+    assert [each.rate_pps for each in made] == [1e4 * step for step in range(1, 11)]
+    assert all([sample.second for sample in each.samples] == [0, 1, 2] for each in done)
+    assert [point.loss_ratio for point in made[:5]] == [0.0] * 5, "loss begins at the capacity"
     assert made[9].loss_ratio == pytest.approx(0.5)
     assert [made[9].input_bps, made[9].output_bps] == pytest.approx([1e5 * 512, 5e4 * 512])
     assert made[0].used("nf-1-1") == pytest.approx(0.2)
     assert made[0].delay_s == pytest.approx(2e-4), "the mean of seconds 0 and 2; nobody knows that of second 1"
     assert (made[0].memory_mib, made[0].available_mib) == ({"nf-1-1": 10.5}, 99.5), "of seconds 0 and 1"
     assert all(point.flagged is None for point in made)
+    lossy = [is_lossy(made[:count], 0.2) for count in range(1, 11)]
+    assert lossy == [False] * 8 + [True] * 2, "three loads in a row, 70, 80 and 90 kpps, lose more than a fifth"
 
 
 def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
-    made = points(
-        run(system(most_pps=288.0), spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400))),
-        spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400)),
-    )
+    made = points(spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400)), most_pps=288.0)
     assert [point.flagged for point in made] == [
         None,
         "the generator offered 288 pps of 600 pps",
@@ -98,54 +88,40 @@ def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
 
 
 def test_all_flows_together_are_what_the_sender_must_reach() -> None:
-    made = points(run(system(flows=4), spec(flows=4)), spec(flows=4))
+    made = points(spec(flows=4))
     assert [point.input_pps for point in made[:2]] == [4e4, 8e4]
     assert all(point.flagged is None for point in made)
 
 
 def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
-    made = points(run(system(sender=lambda counted_pps: 0.9 * counted_pps), spec()), spec())
+    made = points(spec(), sender=lambda counted_pps: 0.9 * counted_pps)
     assert made[0].flagged == "its interface saw 9.00 kpps, and it counted 10.0 kpps"
     assert made[0].sender_pps == pytest.approx(9000)
-    unknown = points(run(system(sender=lambda _: None), spec()), spec())
-    assert all(point.flagged is None and point.sender_pps is None for point in unknown)
+    assert {(each.flagged, each.sender_pps) for each in points(spec(), sender=lambda _: None)} == {(None, None)}
 
 
 @given(share=st.floats(0.0, 0.2), tolerance=st.floats(0.01, 0.15))
 def test_only_what_is_off_by_more_than_the_tolerance_is_flagged(share: float, tolerance: float) -> None:
     assume(abs(share - tolerance) > 1e-6)
-    one = Rates(start_pps=1e4, stop_pps=1e4, step_pps=1)
-    made = points(
-        run(system(most_pps=1e4 * (1 - share)), spec(rates=one, tolerance=tolerance)),
-        spec(rates=one, tolerance=tolerance),
-    )
-    assert (made[0].flagged is not None) == (share > tolerance)
-
-
-def test_three_lossy_loads_in_a_row_are_enough_to_end_a_sweep_early() -> None:
-    made = points(run(system(), spec()), spec())
-    lossy = [is_lossy(made[:count], 0.2) for count in range(1, 11)]
-    assert lossy == [False] * 8 + [True] * 2, "70, 80 and 90 kpps lose more than a fifth"
+    one = spec(rates=Rates(start_pps=1e4, stop_pps=1e4, step_pps=1), tolerance=tolerance)
+    (made,) = points(one, most_pps=1e4 * (1 - share))
+    assert (made.flagged is not None) == (share > tolerance)
 
 
 def test_bursts_come_and_go_and_give_no_points() -> None:
     asked = spec(bursts=Bursts(rate_pps=6e4, on_s=2, off_s=1), duration_s=7)
-    done = run(system(), asked)
-    rates = [sample.rate_pps for each in done for sample in each.samples]
-    assert rates == [6e4, 6e4, 0.0, 6e4, 6e4, 0.0, 6e4]
-    assert [sample.second for each in done for sample in each.samples] == list(range(7))
+    done = run(asked)
+    rates = [(sample.second, sample.rate_pps) for each in done for sample in each.samples]
+    assert rates == list(enumerate([6e4, 6e4, 0.0, 6e4, 6e4, 0.0, 6e4]))
     assert [sample.loss_ratio for sample in done[1].samples] == [None]
     assert [(load.rate_pps, load.duration_s) for load in loads(asked, whole_bursts=True)] == [(6e4, 7)]
 
 
 @given(on_s=st.integers(1, 9), off_s=st.integers(1, 9), seconds=st.integers(1, 60))
 def test_bursts_fill_their_time_to_the_second(on_s: int, off_s: int, seconds: int) -> None:
-    row = loads(spec(bursts=Bursts(rate_pps=1.0, on_s=on_s, off_s=off_s), duration_s=seconds))
-    assert (
-        sum(load.duration_s for load in row)
-        == seconds
-        == duration_s(spec(bursts=Bursts(rate_pps=1.0, on_s=on_s, off_s=off_s), duration_s=seconds))
-    )
+    asked = spec(bursts=Bursts(rate_pps=1.0, on_s=on_s, off_s=off_s), duration_s=seconds)
+    row = loads(asked)
+    assert sum(load.duration_s for load in row) == seconds == duration_s(asked)
     assert [load.rate_pps > 0 for load in row] == [index % 2 == 0 for index in range(len(row))]
 
 

@@ -1,5 +1,7 @@
 """From trials and readings to seconds of a sweep, on plans of real topologies."""
 
+from typing import Any
+
 import pytest
 
 from resources.libraries.python.model.measurements.counters import (
@@ -11,17 +13,14 @@ from resources.libraries.python.model.measurements.counters import (
 )
 from resources.libraries.python.model.measurements.trial import (
     Direction,
-    FlowCount,
     FlowLatency,
     Interval,
     Trial,
     TrialResult,
 )
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import (
     SamplerReading,
     SecondCost,
@@ -33,16 +32,14 @@ from resources.libraries.python.studies.sweep.analysis.seconds import (
     vnfs,
     work,
 )
-from tests.builders import shipped
+from tests.builders import cpus, finished, plan_of
 
-B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+B64 = frame("64B")
 SECOND_NS = 1_000_000_000
 
 
-def plan(cpus: int, nodes: int = 1, size: NfSize = NfSize.ONE) -> Plan:
-    cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=nodes, nf_sizes=(size,))
-    rows = [(cpu, cpu, 0, 0) for cpu in range(cpus)]
-    return make_plan(shipped("local"), cell, layout(rows))
+def plan(cores: int, nodes: int = 1, size: NfSize = NfSize.ONE) -> Plan:
+    return plan_of("local", "CSP", 1, nodes, cores=cpus(cores), nf_sizes=(size,))
 
 
 def threads(made: Plan, owner: str, busy: float, at_s: float = 1.0) -> dict[str, ThreadTime]:
@@ -51,18 +48,11 @@ def threads(made: Plan, owner: str, busy: float, at_s: float = 1.0) -> dict[str,
     return {port.interface: ThreadTime(round(busy / len(ports) * at_s * SECOND_NS), 0) for port in ports}
 
 
-def result(sent: int = 2000, received: int = 1500, **more: object) -> TrialResult:
-    counts = [FlowCount(instance=1, direction=way, sent=sent // 2, received=received // 2) for way in Direction]
-    return TrialResult.model_validate(
-        {
-            "trial": Trial(load_pps=float(sent), duration_s=1.0, frame=B64),
-            "started_at": "2026-01-01T00:00:00+00:00",
-            "offered_duration_s": 1.0,
-            "total_duration_s": 1.1,
-            "flows": counts,
-            **more,
-        }
-    )
+TRIAL = Trial(load_pps=2000.0, duration_s=1.0, frame=B64)
+
+
+def result(trial: Trial = TRIAL, **more: Any) -> TrialResult:
+    return finished(trial, (1000, 750), (1000, 750), **more)
 
 
 def test_a_vnf_is_reported_with_those_that_share_its_cpu() -> None:
@@ -143,9 +133,8 @@ def test_without_times_of_threads_a_vnf_with_a_cpu_of_its_own_has_that_cpus_time
 
 def test_a_sample_is_of_one_way_and_its_delay_the_mean_of_all_probes() -> None:
     def probes(way: Direction, count: int, mean_ns: float | None) -> FlowLatency:
-        none = dict.fromkeys(["min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "histogram"])
-        row = {"instance": 1, "direction": way, "sent": 100, "received": count, "mean_ns": mean_ns, **none}
-        return FlowLatency.model_validate(row)
+        known = {"instance": 1, "direction": way, "sent": 100, "received": count, "mean_ns": mean_ns}
+        return FlowLatency.model_validate(dict.fromkeys(FlowLatency.model_fields) | known)
 
     probed = (probes(Direction.FORWARD, 30, 1000.0), probes(Direction.REVERSE, 10, 5000.0))
     sample = second_of(result(latency=probed), 1000.0, 7, SecondCost({"nf-1-1": (0.5,)}, {}, {"nf-1-1": 5.0}, 7.0))
@@ -182,10 +171,10 @@ def test_the_seconds_of_sending_are_found_among_readings_that_began_earlier() ->
 
 def test_bursts_are_found_where_the_first_begins_although_the_last_second_is_idle() -> None:
     """Idle for 1.25 s, on for a second, off for a second, then idle."""
-    made = plan(2)
+    made, at_s = plan(2), [index / 4 for index in range(20)]
+    ran = [0.4 * min(1.0, max(0.0, each - 1.25)) for each in at_s]
     readings = [
-        SamplerReading(index / 4, Sample(threads=threads(made, "nf-1-1", 0.4 * min(1.0, max(0.0, index / 4 - 1.25)))))
-        for index in range(20)
+        SamplerReading(at, Sample(threads=threads(made, "nf-1-1", busy))) for at, busy in zip(at_s, ran, strict=True)
     ]
     assert [row.cpu["nf-1-1"][0] for row in busiest(made, readings, 2)] == pytest.approx([0.4, 0.0], abs=1e-6)
 
