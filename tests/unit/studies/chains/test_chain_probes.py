@@ -86,11 +86,9 @@ def test_without_a_probe_all_else_is_measured_and_one_note_says_why(kind: str, p
 
 def test_directions_are_weighted_by_packets_and_times_of_machines_are_added() -> None:
     seen = (
-        *both("vswitch", 1e-3, 4e-3),
-        *both("vswitch-2", 2e-3, 5e-3, packets=58),
-        *both("nf-1-1", 3e-3, 6e-3),
+        *both("vswitch", 1e-3, 4e-3), *both("vswitch-2", 2e-3, 5e-3, packets=58), *both("nf-1-1", 3e-3, 6e-3),
         *both("vswitch-2 + nf-1-2", 5e-3, 5e-3),
-    )
+    )  # fmt: skip
     run = next(run for run in study_of(Equipped(hops=Probe(seen))).runs if len(run.chain.order) == 2)
     first, second = run.chain.order
     found = {each.owner: each for each in run.delays or ()}

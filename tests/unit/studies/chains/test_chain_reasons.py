@@ -1,13 +1,13 @@
-"""Reasons in plain sentences, each with its evidence, the strongest first."""
+"""Reasons in plain sentences, the strongest first, and the classes of events that they are taken from."""
 
 from collections.abc import Mapping
 
 import pytest
 
-from resources.libraries.python.model.measurements.features import StateGraph
+from resources.libraries.python.model.measurements.features import Edge, StateGraph
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.quantities import MINUS
-from resources.libraries.python.studies.chains.analysis.classes import portions
+from resources.libraries.python.studies.chains.analysis.classes import Workflow, classify, pauses_per_s, portions
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.model.record import FeatureDeviation
 from resources.libraries.python.studies.chains.model.spec import Member
@@ -114,9 +114,7 @@ def test_hard_switches_of_the_papers_nat_are_reported() -> None:
         ("kvm_exit:HLT", 0.001, 599.0, "nat spends more time idle: 60 % of the time, 0 % alone"),
     ],
 )
-def test_portions_of_the_papers_three_vnf_chain_are_reported(
-    before: str, alone: float, change: float, sentence: str
-) -> None:
+def test_portions_of_the_papers_chain_are_reported(before: str, alone: float, change: float, sentence: str) -> None:
     """Computation -61 % and -28.1 %, idleness of the NAT +134 % when Tcpdump comes into the chain."""
     one, other = (graph("nat", (before, "x", 9, seconds), kvm=True) for seconds in (alone * (1 + change), alone))
     assert sentence in said(graphs=(one, other))
@@ -141,3 +139,84 @@ def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:
     assert [reason.sentence for reason in found] == [
         "memory of nat (resident memory of its processes) is 90 MB, 30 MB alone"
     ]
+
+
+@pytest.mark.parametrize(
+    ("kvm", "workflow", "pairs"),
+    [
+        (True, Workflow.COMPUTATION, "kvm_entry kvm_exit:HLT"),
+        (True, Workflow.IDLENESS,
+         "kvm_exit:HLT kvm_fpu:unload, kvm_exit:HLT kvm_vcpu_wakeup:wait, kvm_exit:HLT kvm_entry, "
+         "sched_switch:out:S sched_switch:in"),
+        (True, Workflow.INITIALIZATION,
+         "sched_switch:in kvm_vcpu_wakeup:wait, kvm_vcpu_wakeup:wait kvm_fpu:load, kvm_fpu:load kvm_entry, "
+         "kvm_ple_window kvm_vcpu_wakeup:wait"),
+        (True, Workflow.HARD_SWITCH, "kvm_ple_window kvm_fpu:unload, kvm_userspace_exit:IO kvm_fpu:unload"),
+        (True, Workflow.SOFT_SWITCH, "kvm_ple_window kvm_halt_poll_ns, kvm_vcpu_wakeup:poll kvm_entry"),
+        (True, Workflow.MEMORY,
+         "kvm_exit:MSR_WRITE kvm_msr, kvm_exit:APIC_ACCESS kvm_apic, kvm_msr kvm_entry, "
+         "kvm_exit:EPT_MISCONFIG kvm_emulate_insn, kvm_emulate_insn kvm_mmio, kvm_userspace_exit:MMIO kvm_entry, "
+         "kvm_exit:EPT_VIOLATION kvm_page_fault, kvm_page_fault kvm_entry, kvm_exit:CPUID kvm_cpuid"),
+        (True, Workflow.INTERRUPT,
+         "kvm_exit:PAUSE_INSTRUCTION kvm_entry, kvm_exit:EXTERNAL_INTERRUPT kvm_entry, "
+         "kvm_exit:EXCEPTION_NMI kvm_entry, kvm_exit:EOI_INDUCED kvm_eoi, "
+         "kvm_exit:EXTERNAL_INTERRUPT kvm_fpu:unload, kvm_msi_set_irq kvm_entry, kvm_set_irq kvm_entry"),
+        (True, Workflow.IO,
+         "kvm_exit:IO_INSTRUCTION kvm_emulate_insn, kvm_exit:IO_INSTRUCTION kvm_pio, kvm_pio kvm_userspace_exit:IO, "
+         "kvm_emulate_insn kvm_userspace_exit:IO, kvm_userspace_exit:IO kvm_entry"),
+        (True, Workflow.NOT_ASSIGNED,
+         "kvm_fpu:unload kvm_ple_window, kvm_fpu:unload sched_switch:out:S, sched_switch:out:R sched_switch:in, "
+         "something_new kvm_entry"),
+        (False, Workflow.IDLENESS, "sched_switch:out:S sched_switch:in, sched_switch:out:S sched_wakeup"),
+        (False, Workflow.SOFT_SWITCH, "sched_wakeup sched_switch:in"),
+        (False, Workflow.HARD_SWITCH, "sched_switch:out:R sched_switch:in, sched_switch:out:R+ sched_switch:in"),
+        (False, Workflow.NOT_ASSIGNED, "sched_switch:out:X sched_switch:in"),
+        (False, Workflow.INITIALIZATION, "sched_process_exec sched_switch:out:S"),
+        (False, Workflow.IO,
+         "napi_poll:part netif_receive_skb, sched_switch:in napi_poll:full, net_dev_queue net_dev_xmit:sent, "
+         "softirq_entry:NET_RX softirq_exit:NET_RX"),
+        (False, Workflow.COMPUTATION,
+         "softirq_exit:NET_RX sched_switch:out:S, sched_switch:in sched_switch:out:S, "
+         "irq_handler_exit sched_switch:out:S"),
+        (False, Workflow.INTERRUPT,
+         "softirq_entry:TIMER softirq_exit:TIMER, irq_handler_entry:virtio0 irq_handler_exit:virtio0"),
+        (False, Workflow.MEMORY, "page_fault_user sched_switch:out:S"),
+    ],
+)  # fmt: skip
+def test_events_belong_to_the_class_of_table_2_or_of_the_mapping_of_the_kernel(
+    kvm: bool, workflow: Workflow, pairs: str
+) -> None:
+    for before, after in (pair.split() for pair in pairs.split(", ")):
+        edge = Edge(before=before, after=after, count=1, seconds=0.1)
+        assert classify(edge, virtual_machine=kvm) is workflow, (before, after)
+
+
+def test_portions_have_all_nine_classes_and_the_same_vnf_alone() -> None:
+    here = graph("nat", ("kvm_entry", "kvm_exit:HLT", 10, 0.2), ("kvm_exit:HLT", "kvm_entry", 10, 0.6), kvm=True)
+    alone = graph("nat", ("kvm_entry", "kvm_exit:HLT", 40, 1.0), traced_s=2.0, kvm=True)
+    found = {each.workflow: each for each in portions(here, alone)}
+    assert list(found) == [each.value for each in Workflow]
+    assert len(found) == 9
+    computing = found[Workflow.COMPUTATION]
+    assert (computing.count_per_s, computing.time_ratio) == (10, 0.2)
+    assert (computing.alone_count_per_s, computing.alone_time_ratio) == (20, 0.5)
+    assert found[Workflow.IDLENESS].time_ratio == 0.6
+    assert found[Workflow.IO].time_ratio == found[Workflow.IO].alone_time_ratio == 0
+
+
+def test_shares_of_several_threads_are_of_all_their_time() -> None:
+    edges = [(f"sched_switch:{what}", "x", 1, 2.0) for what in ("in", "out:S")]
+    assert sum(each.time_ratio for each in portions(graph("nat", *edges))) == pytest.approx(1)
+
+
+def test_alone_is_unknown_where_it_was_not_traced() -> None:
+    assert {each.alone_time_ratio for each in portions(graph("nat", ("a", "b", 1, 0.1)))} == {None}
+    assert portions(graph("nat", traced_s=0.0)) == ()
+    one = graph("nat", ("kvm_entry", "kvm_exit:HLT", 1, 1.0), kvm=True).model_copy(update={"source": "sim"})
+    ratios = {each.workflow: each.time_ratio for each in portions(one)}
+    assert ratios[Workflow.COMPUTATION] == 1, "a simulated graph is read by the events that it has"
+
+
+def test_exits_by_pause_are_counted_by_the_second() -> None:
+    pauses = ("kvm_exit:PAUSE_INSTRUCTION", "kvm_entry", 600, 0.1)
+    assert pauses_per_s(graph("nat", pauses, ("kvm_exit:HLT", "x", 5, 0.1), traced_s=2.0)) == 300

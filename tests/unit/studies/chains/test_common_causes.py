@@ -58,7 +58,7 @@ def of(*lengths: int) -> tuple[Chain, ...]:
         (of(2, 3, 4, 5), lambda _: True, VSWITCH, "every chain"),
     ],
 )
-def test_what_bad_chains_have_in_common_is_named(
+def test_what_bad_chains_share(
     population: Collection[Chain], is_bad: Callable[[Chain], bool], owner: str, what: str
 ) -> None:
     bad = {each for each in population if is_bad(each)}

@@ -35,13 +35,9 @@ def statistic(order: list[str], volume_bps: float, owner: str, feature: str, mea
 
 
 STATISTICS = st.builds(
-    statistic,
-    st.sampled_from([["nat"], ["nat", "ids"], ["ids", "nat"]]),
-    st.sampled_from([1e6, 2e6]),
-    st.sampled_from(["nat", "host"]),
-    st.sampled_from(["cpu_percent", "rx_pps"]),
-    st.floats(0, 1e9),
-)
+    statistic, st.sampled_from([["nat"], ["nat", "ids"], ["ids", "nat"]]), st.sampled_from([1e6, 2e6]),
+    st.sampled_from(["nat", "host"]), st.sampled_from(["cpu_percent", "rx_pps"]), st.floats(0, 1e9),
+)  # fmt: skip
 
 
 @given(st.lists(STATISTICS, max_size=12))
@@ -119,19 +115,10 @@ def test_each_feature_has_its_own_name_and_an_unknown_one_has_no_unit() -> None:
 @pytest.mark.parametrize(
     ("name", "least"),
     [
-        ("cpu_percent", 5.0),
-        ("rx_dropped_pps", 50.0),
-        ("all_switches", 50.0),
-        ("read_bytes_per_s", 2**20),
-        ("memory_bytes", 2**20),
-        ("threads", 1.0),
-        ("queued_kib", 0.0),
-        ("unknown", 1.0),
-        ("throughput_bps", 0.02),
-        ("loss_ratio", 0.001),
-        ("latency_s", 0.02),
-        ("idle_latency_s", 0.02),
+        ("cpu_percent", 5.0), ("rx_dropped_pps", 50.0), ("all_switches", 50.0), ("read_bytes_per_s", 2**20),
+        ("memory_bytes", 2**20), ("threads", 1.0), ("queued_kib", 0.0), ("unknown", 1.0), ("throughput_bps", 0.02),
+        ("loss_ratio", 0.001), ("latency_s", 0.02), ("idle_latency_s", 0.02),
     ],
-)
+)  # fmt: skip
 def test_the_least_change_that_matters_follows_the_unit(name: str, least: float) -> None:
     assert notable(name) == least

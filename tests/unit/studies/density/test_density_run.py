@@ -1,4 +1,4 @@
-"""A density test after its search: call stacks, costs and power, whose failures cost nothing else, and its words."""
+"""A density test after its search: call stacks, costs and power, whose failures cost nothing else; repeated trials."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +13,7 @@ from resources.libraries.python.errors import CommandFailed, NotReady, PlanError
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary, result_in_words
@@ -24,11 +24,23 @@ from tests.builders import NOWHERE, SIM, Altered, cell_of, raising
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.builders import result, soaked
 from tests.unit.search.density_tests import deployed, planted
-from tests.unit.studies.density.simulated import measured
 from tests.unit.studies.worlds import Probe
 
 COUNTED = NodeCost(part="vswitch", thread="vpp_wk_0", node="ip4-lookup", packets=500, calls=10, cost=30.0)
 SILENT = NotReady("perf", 30.0, "nothing")
+
+
+def measured(test_type: TestType = TestType.NDRPDR, searched: str = "quick", **simulation: Any) -> DensityTest:
+    """A cell of one NF, measured with a search profile and removed."""
+    test = deployed(planted(**simulation), searched=searched, test_type=test_type)
+    try:
+        if test_type is TestType.MRR:
+            test.mrr()
+        else:
+            test.search(["NDR", "PDR"])
+    finally:
+        test.remove()
+    return test
 
 
 @pytest.fixture
@@ -71,9 +83,7 @@ def test_a_sampler_that_fails_is_a_warning(searched: DensityTest, sampler: Probe
     assert searched.draft.stacks is None and searched.draft.stacks_sampled is None
 
 
-def test_a_trial_that_fails_is_the_error_and_the_sampler_is_stopped(
-    searched: DensityTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_that_fails_stops_the_sampler(searched: DensityTest, monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = Probe(ends=SILENT)
     equip(searched, stacks=sampler)
     monkeypatch.setattr(searched, "measure", raising(NotReady("the generator", 1.0, "nothing")))
@@ -87,9 +97,7 @@ def test_without_a_rate_nothing_is_sampled(searched: DensityTest) -> None:
     assert searched.stacks(1.0) == "call stacks were not sampled: no rate was found"
 
 
-def test_a_vswitch_that_counts_its_own_work_does_so_in_this_trial(
-    searched: DensityTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vswitch_counts_its_own_work_in_this_trial(searched: DensityTest, monkeypatch: pytest.MonkeyPatch) -> None:
     trials, whole = len(searched.draft.trials), searched.deployment.parts
     counted = [(), (COUNTED,)]
     switch = Altered(
@@ -154,9 +162,7 @@ def test_costs_in_mrr_or_of_a_vswitch_that_counts_nothing_take_no_trial_of_their
 
 @pytest.mark.parametrize("call", ["begin_accounts", "accounts"])
 @pytest.mark.parametrize("test_type", [TestType.NDRPDR, TestType.MRR])
-def test_a_program_that_does_not_answer_costs_nothing_but_a_warning(
-    monkeypatch: pytest.MonkeyPatch, call: str, test_type: TestType
-) -> None:
+def test_a_silent_program_costs_a_warning(monkeypatch: pytest.MonkeyPatch, call: str, test_type: TestType) -> None:
     monkeypatch.setattr(SimSwitch, call, raising(NotReady("VPP", 10.0, "no answer")))
     draft = measured(test_type, node_costs=PLANTED).draft
     assert draft.costs is None and any("no answer" in text for text in draft.warnings)
@@ -201,3 +207,24 @@ def test_a_test_is_skipped_where_the_generator_cannot_send_its_flows() -> None:
     library._test = SimpleNamespace(verify_traffic=raising(Unsupported("flows: 24, at most 16 are possible")))
     with pytest.raises(SkipExecution, match="24, at most 16"):
         library.verify_traffic()
+
+
+def findings(seed: int, **planted: object) -> dict[VerdictKind, str]:
+    """What the verdict says of repeated trials, by kind."""
+    draft = measured(searched="ladder", seed=seed, **planted).draft
+    assert any(each.trial.purpose == "repeated" for each in draft.trials) is bool(planted)
+    return {each.kind: each.text for each in draft.verdict.findings if "further trials at" in each.text}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_decay_names_the_memory_that_leaks_and_nothing_where_no_reading_rises(seed: int) -> None:
+    found = findings(seed, model="sharp", decay={"per_minute": 0.05, "leak_mib": 100})
+    assert "memory of nf-1-1 from" in found[VerdictKind.DECAYING]
+    assert "memory" not in findings(seed, model="sharp", decay={"per_minute": 0.05})[VerdictKind.DECAYING]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_waiting_for_a_cpu_is_named_where_it_makes_the_lower_band_and_a_steady_cell_repeats_nothing(seed: int) -> None:
+    found = findings(seed, model="two_band", low_band=0.9, low_band_share=0.3)
+    assert "waits for its CPU from 0 to 100 ms/s" in found[VerdictKind.UNSTABLE]
+    assert not findings(seed)

@@ -24,13 +24,9 @@ EARLIER = builders.result(ServiceType.CSC, 2, 1)
 
 def asked_for(result: DensityRecord, folder: Path) -> Prior | None:
     return PriorBook(folder).prior(
-        result.asked,
-        world=result.world,
-        testbed=result.testbed,
-        drivers=result.drivers,
-        simulation=result.simulation,
+        result.asked, world=result.world, testbed=result.testbed, drivers=result.drivers, simulation=result.simulation,
         environment=result.environment,
-    )
+    )  # fmt: skip
 
 
 def changed(result: DensityRecord, path: str, value: Any) -> DensityRecord:
@@ -53,27 +49,15 @@ def test_both_bounds_of_the_same_cell_are_found_in_the_newest_run_below_a_folder
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("environment.cpu_model", "another"),
-        ("environment.microcode", "0x1"),
-        ("environment.cpus_online", 99),
-        ("environment.kernel", "another"),
-        ("environment.command_line", "isolcpus=1"),
-        ("environment.virtualization", "another"),
-        ("environment.versions", {"vpp": "1"}),
-        ("environment.settings", {"/sys/x": "1"}),
-        ("testbed", "another"),
-        ("drivers", {"vswitch": "another"}),
-        ("simulation", {"seed": 2}),
-        ("asked.cell.vs_dtc", 4),
-        ("asked.cell.nf_chains", 4),
-        ("asked.frame.name", "another"),
-        ("passed", False),
-        ("ndr", None),
-        ("ndr.complete", False),
-        ("ndr.goal.relative_width", 0.02),
-        ("ndr.goal.loss_ratio", 0.001),
+        ("environment.cpu_model", "another"), ("environment.microcode", "0x1"), ("environment.cpus_online", 99),
+        ("environment.kernel", "another"), ("environment.command_line", "isolcpus=1"),
+        ("environment.virtualization", "another"), ("environment.versions", {"vpp": "1"}),
+        ("environment.settings", {"/sys/x": "1"}), ("testbed", "another"), ("drivers", {"vswitch": "another"}),
+        ("simulation", {"seed": 2}), ("asked.cell.vs_dtc", 4), ("asked.cell.nf_chains", 4),
+        ("asked.frame.name", "another"), ("passed", False), ("ndr", None), ("ndr.complete", False),
+        ("ndr.goal.relative_width", 0.02), ("ndr.goal.loss_ratio", 0.001),
     ],
-)
+)  # fmt: skip
 def test_what_differs_is_no_prior(tmp_path: Path, path: str, value: Any) -> None:
     write_record(changed(EARLIER, path, value), tmp_path)
     found = asked_for(EARLIER, tmp_path)
@@ -83,12 +67,10 @@ def test_what_differs_is_no_prior(tmp_path: Path, path: str, value: Any) -> None
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("environment.hostname", "another"),
-        ("environment.git_revision", "another"),
-        ("environment.python", "3.99"),
+        ("environment.hostname", "another"), ("environment.git_revision", "another"), ("environment.python", "3.99"),
         ("finished_at", "2027-01-01T00:00:00.000+00:00"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, path: str, value: Any) -> None:
     write_record(changed(EARLIER, path, value), tmp_path)
     (tmp_path / "results" / "broken.json").write_text("{", encoding="utf-8")  # no result: it is passed over

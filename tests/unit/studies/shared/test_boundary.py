@@ -83,9 +83,7 @@ def test_a_defect_is_one_sentence_that_names_the_log(folder: Path) -> None:
         (CsitError, "DUT1: the agent ended with 1; it said last: x", "DUT1: the agent ended with 1; it said last: x"),
     ],
 )
-def test_a_defect_on_a_node_names_the_node_and_its_traceback_is_in_the_log(
-    folder: Path, kind: type[Exception], text: str, sentence: str
-) -> None:
+def test_a_traceback_of_a_node_is_in_the_log(folder: Path, kind: type[Exception], text: str, sentence: str) -> None:
     error = kind(text)
     error.add_note('DUT1: Traceback\n  File "agent.py", line 1')
     with pytest.raises((Defect, CsitError)) as found:

@@ -122,9 +122,7 @@ def test_a_line_that_stays_takes_the_place_of_a_status(clock: SimpleNamespace) -
     assert "searching" not in stream.getvalue()
 
 
-def test_a_narrow_terminal_shows_the_ends_of_a_status_and_all_of_a_line(
-    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_narrow_terminal_shows_the_ends_of_a_status(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     found = "trial 12, NDR 5.95 .. 5.98 Mpps, PDR 6.07 .. 6.1 Mpps"
     stream = Terminal()
@@ -158,9 +156,7 @@ def test_a_study_goes_on_without_its_console(clock: SimpleNamespace, lack: str) 
         assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
 
 
-def test_a_study_has_no_console_when_standard_output_is_closed(
-    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_closed_standard_output_is_no_console(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     captured = io.StringIO()
     monkeypatch.setattr("sys.__stdout__", None)
     monkeypatch.setattr("sys.stdout", captured)

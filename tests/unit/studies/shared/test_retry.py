@@ -1,5 +1,6 @@
-"""What is tried once more and what is not: the decision alone, on a cell that breaks as told."""
+"""What is tried once more, on a cell that breaks as told, and what is quarantined in journal and record."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from robot.errors import ExecutionFailed
+from robot.run import run_cli
 
 from resources.libraries.python.errors import (
     CommandFailed,
@@ -19,6 +21,7 @@ from resources.libraries.python.errors import (
 )
 from resources.libraries.python.recording.run_journal import Command, RunJournal, TestKey
 from resources.libraries.python.studies.shared.run_state import measure_with_care
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Disconnection
 from tests.unit.csit_utils import builders
 from tests.unit.recording.journals import CHOICES
 
@@ -82,13 +85,10 @@ def events(run: RunJournal) -> list[str]:
 @pytest.mark.parametrize(
     "error",
     [
-        CommandFailed(["worker"], -9, ""),
-        NotReady("the report", 10.0, "nothing"),
-        CsitError("the kernel refused"),
-        OSError("broken pipe"),
-        SystemBroken("the bridge is gone"),
+        CommandFailed(["worker"], -9, ""), NotReady("the report", 10.0, "nothing"), CsitError("the kernel refused"),
+        OSError("broken pipe"), SystemBroken("the bridge is gone"),
     ],
-)
+)  # fmt: skip
 def test_what_breaks_the_system_is_tried_once_more(run: RunJournal, error: Exception) -> None:
     first, second = cell(), cell()
     measure(run, [(first, fails_by(error)), (second, fine)])
@@ -158,3 +158,60 @@ def test_a_failure_that_is_among_its_own_causes_is_a_result(run: RunJournal) -> 
 
     with pytest.raises(ExecutionFailed, match="one"):
         measure(run, [(cell(), fails)])
+
+
+ROOT = Path(__file__).parents[4]
+REASON = "nf-1-1 has died"
+
+
+SIM = ("-v", f"TOPOLOGY:{ROOT / 'topologies' / 'sim.yaml'}", "--log", "NONE", "--report", "NONE", "--console", "none")
+DENSITY = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", str(ROOT / "tests/density/csc-mrr.robot"))
+SWEEP = ("-v", "SWEEP_RATES:10000-30000/10000", "-t", "Firewall", str(ROOT / "tests/characterization/sweep.robot"))
+
+
+def robot(folder: Path, *words: str) -> int:
+    """Run one test on the simulated testbed; return the number of tests that failed."""
+    return int(run_cli(["-d", str(folder), *SIM, *words], exit=False))
+
+
+def journaled(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
+
+
+@pytest.fixture
+def deployments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Deployments that were tried; each of them breaks the service."""
+    tried: list[object] = []
+
+    def deploy(_: CellUnderTest, plan: object) -> None:
+        tried.append(plan)
+        raise SystemBroken(REASON)
+
+    monkeypatch.setattr(CellUnderTest, "deploy", deploy)
+    return tried
+
+
+def test_a_cell_that_breaks_twice_is_quarantined_and_not_tried_again(deployments: list[object], tmp_path: Path) -> None:
+    assert robot(tmp_path, *DENSITY) == 1
+    assert [event["event"] for event in journaled(tmp_path)] == [
+        "started", "broken", "started", "broken", "quarantined", "ended",
+    ]  # fmt: skip
+    quarantined = journaled(tmp_path)[4]
+    assert (quarantined["status"], quarantined["reason"]) == ("FAIL", REASON)
+    path = tmp_path / "results" / quarantined["record"]
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert (record["quarantined"], record["broken"]) == (REASON, [REASON, REASON])
+    assert record["verdict"]["kinds"][0] == "quarantined"
+
+    written = path.read_bytes()
+    assert robot(tmp_path, "-v", f"RESUME:{tmp_path}", *DENSITY) == 1
+    assert len(deployments) == 2
+    assert path.read_bytes() == written
+
+
+def test_a_sweep_that_failed_otherwise_is_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(CellUnderTest, "connectivity", lambda *_: Disconnection(("nothing arrived",), False))
+        assert robot(tmp_path, *SWEEP) == 1
+    assert [event["event"] for event in journaled(tmp_path)] == ["started", "finished", "ended"]
+    assert robot(tmp_path, "-v", f"RESUME:{tmp_path}", *SWEEP) == 0

@@ -46,7 +46,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("first", ["outage", "chains"])
-def test_suites_of_one_run_share_its_journal_whichever_generator_they_take(
+def test_suites_of_one_run_share_its_journal_whatever_their_generator(
     opened: list[str], tmp_path: Path, first: str
 ) -> None:
     """Studies of chains take the generator that the user chose, those of outages the one of the testbed's file."""

@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.errors import (
-    CommandFailed,
-    ConfigError,
-    ConnectionFailed,
-    CsitError,
-    RunStopped,
-    SystemBroken,
-)
+from resources.libraries.python import errors
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
@@ -104,33 +97,24 @@ def record(study: AnyStudy) -> str:
 
 
 @pytest.mark.parametrize(
-    ("names", "together", "repetitions", "guarantee", "frames"),
-    [(1, 2, 1, False, 1), (3, 2, 2, True, 1), (2, 3, 2, False, 1), (2, 2, 1, True, 2)],
+    ("names", "changes"),
+    [
+        (1, {}),
+        (3, {"repetitions": 2, "guarantee": True}),
+        (2, {"repetitions": 2, "together": 3}),
+        (2, {"guarantee": True, "frames": (frame("512B"), frame("64B"))}),
+    ],
 )
-def test_a_study_of_interference_does_what_its_preview_counts(
-    names: int, together: int, repetitions: int, guarantee: bool, frames: int
-) -> None:
+def test_a_study_of_interference_does_what_its_preview_counts(names: int, changes: dict[str, Any]) -> None:
     kinds = map(NfKind, ("linux_gateway", "linux_nat", "linux_router")[:names])
-    world = World()
-    study = run(
-        InterferenceTest,
-        world,
-        contenders=tuple(Contender(name=kind, type=NfType.NAT, kind=kind) for kind in kinds),
-        frames=tuple(map(frame, ("512B", "64B")[:frames])) if frames > 1 else (),
-        together=together,
-        repetitions=repetitions,
-        guarantee=guarantee,
-        duration_s=0.3,
-    )
+    contenders, world = tuple(Contender(name=kind, type=NfType.NAT, kind=kind) for kind in kinds), World()
+    study = run(InterferenceTest, world, contenders=contenders, duration_s=0.3, **changes)
     counted, measured = interference_cost(study.spec), study.result().measurements
-    assert counted == study.cost
+    assert counted == study.cost and counted.runs == len(measured)
     assert counted.counts() == {
         "combinations": len({(measurement.target, measurement.against) for measurement in measured}),
-        "measurements": len(measured),
-        "deployments": world.deployed,
-        "seconds": counted.seconds,
-    }
-    assert counted.runs == len(measured)
+        "measurements": len(measured), "deployments": world.deployed, "seconds": counted.seconds,
+    }  # fmt: skip
 
 
 IDENTITY = {"target", "against", "repetition", "number", "event", "chain", "instances", "nodes"}
@@ -178,9 +162,7 @@ def test_what_is_in_the_journal_of_a_killed_study_is_not_measured_again(tmp_path
 
 
 @EACH
-def test_a_killed_study_resumes_with_its_next_step_and_ends_as_one_that_was_not(
-    tmp_path: Path, kind: type[AnyStudy]
-) -> None:
+def test_a_killed_study_resumes_and_ends_as_one_that_was_not(tmp_path: Path, kind: type[AnyStudy]) -> None:
     whole, path, seen = World(), tmp_path / "journal.jsonl", list[StepEnded]()
     expected = run(kind, whole)
     with pytest.raises(Killed):
@@ -257,9 +239,11 @@ def test_what_was_measured_by_another_plan_is_measured_again_with_the_reason(
 
 
 @EACH
-@pytest.mark.parametrize(("error", "recovered"), [(ConnectionFailed(LOST), 2), (CommandFailed(("worker",), -9, ""), 0)])
-def test_a_step_that_breaks_the_system_is_measured_once_more_with_a_note(
-    kind: type[AnyStudy], error: CsitError, recovered: int
+@pytest.mark.parametrize(
+    ("error", "recovered"), [(errors.ConnectionFailed(LOST), 2), (errors.CommandFailed(("worker",), -9, ""), 0)]
+)
+def test_a_step_that_breaks_is_measured_once_more_with_a_note(
+    kind: type[AnyStudy], error: errors.CsitError, recovered: int
 ) -> None:
     whole, world = World(), World(breaks={2, 4}, error=error)
     assert rows(run(kind, world)) == rows(run(kind, whole))
@@ -273,18 +257,20 @@ def test_a_step_that_breaks_the_system_is_measured_once_more_with_a_note(
 def test_a_step_that_breaks_it_twice_is_given_up_and_the_study_continues(kind: type[AnyStudy]) -> None:
     whole = World()
     count = len(run(kind, whole).rows)
-    world = World(breaks={whole.deployed - 1, whole.deployed}, error=SystemBroken("the NF is gone"))
+    world = World(breaks={whole.deployed - 1, whole.deployed}, error=errors.SystemBroken("the NF is gone"))
     study = run(kind, world)
     assert world.deployed == whole.deployed + 1
     assert "the NF is gone" in record(study)
     assert len(study.rows) == count - (kind is not ChainStudyTest), "a chain is there with the reason"
     if kind is not ChainStudyTest:  # whose last deployment is the path without network functions, which is not asked
-        with pytest.raises(CsitError, match=r"the specification requires all of them .* 1 x the NF is gone"):
+        with pytest.raises(errors.CsitError, match=r"the specification requires all of them .* 1 x the NF is gone"):
             study.enough()
 
 
-@pytest.mark.parametrize(("error", "recovered"), [(ConnectionFailed(LOST), 1), (CommandFailed(("worker",), -9, ""), 0)])
-def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: CsitError, recovered: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "recovered"), [(errors.ConnectionFailed(LOST), 1), (errors.CommandFailed(("worker",), -9, ""), 0)]
+)
+def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: errors.CsitError, recovered: int) -> None:
     changes = {"rate_pps": None, "search": "quick"}
     whole = run(OutageTest, World(), tmp_path / "whole.jsonl", **changes)
     world = World(breaks={1}, error=error)
@@ -330,7 +316,7 @@ def test_results_of_a_chain_do_not_depend_on_what_was_measured_before_it() -> No
 
 def test_nothing_is_written_where_no_chain_could_be_measured(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    with pytest.raises(CsitError, match="no chain could be measured: linux_nat missing"):
+    with pytest.raises(errors.CsitError, match="no chain could be measured: linux_nat missing"):
         run(ChainStudyTest, World(lacks={"linux_nat"}), path, vnfs=SMALL[ChainStudyTest].vnfs[1:], lengths=(1,))
     assert path.read_bytes().count(b"\n") == 1, "the heading"
 
@@ -340,15 +326,15 @@ def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write
     with ChainStudyTest.journal()(path, "a"):
         pass
     with (
-        pytest.raises(ConfigError, match="line 1 begins a journal of 'chains study', not of 'outage study'"),
+        pytest.raises(errors.ConfigError, match="line 1 begins a journal of 'chains study', not of 'outage study'"),
         kind(path, "a"),
     ):
         pass
     path.unlink()
-    with kind(path, "a"), pytest.raises(CsitError, match="still active"), kind(path, "a"):
+    with kind(path, "a"), pytest.raises(errors.CsitError, match="still active"), kind(path, "a"):
         pass
     path.write_text(path.read_text("utf-8") + '{"line":"step","at":"now"}\n', "utf-8")
-    with pytest.raises(ConfigError, match="line 2 is no entry of a journal of 'outage study'"), kind(path, "a"):
+    with pytest.raises(errors.ConfigError, match="line 2 is no entry of a journal of 'outage study'"), kind(path, "a"):
         pass
 
 
@@ -363,7 +349,7 @@ class LostWhileItIsCleaned(World):
         if self._left:
             self._left -= 1
             self.lost = True
-            raise ConnectionFailed(LOST)
+            raise errors.ConnectionFailed(LOST)
         return super().leftovers(plan)
 
 
@@ -371,7 +357,7 @@ def test_a_node_that_is_lost_while_it_is_cleaned_is_waited_for_once() -> None:
     world = LostWhileItIsCleaned(1)
     assert clean_up(world, None) == ()
     assert world.recovered == 1
-    with pytest.raises(RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137"):
+    with pytest.raises(errors.RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137"):
         clean_up(LostWhileItIsCleaned(2), None)
 
 
@@ -380,10 +366,10 @@ def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept(kind: type[
     whole = World()
     run(kind, whole)
     first = whole.deployed - len(run(kind, World()).rows) + 1
-    world = World(breaks=range(first + 1, 100), error=SystemBroken("the NF is gone"))
+    world = World(breaks=range(first + 1, 100), error=errors.SystemBroken("the NF is gone"))
     study = kind(SIM, world, SMALL[kind], world.environment())
     study.plan()
-    with pytest.raises(SystemBroken, match=r"3 .* in a row failed, the last one: the NF is gone"):
+    with pytest.raises(errors.SystemBroken, match=r"3 .* in a row failed, the last one: the NF is gone"):
         study.run()
     assert study.result() is not None and len(study.rows) == 1
     assert study.remove() is None

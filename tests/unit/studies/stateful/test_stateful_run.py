@@ -15,13 +15,7 @@ from resources.libraries.python.planning.linerate import MaxRate
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.stateful import run
 from resources.libraries.python.studies.stateful.analysis import CAPACITY, RATE, TABLES, TEAR_DOWN, stateful_tables
-from resources.libraries.python.studies.stateful.model.record import (
-    CellConnections,
-    ConnectionTrial,
-    InstanceConnections,
-    Phase,
-    StatefulSpec,
-)
+from resources.libraries.python.studies.stateful.model import record
 from resources.libraries.python.studies.stateful.run import ConnectionLimits, StatefulTest, search_capacity, search_rate
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, finished
@@ -47,7 +41,7 @@ def topology(**tables: object) -> Topology:
 def study_of(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
-    return StatefulTest(testbed, world, load_yaml(folder / "spec.yaml", StatefulSpec), world.environment())
+    return StatefulTest(testbed, world, load_yaml(folder / "spec.yaml", record.StatefulSpec), world.environment())
 
 
 def run_of(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulTest:
@@ -58,11 +52,11 @@ def run_of(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulTest:
     return study
 
 
-def measured(folder: Path, testbed: Topology, text: str = SPEC) -> tuple[CellConnections, ...]:
+def measured(folder: Path, testbed: Topology, text: str = SPEC) -> tuple[record.CellConnections, ...]:
     return run_of(folder, testbed, text).result().cells
 
 
-def rate(cell: CellConnections) -> float:
+def rate(cell: record.CellConnections) -> float:
     return cell.rate.lower_cps
 
 
@@ -81,13 +75,13 @@ def test_the_rate_is_that_of_a_thread_that_walks_chains_and_falls_with_more_of_t
 
 @pytest.mark.parametrize("when_full", ["refuse", "evict"])
 @pytest.mark.parametrize("reports_limit", [True, False])
-def test_the_capacity_is_the_size_of_a_table_whatever_it_does_when_full(
+def test_the_capacity_is_the_size_of_a_table_refusing_or_evicting(
     tmp_path: Path, when_full: str, reports_limit: bool
 ) -> None:
     truth = topology(limit=5000, when_full=when_full, reports_limit=reports_limit, insert_ns=10_000)
     for cell in measured(tmp_path, truth, SPEC + "capacity_width: 0.001"):
         assert 4990 <= cell.capacity.entries <= 5000 < cell.capacity.refused_at <= 5010
-        full = [each for each in cell.trials if each.phase is Phase.CAPACITY and not each.complete]
+        full = [each for each in cell.trials if each.phase is record.Phase.CAPACITY and not each.complete]
         assert full and all((each.evicted if when_full == "evict" else each.dropped) for each in full)
 
 
@@ -96,7 +90,7 @@ def test_pauses_of_the_host_are_no_limit_of_a_table(tmp_path: Path) -> None:
     truth = topology(limit=5000, paused_share=0.2, insert_ns=10_000)
     text = SPEC.replace("tear_downs: 2", "tear_downs: 8") + "capacity_width: 0.001"
     for cell in measured(tmp_path, truth, text):
-        fills = [each for each in cell.trials if each.phase is Phase.TEAR_DOWN]
+        fills = [each for each in cell.trials if each.phase is record.Phase.TEAR_DOWN]
         assert len(fills) > len(cell.tear_downs) == 8
         assert all(set(each.entries) == {2000} for each in cell.tear_downs)
         assert 4950 <= cell.capacity.entries <= 5000 < cell.capacity.refused_at
@@ -183,18 +177,16 @@ def test_a_service_that_establishes_nothing_fails_before_the_search(tmp_path: Pa
         run_of(tmp_path, topology(limit=10, reports_limit=False, when_full="refuse"))
 
 
-def test_no_trial_asks_for_more_connections_than_frames_fit_on_a_line_in_one_direction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_trial_asks_for_more_than_fits_on_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator's maximum is found in both directions; connections are opened in one."""
 
-    def cell(pps: float, **truth: object) -> CellConnections:
+    def cell(pps: float, **truth: object) -> record.CellConnections:
         line = MaxRate(flow_pps=pps, direction_pps=pps, aggregate_pps=2 * pps, reason="TG.port1: 3.4 Mb/s")
         monkeypatch.setattr(run, "max_rate", lambda *_: line)
         return measured(tmp_path, topology(**truth), SPEC.replace("[1, 2]", "[1]"))[0]
 
     narrow = cell(5000.0)
-    assert max(trial.load_cps for trial in narrow.trials if trial.phase is Phase.RATE) == 5000.0
+    assert max(trial.load_cps for trial in narrow.trials if trial.phase is record.Phase.RATE) == 5000.0
     assert narrow.rate.remark.endswith("in one direction, of one packet each (TG.port1: 3.4 Mb/s)")
     assert "line" not in cell(1e9, insert_ns=1).rate.remark
 
@@ -202,10 +194,12 @@ def test_no_trial_asks_for_more_connections_than_frames_fit_on_a_line_in_one_dir
 Row = tuple[int, int, int]
 
 
-def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> ConnectionTrial:
-    instances = tuple(InstanceConnections(sent=sent, arrived=arrived, entries=held) for sent, arrived, held in rows)
-    return ConnectionTrial(
-        phase=Phase.CAPACITY, load_cps=1000.0, duration_s=1.0, instances=instances,
+def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> record.ConnectionTrial:
+    instances = tuple(
+        record.InstanceConnections(sent=sent, arrived=arrived, entries=held) for sent, arrived, held in rows
+    )
+    return record.ConnectionTrial(
+        phase=record.Phase.CAPACITY, load_cps=1000.0, duration_s=1.0, instances=instances,
         failed=0, dropped=dropped, evicted=evicted,
     )  # fmt: skip
 
@@ -220,8 +214,8 @@ def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> 
         (trial([(100, 80, 80)], dropped=None), True, 80, 100),  # nothing tells whether the table refused some
     ],
 )
-def test_losses_before_a_table_are_distinguished_from_its_refusals(
-    made: ConnectionTrial, *, refused: bool, held: int, reached: int
+def test_losses_before_a_table_are_no_refusals(
+    made: record.ConnectionTrial, *, refused: bool, held: int, reached: int
 ) -> None:
     assert (made.refused, made.held, made.reached) == (refused, held, reached)
 
@@ -258,9 +252,7 @@ def test_the_bounds_hold_the_capacity_and_are_as_close_as_asked(capacity: int, g
         (100.0, True, r"^no rate was decided by \d trials? in \d+ s$"),
     ],
 )
-def test_a_search_that_finds_no_rate_says_how_far_it_looked(
-    each_s: float, generator_limited: bool, reason: str
-) -> None:
+def test_a_search_that_finds_no_rate_says_how_far_it_went(each_s: float, generator_limited: bool, reason: str) -> None:
     """Its trials establish no connection, and take so long."""
     quick, now_s = profile("quick"), 0.0
 

@@ -20,8 +20,7 @@ from resources.libraries.python.studies.sweep.analysis.tables import (
 )
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample
 from tests.unit.examples import share
-from tests.unit.studies.sweep.known_profiles import known_profile
-from tests.unit.studies.sweep.synthetic_sweeps import ADVA, printed_sweep
+from tests.unit.studies.sweep.synthetic_sweeps import ADVA, known_profile, printed_sweep
 
 FIELDS = sorted(SweepPoint.model_fields.keys() - {"cpu", "memory_mib"})
 HEADS = "rate_pps,samples,input_pps,output_pps,input_gbps,output_gbps"
@@ -56,22 +55,15 @@ def any_points(draw: st.DrawFn) -> tuple[SweepPoint, ...]:
     threads = draw(st.dictionaries(names, st.integers(1, 3), max_size=3))
     return tuple(
         SweepPoint(
-            rate_pps=draw(amounts),
-            samples=draw(st.integers(1, 100)),
-            input_pps=draw(amounts),
-            sender_pps=draw(st.none() | amounts),
-            output_pps=draw(amounts),
-            input_bps=draw(amounts),
-            output_bps=draw(amounts),
-            loss_ratio=draw(st.none() | shares),
-            delay_s=draw(st.none() | shares),
+            rate_pps=draw(amounts), samples=draw(st.integers(1, 100)), input_pps=draw(amounts),
+            sender_pps=draw(st.none() | amounts), output_pps=draw(amounts), input_bps=draw(amounts),
+            output_bps=draw(amounts), loss_ratio=draw(st.none() | shares), delay_s=draw(st.none() | shares),
             cpu={name: tuple(draw(shares) for _ in range(count)) for name, count in threads.items()},
-            memory_mib={name: draw(amounts) for name in threads},
-            available_mib=draw(st.none() | amounts),
+            memory_mib={name: draw(amounts) for name in threads}, available_mib=draw(st.none() | amounts),
             flagged=draw(st.none() | st.sampled_from(["off, by 7 %", 'so "called"'])),
         )
         for _ in range(draw(st.integers(1, 4)))
-    )
+    )  # fmt: skip
 
 
 @settings(deadline=None, max_examples=share(60))
