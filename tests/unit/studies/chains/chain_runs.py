@@ -35,8 +35,9 @@ def workload(volume_bps: float) -> spec.Workload:
     return spec.Workload(volume_bps=volume_bps, frame=FRAME)
 
 
-def chain(*names: str) -> spec.Chain:
-    return spec.Chain(members=tuple(spec.Member(name=name, size=NfSize.ONE) for name in names))
+def chain(*names: str, memory_mib: int | None = None) -> spec.Chain:
+    members = (spec.Member(name=name, size=NfSize.ONE, memory_mib=memory_mib) for name in names)
+    return spec.Chain(members=tuple(members))
 
 
 def spec_of(

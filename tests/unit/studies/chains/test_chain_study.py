@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyped]
 from statsmodels.tools.tools import add_constant  # type: ignore[import-untyped]
 
-from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH, FeatureSeries
+from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH
 from resources.libraries.python.studies.chains.analysis.features import statistics
 from resources.libraries.python.studies.chains.analysis.points import Regression, distances, regression
 from resources.libraries.python.studies.chains.analysis.prediction import judge, to_repeat
@@ -20,7 +20,7 @@ from resources.libraries.python.studies.chains.analysis.truth import deviations,
 from resources.libraries.python.studies.chains.model.record import MEAN_DISTANCE, WORSE, ChainRun, PartLoss
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of, workload
+from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of
 
 FOUR = ("firewall", "nat", "monitor", "ids")
 FAULTY = chain("firewall", "ids", "nat", "monitor")
@@ -48,16 +48,14 @@ def test_a_vnf_throttled_in_one_order_makes_it_the_first_suspect(volumes_bps: tu
     assert all(each.distance > each.threshold for each in first.distances)
 
 
-def test_a_suspect_names_the_rules_by_which_it_is_one_and_is_ranked_by_how_far_it_exceeds_them(
-    analysed: Analysis,
-) -> None:
+def test_a_suspect_names_its_rules_and_is_ranked_by_how_far_it_exceeds_them(analysed: Analysis) -> None:
     first, *_ = suspects = analysed.suspects
+    points = {each.chain for each in distances(analysed.statistics)} | {each.chain for each in suspects}
+    assert min(len(each.members) for each in points) > 1, "VNFs alone are no suspects and no points"
     assert first.rules == (MEAN_DISTANCE, WORSE)
     assert first.mean_distance > first.threshold
-    assert {(each.owner, each.feature) for each in first.worse} == {
-        (CHAIN, "throughput_bps"),
-        ("nat", "throttled_percent"),
-    }
+    worse = {(each.owner, each.feature) for each in first.worse}
+    assert worse == {(CHAIN, "throughput_bps"), ("nat", "throttled_percent")}
     assert first.model_copy(update={"mean_distance": 0.0}).rules == (WORSE,)
     assert [each.strength for each in suspects] == sorted((each.strength for each in suspects), reverse=True)
     third = first.model_copy(update={"worse": (), "mean_distance": 0.3, "threshold": 0.1})
@@ -69,11 +67,6 @@ def test_with_one_volume_chains_are_ranked_by_their_vnfs_alone_with_a_note() -> 
     (note,) = found.notes
     assert "not by Cook's distance: one volume only" in note
     assert [each.chain for each in found.suspects] == [FAULTY]
-
-
-def test_vnfs_alone_are_no_suspects_and_no_points(analysed: Analysis) -> None:
-    assert min(len(each.chain.members) for each in analysed.suspects) > 1
-    assert min(len(each.chain.members) for each in distances(analysed.statistics)) > 1
 
 
 def test_without_truth_cooks_distance_still_ranks_with_a_note() -> None:
@@ -181,25 +174,18 @@ A, B, AB, BA = chain("a"), chain("b"), chain("a", "b"), chain("b", "a")
 
 def of(what: Chain, lost: float = 0.0, *, at: str = "", latency_s: float = 0.0, **features: float) -> ChainRun:
     """A run; latency defaults to 10 us for the path and 9 us for each VNF, features are those of `a`."""
-    series = {"cpu_percent": 20.0, "waiting_percent": 0.0, "throttled_percent": 0.0, "rx_pps": 1e4, **features}
     time_s = latency_s or 10e-6 + 9e-6 * len(what.members)
-    return ChainRun(
-        chain=what,
-        workload=workload(VOLUME_BPS),
-        offered_bps=VOLUME_BPS,
-        throughput_bps=VOLUME_BPS * (1 - lost),
-        loss_ratio=lost,
-        latency_s=time_s,
-        idle_latency_s=time_s,
-        series=tuple(
-            FeatureSeries(owner=name, feature=feature, values=(value,))
-            for name in what.order
-            for feature, value in (series if name == "a" else {"cpu_percent": 20.0, "rx_pps": 1e4}).items()
-        ),
-        cpus=dict.fromkeys(what.order, 1.0),
-        placed={VSWITCH: (9,), **{name: (number,) for number, name in enumerate("abc") if name in what.order}},
-        losses=(PartLoss(owner=at, cause="inside", ratio=lost),) if at else (),
+    quiet = {"cpu_percent": (20.0,), "rx_pps": (1e4,)}
+    of_a = {**quiet, "waiting_percent": (0.0,), "throttled_percent": (0.0,)} | {k: (v,) for k, v in features.items()}
+    found = run(
+        what, VOLUME_BPS, VOLUME_BPS * (1 - lost), {name: of_a if name == "a" else quiet for name in what.order}
     )
+    more = {
+        "loss_ratio": lost, "latency_s": time_s, "idle_latency_s": time_s, "cpus": dict.fromkeys(what.order, 1.0),
+        "placed": {VSWITCH: (9,), **{name: (cpu,) for cpu, name in enumerate("abc") if name in what.order}},
+        "losses": (PartLoss(owner=at, cause="inside", ratio=lost),) if at else (),
+    }  # fmt: skip
+    return found.model_copy(update=more)
 
 
 BASELINES = (of(A), of(B), of(PATH))

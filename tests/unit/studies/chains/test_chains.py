@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MAX_BRACKETS
-from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec
 from resources.libraries.python.studies.chains.planning.chain_generation import generate, why_not
 from resources.libraries.python.studies.chains.planning.chain_policies import (
     Name,
@@ -24,8 +23,8 @@ from resources.libraries.python.studies.chains.planning.chain_policies import (
     policy,
 )
 from tests.unit.examples import share
+from tests.unit.studies.chains.chain_runs import spec_of
 
-WORKLOAD = Workload(volume_bps=1e8, frame=Frame(name="512B", parts=(FramePart(frame_bytes=512),)))
 SEVEN = ("firewall", "netsniff", "snort", "suricata", "suricata-ips", "tcpdump", "nat")
 """The VNFs of Probius, and the facts of the policies that its authors published with their code: one IDS or IPS, one
 traffic analyzer, the firewall before what looks into packets."""
@@ -36,16 +35,7 @@ PUBLISHED = (
 
 
 def study(names: tuple[str, ...], *policies: str, lengths: tuple[int, ...] = (), **more: object) -> ChainStudySpec:
-    vnfs = tuple(VnfSpec(name=name, kind=NfKind("linux_router")) for name in names)
-    data = {"name": "study", "vnfs": vnfs, "policies": policies, "lengths": lengths, "workloads": (WORKLOAD,), **more}
-    return ChainStudySpec.model_validate(data)
-
-
-def said(spec: ChainStudySpec) -> str:
-    with pytest.raises(ConfigError) as caught:
-        generate(spec)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    return spec_of(names, policies, lengths).model_copy(update=more)
 
 
 @pytest.mark.parametrize(("vnfs", "longer"), [(2, 2), (3, 12), (4, 60), (5, 320), (7, 13_692)])
@@ -118,39 +108,37 @@ def test_resources_multiply_chains_and_each_chain_is_another_one() -> None:
     assert found.orders == {1: 2, 2: 2}
 
 
-def test_policies_that_leave_no_chain_are_listed_with_the_chains_that_each_forbids() -> None:
-    assert said(study(("a", "b"), "a > b", "b > a")) == (
-        "study: policies: they leave no chain of 2 VNFs; forbidden are: 'a > b' 1, 'b > a' 1"
-    )
-    assert "they leave no chain of 2 or 3 VNFs" in said(study(("a", "b", "c"), "a | b | c"))
-
-
-def test_a_chain_longer_than_the_vnfs_and_too_many_vnfs_are_refused() -> None:
-    assert said(study(("a", "b"), lengths=(2, 3))) == "study: lengths.1: a chain of 3 VNFs, and there are 2"
-    assert "too many to measure" in said(study(tuple(f"v{number}" for number in range(30))))
+def faulty(*order: str) -> ChainStudySpec:
+    """Of chains of one or two VNFs, with `a` before `b`."""
+    fault = Fault(chain=order, vnf="a", limits=Limits(cpu=0.1))
+    return study(("a", "b", "c"), "a > b", lengths=(2,), faults=(fault,))
 
 
 @pytest.mark.parametrize(
-    ("chain", "why"),
+    ("spec", "message"),
     [
-        (("b", "a"), "is forbidden by 'a > b'"),
-        (("a", "b", "c"), "does not have 1 or 2 VNFs, as in lengths"),
-        (("a", "a"), "has a VNF twice"),
+        (
+            study(("a", "b"), "a > b", "b > a"),
+            "policies: they leave no chain of 2 VNFs; forbidden are: 'a > b' 1, 'b > a' 1",
+        ),
+        (study(("a", "b", "c"), "a | b | c"), "policies: they leave no chain of 2 or 3 VNFs"),
+        (study(("a", "b"), lengths=(2, 3)), "lengths.1: a chain of 3 VNFs, and there are 2"),
+        (
+            study(tuple(f"v{number}" for number in range(30))),
+            "lengths: chains of up to 30 of 30 VNFs are too many to measure",
+        ),
+        (faulty("b", "a"), "faults.0: chain b > a is forbidden by 'a > b'"),
+        (faulty("a", "b", "c"), "faults.0: chain a > b > c does not have 1 or 2 VNFs, as in lengths"),
+        (faulty("a", "a"), "faults.0: chain a > a has a VNF twice"),
     ],
 )
-def test_a_fault_in_a_chain_that_is_not_measured_is_refused(chain: tuple[str, ...], why: str) -> None:
-    fault = Fault(chain=chain, vnf="a", limits=Limits(cpu=0.1))
-    spec = study(("a", "b", "c"), "a > b", lengths=(2,), faults=(fault,))
-    assert said(spec) == f"study: faults.0: chain {' > '.join(chain)} {why}"
+def test_what_leaves_no_chain_or_cannot_be_measured_is_refused(spec: ChainStudySpec, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        generate(spec)
+    assert str(caught.value).startswith(f"study: {message}") and "\n" not in str(caught.value)
 
 
 LETTERS = ("A", "B", "C", "D")
-
-
-def allowed(text: str, *chains: str) -> list[str]:
-    """Of chains such as `AB`, those that a policy allows."""
-    judge = policy(text, LETTERS, "policies.0")
-    return [chain for chain in chains if judge.obeys(tuple(chain))]
 
 
 def told(text: str) -> str:
@@ -176,7 +164,8 @@ def told(text: str) -> str:
     ],
 )
 def test_operators_mean_what_the_paper_says(text: str, chains: tuple[str, ...], obeying: list[str]) -> None:
-    assert allowed(text, *chains) == obeying
+    judge = policy(text, LETTERS, "policies.0")
+    assert [each for each in chains if judge.obeys(tuple(each))] == obeying
 
 
 def test_following_binds_most_and_one_of_binds_least() -> None:

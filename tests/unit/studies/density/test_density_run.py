@@ -101,9 +101,7 @@ def test_a_vswitch_counts_its_own_work_in_this_trial(searched: DensityTest, monk
     trials, whole = len(searched.draft.trials), searched.deployment.parts
     counted = [(), (COUNTED,)]
     switch = Altered(
-        whole.switch,
-        begin_accounts=lambda: ("vswitch",),
-        accounts=lambda: counted[len(searched.draft.trials) > trials],
+        whole.switch, begin_accounts=lambda: ("vswitch",), accounts=lambda: counted[len(searched.draft.trials) > trials]
     )
     monkeypatch.setattr(searched.deployment, "parts", replace(whole, switch=switch))  # type: ignore[arg-type]
     searched.stacks(1.0)

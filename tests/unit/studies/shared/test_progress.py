@@ -35,6 +35,9 @@ def begun(clock: SimpleNamespace, stream: TextIO | None = None, *, simulated: bo
 def test_the_time_left_follows_the_measured_work_and_forgets_what_became_unnecessary(clock: SimpleNamespace) -> None:
     progress = begun(clock)
     assert progress.left_s() == 5.0 * 32
+    clock.now_s += 300.0
+    progress.prepared(each_s=6.0, left=32)
+    assert progress.left_s() == 6.0 * 32, "the search for the load is no step"
     clock.now_s += 4.0
     progress.advance(31)
     assert progress.left_s() == 4.0 * 31
@@ -46,16 +49,6 @@ def test_the_time_left_follows_the_measured_work_and_forgets_what_became_unneces
     assert progress.left_s() == 3.0 * 24
     progress.advance(0)
     assert progress.left_s() == 0
-
-
-def test_the_search_for_the_load_does_not_count_as_a_step(clock: SimpleNamespace) -> None:
-    progress = begun(clock)
-    clock.now_s += 300.0
-    progress.prepared(each_s=6.0, left=32)
-    assert progress.left_s() == 6.0 * 32
-    clock.now_s += 4.0
-    progress.advance(31)
-    assert progress.left_s() == 4.0 * 31
 
 
 def test_the_tests_that_follow_are_part_of_the_time_left(clock: SimpleNamespace) -> None:
@@ -77,14 +70,6 @@ def test_the_tests_that_follow_are_part_of_the_time_left(clock: SimpleNamespace)
     assert stream.getvalue().rstrip().endswith("\rsimulated: deploying")
 
 
-def test_simulated_time_is_not_shown(clock: SimpleNamespace) -> None:
-    stream = Terminal()
-    progress = begun(clock, stream, simulated=True)
-    progress.step(StepEnded(1, 2, "chain a", "3 Mbit/s", 1))
-    assert progress.left_s() is None
-    assert stream.getvalue().endswith("\rstudy: chain a (1 of 2): 3 Mbit/s")
-
-
 def test_a_failed_step_stays_on_the_console_and_others_do_not(clock: SimpleNamespace) -> None:
     stream = Terminal()
     progress = begun(clock, stream)
@@ -93,6 +78,9 @@ def test_a_failed_step_stays_on_the_console_and_others_do_not(clock: SimpleNames
     assert stream.getvalue().endswith("\rstudy: chain a (1 of 3): 3 Mbit/s; about 4 s left")
     progress.step(StepEnded(2, 3, "chain b", "no traffic", 1, failed=True))
     assert stream.getvalue().splitlines()[-1].endswith("study: chain b (2 of 3): no traffic; about 1 s left")
+    virtual = begun(clock, stream, simulated=True)
+    virtual.step(StepEnded(1, 2, "chain a", "3 Mbit/s", 1))
+    assert virtual.left_s() is None and stream.getvalue().endswith("\rstudy: chain a (1 of 2): 3 Mbit/s")
 
 
 def test_where_lines_cannot_be_rewritten_few_are_written(clock: SimpleNamespace) -> None:
@@ -110,16 +98,6 @@ def test_where_lines_cannot_be_rewritten_few_are_written(clock: SimpleNamespace)
         "study: no traffic",
         "and nothing else",
     ]
-
-
-def test_a_line_that_stays_takes_the_place_of_a_status(clock: SimpleNamespace) -> None:
-    stream = io.StringIO()
-    progress = begun(clock, stream)
-    for _ in range(10):
-        clock.now_s += 40.0
-        progress.status("searching")
-        progress.line("a test has ended")
-    assert "searching" not in stream.getvalue()
 
 
 def test_a_narrow_terminal_shows_the_ends_of_a_status(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

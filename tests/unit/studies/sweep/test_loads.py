@@ -25,7 +25,7 @@ from resources.libraries.python.model.measurements.trial import (
     TrialResult,
 )
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Frame, FramePart, TestType
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -210,7 +210,6 @@ def test_probes_are_few_beside_the_load() -> None:
     assert [probes_pps(made, rate) for rate in (0.0, 10_000.0, 1e6)] == [20.0, 100.0, 1000.0]
 
 
-B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 CAPACITY_PPS = 50_000.0
 
 
@@ -252,30 +251,27 @@ def test_loads_go_up_each_second_is_a_sample_and_points_are_their_means() -> Non
     done, made = run(spec()), points(spec())
     assert [each.rate_pps for each in made] == [1e4 * step for step in range(1, 11)]
     assert all([sample.second for sample in each.samples] == [0, 1, 2] for each in done)
-    assert [load_steps.point.loss_ratio for load_steps.point in made[:5]] == [0.0] * 5, "loss begins at the capacity"
+    assert [each.loss_ratio for each in made[:5]] == [0.0] * 5, "loss begins at the capacity"
     assert made[9].loss_ratio == pytest.approx(0.5)
     assert [made[9].input_bps, made[9].output_bps] == pytest.approx([1e5 * 512, 5e4 * 512])
     assert made[0].used("nf-1-1") == pytest.approx(0.2)
     assert made[0].delay_s == pytest.approx(2e-4), "the mean of seconds 0 and 2; nobody knows that of second 1"
     assert (made[0].memory_mib, made[0].available_mib) == ({"nf-1-1": 10.5}, 99.5), "of seconds 0 and 1"
-    assert all(load_steps.point.flagged is None for load_steps.point in made)
+    assert all(each.flagged is None for each in made)
     lossy = [load_steps.is_lossy(made[:count], 0.2) for count in range(1, 11)]
     assert lossy == [False] * 8 + [True] * 2, "three loads in a row, 70, 80 and 90 kpps, lose more than a fifth"
 
 
 def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
     made = points(spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400)), most_pps=288.0)
-    assert [load_steps.point.flagged for load_steps.point in made] == [
-        None,
-        "the generator offered 288 pps of 600 pps",
-        "the generator offered 288 pps of 1.00 kpps",
-    ]
+    offered = [f"the generator offered 288 pps of {rate}" for rate in ("600 pps", "1.00 kpps")]
+    assert [each.flagged for each in made] == [None, *offered]
 
 
 def test_all_flows_together_are_what_the_sender_must_reach() -> None:
     made = points(spec(flows=4))
-    assert [load_steps.point.input_pps for load_steps.point in made[:2]] == [4e4, 8e4]
-    assert all(load_steps.point.flagged is None for load_steps.point in made)
+    assert [each.input_pps for each in made[:2]] == [4e4, 8e4]
+    assert all(each.flagged is None for each in made)
 
 
 def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
@@ -332,7 +328,6 @@ def test_loads_around_a_capacity_are_twelve_and_go_well_beyond_it(capacity_pps: 
     assert 1.5 * capacity_pps < row[-1] < 1.7 * capacity_pps
 
 
-B64 = frame("64B")
 SPEC = SweepSpec(rates=Rates(start_pps=1000, stop_pps=1000, step_pps=1), duration_s=3, flows=2, frame=B64)
 
 
@@ -359,8 +354,8 @@ def logging(cell: CellUnderTest, *, keeps: bool = True, arriving: float = 0.5) -
         counts = [(total, round(arriving * total))] * 2
         return finished(trial, *counts, intervals=tuple(rows) if keeps else (), interface_sent=2 * total)
 
-    load_steps.loads = HighestLoads(offered_pps=400_000.0, search_pps=100_000.0)
-    generator = Altered(cell.deployment.parts.generator, run=run, highest_loads=lambda _: load_steps.loads)
+    loads = HighestLoads(offered_pps=400_000.0, search_pps=100_000.0)
+    generator = Altered(cell.deployment.parts.generator, run=run, highest_loads=lambda _: loads)
     cell.deployment.parts = replace(cell.deployment.parts, generator=generator)
     return asked
 

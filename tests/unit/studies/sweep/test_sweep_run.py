@@ -181,18 +181,12 @@ def test_an_nf_that_runs_out_of_buffers_saturates_by_memory_at_the_known_load(se
     assert (point.indicator, point.vnf) == ("memory", "nf-1-1")
     assert point.rate == pytest.approx(truth, rel=0.03)
     assert point.low <= 1.01 * truth and 0.99 * truth <= point.high <= 1.15 * point.low
-    words = headline(record("sweep", "Router", sweep=found, profile=profile))
+    drawn = record("sweep", "Router", sweep=found, profile=profile)
+    words = headline(drawn)
     assert "95 % interval" in words and "by memory: the memory of nf-1-1 does not grow beyond" in words
     assert "nf-1-1_memory_mib" in all_samples(found.samples)[0]
-    with_memory, without = (
-        {figure.identity for figure in sweep_figures("a", record("sweep", "x", sweep=each, profile=None))}
-        for each in (found, found.model_copy(update={"points": tuple(map(of_unknown_memory, found.points))}))
-    )
-    assert with_memory - without == {"a-memory"}
-
-
-def of_unknown_memory(point: SweepPoint) -> SweepPoint:
-    return point.model_copy(update={"memory_mib": {}, "available_mib": None})
+    for each, has_memory in ((drawn, True), (swept("Firewall", firewall_of("firewall", FIREWALL)), False)):
+        assert ("a-memory" in [figure.identity for figure in sweep_figures("a", each)]) is has_memory
 
 
 def test_known_capacities_are_compared_without_intervals_where_these_are_unknown() -> None:

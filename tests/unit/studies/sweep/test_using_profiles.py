@@ -74,14 +74,32 @@ def test_between_the_regions_lies_a_straight_line(pole: float, values: list[floa
     assert found == [None if value is None else pytest.approx(value) for value in values]
 
 
-def test_the_highest_rate_is_where_the_bound_is_met() -> None:
-    found = highest_rate(known_profile("v", 2.0), QualityBounds(loss_percent=20.0))
-    assert (found.rate, found.limited_by) == (pytest.approx(2.5, rel=1e-5), ProfileMetric.LOSS)
-    both = highest_rate(known_profile("v", 2.0), QualityBounds(loss_percent=20.0, delay_ms=1.0))
-    assert (both.rate, both.limited_by) == (pytest.approx(2.0, rel=1e-5), ProfileMetric.DELAY)
-    assert sentences.highest_in_words(both) == "2 Gbit/s"
-    just = highest_rate(known_profile("v", 2.0, delay_ms=0.5), QualityBounds(delay_ms=0.5))
-    assert just.rate == pytest.approx(2.0), "a delay that is just the bound is within it"
+EMPTY = Profile(name="v", break_point=None, metrics=())
+V = known_profile("v", 2.0)
+HALVED = V.model_copy(update={"metrics": (*V.metrics[:2], V.metrics[2].model_copy(update={"sat": None}))})
+"""Its loss in saturation is not known."""
+
+
+@pytest.mark.parametrize(
+    ("profile", "bounds", "rate", "limited_by", "known", "words"),
+    [
+        (V, QualityBounds(loss_percent=20.0), 2.5, ProfileMetric.LOSS, True, "2.5 Gbit/s"),
+        (V, QualityBounds(loss_percent=20.0, delay_ms=1.0), 2.0, ProfileMetric.DELAY, True, "2 Gbit/s"),
+        (V, QualityBounds(delay_ms=0.5), 2.0, ProfileMetric.DELAY, True, "2 Gbit/s"),  # a delay that is just the bound
+        (V, QualityBounds(delay_ms=0.1), None, ProfileMetric.DELAY, True, "none"),
+        (known_profile("v", None), QualityBounds(loss_percent=1.0), LAST, None, True, "at least 4 Gbit/s"),
+        (HALVED, QualityBounds(loss_percent=1.0), 2.0, ProfileMetric.LOSS, False, "at least 2 Gbit/s"),
+        (EMPTY, QualityBounds(delay_ms=1.0), None, ProfileMetric.DELAY, False, "unknown"),
+        (EMPTY, QualityBounds(), None, ProfileMetric.THROUGHPUT, False, "unknown"),
+    ],
+)
+def test_the_highest_rate_is_where_the_bound_is_met(  # noqa: PLR0917 - a row of a table
+    profile: Profile, bounds: QualityBounds, rate: float | None, limited_by: str | None, known: bool, words: str
+) -> None:
+    found = highest_rate(profile, bounds)
+    assert found.rate == (rate and pytest.approx(rate, rel=1e-5))
+    assert (found.limited_by, found.known) == (limited_by, known)
+    assert sentences.highest_in_words(found) == words
 
 
 def test_a_cliff_behind_the_last_load_below_the_break_point_is_no_limit() -> None:
@@ -104,35 +122,6 @@ def test_a_highest_rate_has_an_interval_only_where_its_function_has_one() -> Non
     certain = above.model_copy(update={"covariance": ((1e-4,),)})
     known = highest_rate(with_metric(ProfileMetric.LOSS, nothing, certain), bounds)
     assert known.low < 2 / 0.9 < known.high
-
-
-@pytest.mark.parametrize(
-    ("capacity", "bounds", "rate", "limited_by", "words"),
-    [
-        (None, QualityBounds(loss_percent=1.0), LAST, None, "at least 4 Gbit/s"),
-        (2.0, QualityBounds(delay_ms=0.1), None, ProfileMetric.DELAY, "none"),
-    ],
-)
-def test_bounds_that_always_hold_give_the_last_measured_rate_as_the_least_and_those_that_never_do_none(
-    capacity: float | None, bounds: QualityBounds, rate: float | None, limited_by: ProfileMetric | None, words: str
-) -> None:
-    found = highest_rate(known_profile("v", capacity), bounds)
-    assert (found.rate, found.limited_by, found.known) == (rate, limited_by, True)
-    assert sentences.highest_in_words(found) == words
-
-
-def test_a_metric_without_a_function_limits_as_unknown() -> None:
-    profile = known_profile("v", 2.0)
-    loss = profile.of(ProfileMetric.LOSS)
-    halved = (*profile.metrics[:2], loss.model_copy(update={"sat": None}))
-    found = highest_rate(profile.model_copy(update={"metrics": halved}), QualityBounds(loss_percent=1.0))
-    assert found.rate == pytest.approx(2.0, rel=1e-5)
-    assert (found.limited_by, found.known) == (ProfileMetric.LOSS, False)
-    empty = Profile(name="v", break_point=None, metrics=())
-    nothing = highest_rate(empty, QualityBounds(delay_ms=1.0))
-    assert (nothing.rate, nothing.limited_by, nothing.known) == (None, ProfileMetric.DELAY, False)
-    unbounded = highest_rate(empty, QualityBounds())
-    assert (unbounded.rate, unbounded.limited_by) == (None, ProfileMetric.THROUGHPUT)
 
 
 @pytest.mark.parametrize(("sat", "rate"), [(None, LAST), (line(1, 10), 2.0)])
