@@ -1,12 +1,19 @@
-"""Verdicts of simulated cells against the truth that the simulation knows."""
+"""Cells on the simulated testbed from search to record: verdicts are the truth that the simulation knows."""
+
+from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
+from csit_utils.report.details.loss_patterns import loss_notes
+from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
-from tests.unit.search.density_tests import deployed, planted
+from resources.libraries.python.studies.density import run
+from resources.libraries.python.studies.density.run import DensityTest
+from tests.unit.search.search_fakes import deployed, found, planted
 
 VSWITCH, NF = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND
 HALF = (NfSize.HALF,)
@@ -101,3 +108,65 @@ def test_each_number_is_judged_by_itself() -> None:
     assert found.of("NDR") == (VSWITCH,)
     assert found.of("PDR") == (VerdictKind.GENERATOR_BOUND,)
     assert found.kinds == (VerdictKind.GENERATOR_BOUND, VSWITCH)
+
+
+def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
+    experiment = deployed(cell=cell, searched="soak,time=120")
+    experiment.search(("NDR", "PDR"))
+    said = experiment.latency()
+    experiment.remove()
+    draft = experiment.draft
+    lower, _ = found(draft.soak)
+    assert (draft.ndr, draft.pdr) == (None, None)
+    assert [(row.label, round(row.load_pps / lower, 9)) for row in draft.latency] == [
+        ("SOAK0", 0.0),
+        ("SOAK10", 0.1),
+        ("SOAK50", 0.5),
+        ("SOAK90", 0.9),
+    ]
+    assert said[-1].startswith("SOAK90 p99 ")
+    assert [item.number for item in draft.itemized] == ["overload"]
+    assert draft.verdict is not None
+    assert draft.verdict.of("SOAK") == (VerdictKind.VSWITCH_BOUND,)
+    assert draft.search is not None
+    assert (draft.search.algorithm, draft.search.prior) == ("plr", None)
+
+
+LOADS = ["NDR", "PDR", "OVERLOAD"]
+
+
+@pytest.fixture
+def searched() -> DensityTest:
+    """A cell with its throughput, packets of which are dropped at random while losses are counted."""
+    test = deployed(planted(packet_losses={"random_ratio": 0.01}), searched="quick")
+    test.search(("NDR", "PDR"))
+    return test
+
+
+@pytest.mark.slow
+def test_every_load_has_its_losses_and_a_sentence(searched: DensityTest) -> None:
+    before = len(searched.draft.trials)
+    said = searched.losses(0.1)
+    draft = searched.draft
+    searched.remove()
+    assert [row.label for row in draft.losses] == LOADS == list(draft.loss_patterns)
+    assert " at random" in draft.loss_patterns["NDR"] and draft.loss_patterns["NDR"] in said[0] + said[1]
+    assert [trial.trial.purpose for trial in draft.trials[before:]] == ["losses"] * 3
+    assert not any(trial.losses for trial in draft.trials)  # the record has them once
+    assert draft.losses[2].load_pps == pytest.approx(
+        min(1.2 * draft.pdr.lower_pps, searched._highest_loads().search_pps)
+    )
+
+
+def test_a_generator_that_numbers_no_packets_leaves_the_reason_and_the_other_results(searched: DensityTest) -> None:
+    counter = replace(generators()["sim"], numbers_packets=False, label="TRex")
+    with patch.object(run, "generators", lambda: {"sim": counter}):
+        said = searched.losses(0.1)
+    draft = searched.draft
+    searched.remove()
+    reason = "not measured: TRex numbers no packets, so it cannot count losses one by one"
+    assert draft.loss_patterns == dict.fromkeys(LOADS, reason) and not draft.losses
+    assert said == tuple(f"{load} {reason}" for load in LOADS)
+    assert loss_notes(draft.losses, draft.loss_patterns) == tuple(f"{load}: {reason}" for load in LOADS)
+    assert draft.ndr is not None

@@ -1,25 +1,27 @@
-"""Suite ids tell vSwitches and kinds of NF apart: cells that are measured on different things never share a name."""
+"""Names, tags and digests: cells that are measured on different things never share one, equal ones always do."""
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
+import pytest
+
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.driver import Medium
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import suite_id, tags
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cell_of, shipped
 from tests.unit.planning.labs import lab
 
-TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 ROUTER, TESTPMD = NfKind("linux_router"), NfKind("testpmd")
 
 
 def topology(vswitch: str) -> Topology:
-    read = load_topology(TOPOLOGIES / "local-ovs.yaml")
+    read = shipped("local-ovs")
     dut = read.dut.model_copy(update={"vswitch": vswitch})
     return read.model_copy(update={"nodes": {"TG": read.nodes["TG"], "DUT1": dut}})
 
@@ -68,3 +70,25 @@ def test_tags_are_those_of_csit_and_more() -> None:
         service_type=ServiceType.CSP, nf_nodes=2, nf_sizes=(NfSize.ONE, NfSize.TWO), vs_dtc=1, shared_nodes=(2,)
     )
     assert mixed == common | {"CSP", "PIPELINE", "2R2C", "3DCR", "1C", "NF_1C+2C", "SHARED_NFS"}
+
+
+SIXTEEN = layout((cpu, cpu // 2, 0, 0) for cpu in range(16))
+
+
+@pytest.mark.parametrize(
+    ("testbed", "kind", "rows", "columns", "size", "vs_dtc", "expected"),
+    [
+        ("sim", "CSC", 2, 2, "1c", 1, "88afcde7dee6272d"),
+        ("sim", "CSP", 4, 3, "0.5c", 2, "7419a7f679d41f75"),
+        ("sim", "VSC", 1, 1, "1c", 1, "630e2b727a3c515d"),
+        ("local", "CSC", 1, 2, "1c", 1, "5aa6589dfec00d88"),
+        ("local", "CSP", 2, 2, "0.5c", 1, "c761071ff8b94fb0"),
+    ],
+)
+def test_a_plan_is_the_same_to_the_byte(  # noqa: PLR0917 - a row of the table above
+    testbed: str, kind: str, rows: int, columns: int, size: str, vs_dtc: int, expected: str
+) -> None:
+    topology = shipped(testbed)
+    cell = cell_of(kind, rows, columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc)
+    plan = make_plan(topology, cell, SIXTEEN if testbed == "local" else topology.dut.layout)
+    assert digest_of_model(plan).startswith(expected)
