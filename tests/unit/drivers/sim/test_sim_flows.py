@@ -274,6 +274,12 @@ def test_what_a_short_queue_drops_is_counted_and_grows_with_the_load(healthy: Ru
     assert feature(healthy[FAULTY], "vswitch", "tx_dropped_pps") == 0
 
 
+def test_a_delay_is_in_the_latency_with_and_without_load(healthy: Runs) -> None:
+    here, other = faulty(healthy, delay_s=50e-6), healthy[FAULTY]
+    assert here.latency_s - other.latency_s == pytest.approx(50e-6, rel=0.05)
+    assert here.idle_latency_s - other.idle_latency_s == pytest.approx(50e-6, rel=0.05)
+
+
 def test_a_co_located_load_makes_an_nf_wait_and_halves_its_capacity(healthy: Runs) -> None:
     here = faulty(healthy, stolen_ratio=0.6)
     assert feature(here, "ips", "waiting_percent") > 40

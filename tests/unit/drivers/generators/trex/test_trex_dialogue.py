@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.trex import client_process, config, driver
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
@@ -20,6 +21,8 @@ from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
@@ -30,7 +33,7 @@ from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment import cell
-from tests.builders import cell_of, shell_program
+from tests.builders import cell_of, finished, shell_program
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, StandIn, plan, running
 from tests.unit.planning.labs import lab
 
@@ -349,6 +352,16 @@ def test_vlans_share_ports() -> None:
 def test_ports_that_do_not_do(asked: Plan, settings: Trex, why: str) -> None:
     with pytest.raises(Unsupported, match=why):
         configuration(asked, settings=settings)
+
+
+def test_the_first_load_asked_for_fills_the_cables(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = lab(1, 2, discriminator="vlan", trex={"ports": "af_packet"})
+    asked, lock = make_plan(topology, cell_of(nf_chains=2), {}), MachineLock()
+    generator = driver.TrexGenerator(topology.tg, DriverContext(asked, Fabric(asked, lock, node="TG"), lock, 1518))
+    loads: list[float] = []
+    monkeypatch.setattr(generator, "run", lambda each: loads.append(each.load_pps) or finished(each, (0, 0)))
+    generator.highest_loads(Trial(load_pps=1.0, duration_s=1.0, frame=B64, purpose="maximum"))
+    assert loads[0] == pytest.approx(2 * 10e9 / 8 / 88), "both ways over a cable that two instances share"
 
 
 @pytest.mark.parametrize("duration_s", [0.1, 60.0, 600.0])
