@@ -25,6 +25,7 @@ from resources.libraries.python.search.losses import LossPattern, loss_loads, lo
 from resources.libraries.python.studies.chains.model.record import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, cell_of, flow_of, plan_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
@@ -157,8 +158,8 @@ def chain(*kinds: NfKind, taps: tuple[Tap, ...] = (), limits: tuple[Limits, ...]
     return cell_of("CSC", 1, len(kinds), nf_kinds=kinds, taps=taps, limits=limits)
 
 
-def bed(asked: Cell) -> Bed:
-    return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), model="sharp")
+def bed(asked: Cell, **parameters: object) -> Bed:
+    return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), model="sharp", **parameters)
 
 
 def test_a_tap_gets_both_ways_of_its_segment() -> None:
@@ -211,6 +212,17 @@ def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
     running.run(3 * capacity)
     assert running.system.used_s()["nf-1-2"] == pytest.approx(0.5)
     assert running.system.used_s()["nf-1-1"] > 0.5
+
+
+def test_each_of_different_nfs_is_as_busy_as_its_own_capacity_says() -> None:
+    running = bed(cell_of("CSC", 3, instance_kinds=(ROUTER, NGREP, NGREP)), pressure={ROUTER: 0, NGREP: 0})
+    assert running.system.limit_owners(SMALL) == {"nf-1-1", "nf-2-1", "nf-3-1"}
+    sampler = SimSampler(running.system)
+    before = sampler.read()
+    running.run(3 * 0.5 * one_pps(NGREP, 1.0))
+    cpu = work(running.plan, before, sampler.read(), 1.0).cpu
+    assert cpu["nf-2-1"] == cpu["nf-3-1"] == pytest.approx([0.5, 0.5])
+    assert cpu["nf-1-1"] == pytest.approx([0.5 * one_pps(NGREP, 1.0) / one_pps(ROUTER, 1.0)] * 2)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.offered if kind != "sim"])
