@@ -138,15 +138,12 @@ def goal_result(goal: Goal, lower_pps: float) -> GoalResult:
 
 def search_trials(ndr_pps: float, pdr_pps: float, chains: int, frame: Frame) -> tuple[TrialResult, ...]:
     """Trials that close in on both goals."""
-    rows = [
-        trial(ndr_pps * factor, chains, 0.0 if factor <= 1 else 0.02 * factor, frame=frame) for factor in (4, 2, 0.7)
-    ]
+    loads = [(ndr_pps * factor, 0.0 if factor <= 1 else 0.02 * factor) for factor in (4, 2, 0.7)]
     for step in range(12):
         distance = 0.4 / 1.8**step
-        rows.append(trial(ndr_pps * (1 - distance), chains, 0.0, frame=frame))
-        rows.append(trial(pdr_pps * (1 + distance), chains, 0.005 + distance / 5, frame=frame))
-    rows += [trial(ndr_pps, chains, 0.0, frame=frame), trial(pdr_pps, chains, 0.004, frame=frame)]
-    return tuple(rows)
+        loads += [(ndr_pps * (1 - distance), 0.0), (pdr_pps * (1 + distance), 0.005 + distance / 5)]
+    loads += [(ndr_pps, 0.0), (pdr_pps, 0.004)]
+    return tuple(trial(load_pps, chains, loss_ratio, frame=frame) for load_pps, loss_ratio in loads)
 
 
 def plan(cell: Cell, *, oversubscribed: bool = False) -> Plan:
@@ -285,17 +282,15 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
     """A finished MRR test."""
     base = result(service, chains, nodes, histograms=False)
     rates = tuple(rate_of(service, chains, nodes) * factor for factor in (1.30, 1.31, 1.29))
-    trials = tuple(trial(2_000_000, chains, 0.5, purpose="mrr") for _ in rates)
+    mean = {"mean_pps": sum(rates) / 3, "stdev_pps": rates[1] - rates[0]}
     fields: dict[str, Any] = {
         "asked": base.asked.model_copy(update={"test_type": TestType.MRR}),
         "test_id": base.test_id.replace("ndrpdr", "mrr"),
         "test_name": base.test_name.replace("ndrpdr", "mrr"),
         "ndr": None,
         "pdr": None,
-        "trials": trials,
-        "mrr": ReceiveRate(
-            offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]
-        ),
+        "trials": tuple(trial(2_000_000, chains, 0.5, purpose="mrr") for _ in rates),
+        "mrr": ReceiveRate(offered_pps=2e6, receive_rates_pps=rates, **mean),
     }
     return _itemized(base.model_copy(update={"itemized": (), **fields, **changes}))
 
@@ -303,23 +298,10 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
 def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord:
     """A test whose plan was refused."""
     reason = "needs 33 cores on NUMA 0, 28 available"
-    return result(
-        service,
-        chains,
-        nodes,
-        histograms=False,
-        passed=False,
-        message=reason,
-        unfit=True,
-        plan=None,
-        plan_digest=None,
-        trials=(),
-        ndr=None,
-        pdr=None,
-        affinity=(),
-        deployment=None,
-        verdict=Verdict(kinds=(VerdictKind.FAILED,), evidence=(reason,)),
-    )
+    verdict = Verdict(kinds=(VerdictKind.FAILED,), evidence=(reason,))
+    ended = {"passed": False, "message": reason, "unfit": True, "verdict": verdict, "trials": (), "affinity": ()}
+    nothing = dict.fromkeys(("plan", "plan_digest", "ndr", "pdr", "deployment"))
+    return result(service, chains, nodes, histograms=False, **ended, **nothing)
 
 
 def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "output.xml", **parts: Any) -> Refusal:
@@ -329,19 +311,11 @@ def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "outp
 
 
 CSC = ServiceType.CSC
-
-
 SOAK = Goal(name="SOAK", loss_ratio=1e-7, final_trial_duration_s=5.1, duration_sum_s=1800.0)
-
-
 PRIOR = Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
-
-
 RECORD = SearchRecord(
     algorithm=Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
 )
-
-
 VERDICT = Verdict(
     kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.UNSTABLE),
     evidence=("too slow", "two bands"),
@@ -359,18 +333,16 @@ def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> DensityReco
         load.model_copy(update={"label": load.label.replace("PDR", "SOAK"), "load_pps": share * rate})
         for load, share in zip(base.latency, (0.0, 0.1, 0.5, 0.9), strict=True)
     )
+    profile = PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})
+    plr = {"algorithm": Algorithm.PLR, "prior": None, "prior_refuted": False, "aborted_trials": 0}
     fields = {
-        "asked": base.asked.model_copy(
-            update={"profile": PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})}
-        ),
+        "asked": base.asked.model_copy(update={"profile": profile}),
         "ndr": None,
         "pdr": None,
         "soak": goal_result(SOAK, rate),
         "latency": latency,
         "trials": tuple(trial(rate * factor, chains, 0.0, purpose="soak") for factor in (0.9, 1.0, 1.0)),
-        "search": RECORD.model_copy(
-            update={"algorithm": Algorithm.PLR, "prior": None, "prior_refuted": False, "aborted_trials": 0}
-        ),
+        "search": RECORD.model_copy(update=plr),
         "verdict": VERDICT,
     }
     return base.model_copy(update={**fields, **changes})

@@ -12,7 +12,7 @@ from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
-from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
@@ -39,10 +39,14 @@ def html_of(dataset: Dataset) -> str:
 
 def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> DensityRecord:
     """A CSC test with round numbers."""
-    pdr = pdr or ndr
-    return result(
-        CSC, chains, nodes, histograms=False, ndr=goal_result(NDR, ndr), pdr=goal_result(PDR, pdr), **changes
-    )  # fmt: skip
+    goals = {"ndr": goal_result(NDR, ndr), "pdr": goal_result(PDR, pdr or ndr)}
+    return result(CSC, chains, nodes, histograms=False, **{**goals, **changes})
+
+
+def latency_test(made: DensityRecord, **changes: Any) -> DensityRecord:
+    """The same as a test of latency."""
+    asked = made.asked.model_copy(update={"test_type": TestType.LATENCY})
+    return made.model_copy(update={"asked": asked, **changes})
 
 
 def imported(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[FileImport]:
@@ -72,14 +76,7 @@ def history(folder: Path) -> Layout:
     files = []
     for night in (1, 2, 3):
         made = [
-            result(
-                ServiceType.CSC,
-                chains,
-                1,
-                histograms=False,
-                started_at=f"2026-11-0{night}T1{chains}:00:00Z",
-                passed=True,
-            )
+            result(CSC, chains, 1, histograms=False, started_at=f"2026-11-0{night}T1{chains}:00:00Z")
             for chains in (1, 2)
         ]
         failed = [("No start", "Fail", "nf-1-1 is down", ("CSC",))] if night == 3 else []
