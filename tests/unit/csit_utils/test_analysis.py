@@ -45,8 +45,11 @@ from tests.unit.csit_utils.histories import row
 
 def test_the_matrix_has_values_relations_and_reasons() -> None:
     failed = Unrecorded("S.t", "t", ("CSC", "2R2C", "64B", "NDRPDR"), "output.xml", Status.FAIL, "nf-2-1 is down")
+    skipped = Unrecorded("S.u", "u", ("CSC", "8R2C", "64B", "NDRPDR"), "output.xml", Status.SKIP, "needs VPP")
     broken = plain(8, 1, 1e5, passed=False, message="clean-up failed")
-    made = dataset_of(plain(1, 1, 200e3), plain(2, 1, 150e3), does_not_fit(CSC, 4, 2), broken, unrecorded=(failed,))
+    made = dataset_of(
+        plain(1, 1, 200e3), plain(2, 1, 150e3), does_not_fit(CSC, 4, 2), broken, unrecorded=(failed, skipped)
+    )
     rows = rows_of_tests(made)
     (series,) = all_series(rows)
     ndr, pdr = matrices(rows, series)
@@ -62,7 +65,7 @@ def test_the_matrix_has_values_relations_and_reasons() -> None:
         (4, 1): not_run,
         (4, 2): (CellState.DOES_NOT_FIT, "needs 33 cores on NUMA 0, 28 available"),
         (8, 1): (CellState.FAILED, "clean-up failed"),
-        (8, 2): not_run,
+        (8, 2): (CellState.SKIPPED, "needs VPP"),
     }
 
 

@@ -90,16 +90,6 @@ def test_each_cell_has_a_drawing_or_a_line_with_an_address(trend_page: RenderedP
     assert set(data(trend_page, "trend-data")["cells"]) > set(states), "others are drawn on demand"
 
 
-def test_a_failed_night_is_a_gap_with_a_tick_and_its_message(trend_page: RenderedPage) -> None:
-    cells = data(trend_page, "trend-data")["cells"]
-    failing = {address: cell for address, cell in cells.items() if "f" in cell}
-    assert {address.split("-64b")[0] for address in failing} == {"trend-csp-1x1-ndr", "trend-csp-1x1-pdr"}
-    (cell, _) = failing.values()
-    assert cell["f"] == [[5, "no traffic at hop 2"]]
-    assert len(cell["v"]) == NIGHTS - 1
-    assert "did not pass in 1 run" in cell["d"]
-
-
 def test_the_overview_names_what_the_newest_run_changed() -> None:
     known = planted()
     last = f"lab-a/{NIGHTS - 1}/output.xml"

@@ -179,7 +179,8 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
         expected = value_at(profiled(ONE), ProfileMetric.THROUGHPUT, rate / 8)
         assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
     (saturated,) = (trace["x"] for trace in found if trace["name"] == "firewall, 64B, 2c, saturation")
-    assert saturated == [pytest.approx(one_of_each()[2].profile.break_point.rate)]
+    two: Any = one_of_each()[2]
+    assert saturated == [pytest.approx(two.profile.break_point.rate)]
     assert {trace["meta"]["facets"]["frame"] for trace in found} == {"64B", "512B"}
 
 

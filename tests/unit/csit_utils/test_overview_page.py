@@ -1,12 +1,14 @@
 """What each service type carries, how many instances fit, how tests ended, and throughput per core."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from robot.api import TestSuite as Suite
 
 from csit_utils.analysis.grouping import all_series
-from csit_utils.dataset.items import Problem, Status, Unrecorded
+from csit_utils.dataset.items import Problem, Refusal, Status, Unrecorded
 from csit_utils.dataset.rows import PDR, TestRow
 from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.figures import Figure
@@ -24,8 +26,9 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.loaded import Dataset, rows_of_tests
+from resources.libraries.python.recording.marker import REFUSED_MARKER
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
+from tests.loaded import Dataset, load, rows_of_tests
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.builders import PDR as PDR_GOAL
 from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, html_of, latency_test, plain
@@ -157,16 +160,6 @@ def test_a_failed_test_is_said_beside_figures_of_others_and_what_differs_between
     assert [line["NF / vSw"] for line in found] == ["1c / 1c", "0.5c / 1c", "1c / 1c"]
 
 
-def test_repeated_tests_are_lines_of_their_own_only_where_means_are_shown() -> None:
-    both = dataset_of(plain(1, 1, 2e5, started_at="2026-11-01T20:00:00Z"), source="one.xml")
-    both.recorded += dataset_of(plain(1, 1, 3e5, started_at="2026-11-02T20:00:00Z"), source="two.xml").recorded
-    assert [float(line["NDR, kpps"]) for line in lines(both)] == [3e5]
-    assert [(line["Run"], float(line["NDR, kpps"])) for line in lines(both, mean=True)] == [
-        ("local 2026-11-02", 3e5),
-        ("local 2026-11-01", 2e5),
-    ]
-
-
 def of(kind: ServiceType, chains: int, nodes: int, rate: float) -> DensityRecord:
     made = goal_result(NDR, rate), goal_result(PDR_GOAL, rate)
     return result(kind, chains, nodes, histograms=False, ndr=made[0], pdr=made[1])
@@ -225,6 +218,19 @@ def drawn(*rates: tuple[str, float]) -> Figure | None:
     made = (plain(2, 1, rate, frame=frame(name), test_id=name, test_name=name) for name, rate in rates)
     rows = InMemory(dataset_of(*made)).tests
     return flows_figure("f", "Flows", [matrix for one in all_series(rows) for matrix in matrices(rows, one)])
+
+
+def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
+    suite = Suite("Density")
+    for name in ("Csc-Ndrpdr", "Csc-Mrr"):
+        inner = suite.suites.create(name)
+        inner.metadata["Version"] = "1"
+        inner.setup.config(name="Log", args=[f"{REFUSED_MARKER}{REFUSED_CELLS.dump_json((REFUSED.refused,)).decode()}"])
+        inner.tests.create("t").body.create_keyword("Fail")
+    path = tmp_path / "output.xml"
+    suite.run(output=str(path), console="none", log=None, report=None)
+    (found,) = load([path]).refused
+    assert found == Refusal(str(path), REFUSED.refused)
 
 
 def test_a_cell_has_a_line_per_version_of_ip_over_all_numbers_of_flows() -> None:

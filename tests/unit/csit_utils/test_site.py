@@ -90,15 +90,6 @@ def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.M
     assert len(ReportContents(latest).paged) == 3
 
 
-def test_a_test_without_a_page_is_not_linked_and_says_so(tmp_path: Path) -> None:
-    write_site(ReportContents(together(*TWO_NIGHTS), details=Details.NONE), tmp_path)
-    html = (tmp_path / "results.html").read_text()
-    rows, earlier = html.split("<tbody>")[1].split("</tbody>")
-    assert "href=" not in rows
-    assert (rows.count("data-nopage"), earlier.count("data-nopage")) == (2, 2), "a cell and its test; two earlier ones"
-    assert "./csit show 1.xml" in earlier
-
-
 def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
     write_site(ReportContents(together(*TWO_NIGHTS)), tmp_path, processes=2)
     pages = list(tmp_path.rglob("*.html"))
