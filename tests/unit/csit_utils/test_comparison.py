@@ -78,8 +78,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "outcome"),
-    [(0.98, Outcome.REGRESSION), (1.02, Outcome.PROGRESSION), (0.997, Outcome.CANNOT_TELL)],
+    ("factor", "outcome"), [(0.98, Outcome.REGRESSION), (1.02, Outcome.PROGRESSION), (0.997, Outcome.CANNOT_TELL)]
 )
 def test_one_run_on_either_side_is_judged_by_bounds_only(factor: float, outcome: Outcome) -> None:
     found = pdr([row(RATE)], [row(factor * RATE)])

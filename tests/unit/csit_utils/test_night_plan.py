@@ -111,9 +111,7 @@ def test_more_hours_give_nothing_up_but_for_something_more_pressing(
 
 
 @given(offers())
-def test_a_night_without_an_end_measures_all_that_something_is_learned_from(
-    offered: Offered,
-) -> None:
+def test_a_night_without_an_end_measures_all_that_something_is_learned_from(offered: Offered) -> None:
     found = plan(offered, inf)
     assert not [each for each in found.left_out if each.why is Omission.NO_TIME]
     assert found.lines == plan(offered, found.seconds + 1e-3).lines
