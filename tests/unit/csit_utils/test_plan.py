@@ -247,6 +247,16 @@ def test_cpus_are_given_as_lscpu_prints_them(capsys: pytest.CaptureFixture[str],
             plan(capsys, unknown, *wrong)
 
 
+def test_the_page_has_a_core_map_for_each_machine() -> None:
+    topology = lab(2)
+    rows = list(candidates(topology, {}, parse_selection(service_types="CSC", cells="1x2", nf_sizes="1c")))
+    (lines,) = page_data(rows)["maps"]
+    assert (lines[3], lines[5], lines[9], lines[11]) == ("0|1|2|3|4|5", "DUT2", "0|1|2|3|4|5", "TG")
+    assert lines[10].startswith("system:s0 vswitch-2:m1 vswitch-2:d2 nf-1-3:m3 nf-1-3:d4")
+    assert lines[16] == "system:s0 generator:m2,3 generator:d1"
+    assert "Core map" in render_plan(topology, None, rows, times(topology, rows, LADDER, list(TestType)))
+
+
 def in_a_lab(duts: int) -> DensityRecord:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
     return result(ServiceType.CSC, 1, 2).model_copy(update={"plan": make_plan(lab(duts), cell, {})})

@@ -1,5 +1,6 @@
 """Pages of studies of chains, of interference and of stateful density: what they say and draw of which records."""
 
+import json
 import re
 from collections import Counter
 from itertools import pairwise, permutations
@@ -31,7 +32,8 @@ from resources.libraries.python.studies.interference.analysis.study import analy
 from resources.libraries.python.studies.shared.StudyLibrary import study_named
 from resources.libraries.python.studies.stateful.model.record import Phase, StatefulDensity
 from tests.unit.csit_utils.characterized_pages import drawn, made, shown, words
-from tests.unit.csit_utils.stateful_cells import NAT, cell, stateful_record, trial
+from tests.unit.csit_utils.datasets import invoked
+from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, stateful_record, trial
 from tests.unit.csit_utils.study_records import (
     FAULTY,
     LOSSY,
@@ -213,6 +215,12 @@ def test_a_record_whose_cells_have_different_checks_is_refused() -> None:
     one = cell(1)
     with pytest.raises(ValidationError):
         StatefulDensity(spec=NAT, cells=(one, one.model_copy(update={"checks": one.checks[1:]})))
+
+
+def test_the_preview_lists_cells_and_a_summary() -> None:
+    lines = [json.loads(line) for line in invoked("stateful", SPEC, "--format", "json").output.splitlines()]
+    assert [line["object"] for line in lines] == ["cell", "cell", "cell", "summary"]
+    assert (lines[-1]["cells"], lines[-1]["trials"]) == (3, 144)
 
 
 def test_distances_are_cooks_of_all_chains_of_one_length(study: ChainStudy) -> None:
