@@ -21,16 +21,14 @@ from tests.unit.csit_utils.histories import row
 
 
 def hop(owner: str, lost: int, cause: str = "queue", instance: int = 1) -> columns.HopRow:
-    """A loss."""
     return columns.HopRow("a", "t", "locate", 1e6, instance, "forward", owner, cause, "x", "y", lost, 0.0)
 
 
 def thread(owner: str, cpu: int, running: float) -> columns.ThreadRow:
-    """A data thread."""
     return columns.ThreadRow("a", "t", owner, "x", cpu, running, 0.0)
 
 
-def test_losses_are_added_up_by_owner_along_the_path() -> None:
+def test_losses_and_times_are_added_up_by_owner_along_the_path() -> None:
     found = shares([hop("nf-1-2", 30), hop("nf-7-2", 20), hop("vswitch", 40), hop("nf-1-1", 10, "inside")])
     told = [(each.owner, each.lost, each.share) for each in found]
     assert told == [("NF 2", 50, 0.5), ("vSwitch", 40, 0.4), ("NF 1", 10, 0.1)]
@@ -39,9 +37,6 @@ def test_losses_are_added_up_by_owner_along_the_path() -> None:
     assert shares([]) == shares([hop("vswitch", 0)]) == [], "no loss is no share"
     path = ["generator", "vSwitch", "vSwitch-2", "NF 2", "NF 10", "link"]
     assert order(["link", "NF 10", "NF 2", "vSwitch-2", "vSwitch", "generator", "NF 2"]) == path
-
-
-def test_the_time_of_an_owner_is_that_of_its_busiest_thread() -> None:
     threads = [thread("nf-1-1", 4, 0.5), thread("nf-2-1", 5, 0.9), thread("vswitch", 2, 0.3), thread("vswitch", 2, 0.4)]
     hops = [hop("nf-1-1", 1), hop("vswitch", 1), hop("generator", 1)]
     found = {each.owner: each.busy for each in shares(hops, threads)}
@@ -233,7 +228,6 @@ def test_the_newest_test_that_has_it_stands_for_a_cell() -> None:
 
 
 def served(instance: int, forwarded_pps: float, loss_ratio: float, number: str = "NDR") -> columns.InstanceRow:
-    """One direction of an instance."""
     return columns.InstanceRow(
         anchor="a", test_name="t", number=number, load_pps=400.0, trials=1, instance=instance, direction="forward",
         sent=100, received=90, offered_pps=100.0, forwarded_pps=forwarded_pps, loss_ratio=loss_ratio, worst=False,

@@ -227,7 +227,7 @@ def in_table(row: dict[str, Any]) -> TestRow:
     return item.row
 
 
-def test_a_row_is_the_test_that_its_file_is() -> None:
+def test_a_row_is_the_test_that_its_file_is_and_one_that_is_no_result_costs_itself() -> None:
     data = csit(csit_ndrpdr())
     (file,) = read_csit(data, "x.info.json")
     (item,) = read_row(flat(data) | {"job": "csit-vpp-perf-mrr-daily-master-2n-spr", "build": 17}, "t.parquet row 1")
@@ -235,6 +235,11 @@ def test_a_row_is_the_test_that_its_file_is() -> None:
     assert [getattr(item.row, name) for name in same] == [getattr(file.row, name) for name in same]
     assert len(item.latency) == len(file.latency) > 0
     assert item.row.run == "csit-vpp-perf-mrr-daily-master-2n-spr 17"
+    good, bad = mrr(), mrr(version="9.0.0")
+    items = list(read_table(parquet(*[bad] * 15, good), "t.parquet"))
+    assert [item.row.test_id for item in items if isinstance(item, ImportedTest)] == [good["test_id"]]
+    texts = [item.text for item in items if isinstance(item, Problem)]
+    assert len(texts) < 15 and "row 1:" in texts[0] and "15 of 16" in texts[-1]
 
 
 def test_an_older_table_has_other_names_and_no_hosts() -> None:
@@ -305,14 +310,6 @@ def test_an_unknown_figure_costs_itself(column: str, unknown: float | None) -> N
     found = in_table(row)
     assert (found.pdr_lower_pps, found.mrr_pps, found.service_type) == (3_450_000.5, 4.1e6, "CSC")
     assert (found.ndr_lower_pps is None, found.mrr_trials is None) == ("ndr" in column, "values" in column)
-
-
-def test_a_row_that_is_no_result_costs_itself() -> None:
-    good, bad = mrr(), mrr(version="9.0.0")
-    items = list(read_table(parquet(*[bad] * 15, good), "t.parquet"))
-    assert [item.row.test_id for item in items if isinstance(item, ImportedTest)] == [good["test_id"]]
-    texts = [item.text for item in items if isinstance(item, Problem)]
-    assert len(texts) < 15 and "row 1:" in texts[0] and "15 of 16" in texts[-1]
 
 
 def test_times_of_any_zone_and_range() -> None:

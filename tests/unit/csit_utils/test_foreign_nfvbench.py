@@ -61,13 +61,19 @@ def test_loads_are_aggregates_with_the_lowest_load_that_was_too_much_above_them(
     assert bounds(one(nfvbench({"64": told})).row, NDR) == (29_761_904, None, True)
 
 
-def test_goals_are_those_of_the_run_and_not_the_usual_ones() -> None:
+def test_goals_direction_and_simulation_are_those_of_the_run() -> None:
     asked = {"NDR": 0, "PDR": 0.0125, "load_epsilon": 1}
     row = one(nfvbench({"64": searched()}, measurement=asked, duration_sec=5.0)).row
     for name, ratio in (("NDR", 0.0), ("PDR", 0.000125)):
         goal = read_goal(row.goals or "", name)
         assert (goal.loss_ratio, goal.trial_s) == (ratio, 5.0)
     assert row.pdr_loss_ratio == 0.000125
+    usual, data = nfvbench({"64": searched()}), nfvbench({"64": searched()}, generator="dummy")
+    data["benchmarks"]["network"]["service_chain"]["PVVP"]["result"]["bidirectional"] = False
+    row, other = one(data).row, one(usual).row
+    assert (row.simulated, other.simulated) == (True, False)
+    assert row.goals == f"{other.goals}; traffic in one direction only"
+    assert one({"status": "OK", "result": usual}).row == other, "the answer of its server is read too"
 
 
 @pytest.mark.parametrize("warning", [0, False, "", None])
@@ -79,7 +85,6 @@ def test_no_load_low_enough_is_below_the_lowest_that_was_tried(warning: object) 
 
 
 def test_more_received_than_sent_and_less_sent_than_asked_are_remarks() -> None:
-    """NFVbench gives the load it asked for, whatever its generator sent."""
     found, at_fixed = searched(), fixed(200.0)
     found["ndr"]["stats"]["overall"]["drop_percentage"] = -0.0001
     at_fixed["stats"]["overall"]["drop_rate_percent"] = -0.25
@@ -142,15 +147,6 @@ def test_a_fixed_load_is_mrr_at_that_load_and_not_like_one_at_line_rate() -> Non
     assert load_pps == pytest.approx(20 * 148_809, abs=1)
     (difference,) = likeness(row, line, MRR).differences
     assert f"{load_pps:,.0f} pps" in difference
-
-
-def test_the_dummy_generator_is_a_simulation_and_one_direction_is_reported() -> None:
-    usual, data = nfvbench({"64": searched()}), nfvbench({"64": searched()}, generator="dummy")
-    data["benchmarks"]["network"]["service_chain"]["PVVP"]["result"]["bidirectional"] = False
-    row, other = one(data).row, one(usual).row
-    assert (row.simulated, other.simulated) == (True, False)
-    assert row.goals == f"{other.goals}; traffic in one direction only"
-    assert one({"status": "OK", "result": usual}).row == other, "the answer of its server is read too"
 
 
 @pytest.mark.parametrize(

@@ -298,11 +298,25 @@ def test_every_file_beside_and_in_an_archive_is_counted_and_has_its_outcome(outp
     assert [("z.zip" in text, "absent.xml" in text) for text in problems] == [(False, True), (True, False)]
 
 
-def test_the_share_of_a_file_that_was_read_grows_to_its_end(output: Path, tmp_path: Path) -> None:
+def test_the_share_that_was_read_grows_to_its_end_and_is_shown_on_a_terminal(
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout, shares = Layout.make(tmp_path / "d"), list[float]()
     with layout.writing(lambda: None):
         list(import_all(layout, [output], None, reading=shares.append))
     assert shares == sorted(shares) and 0 < shares[0] <= shares[-1] < 1
+    files = [write_output_xml(tmp_path / f"{each.test_name}.xml", [each], dump=pack) for each in _RESULTS]
+    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda _: True})()
+    monkeypatch.setattr("sys.stderr", terminal)
+    for name in ("_QUIET_S", "_BETWEEN_S"):
+        monkeypatch.setattr(inputs, name, 0.0)
+    assert len(inputs.opened(files, quickly=True).contents().tests) == len(_RESULTS)
+    first, *lines, last = terminal.getvalue().split("\r\x1b[K")
+    shown = [int(line.removesuffix(" s left").partition(" % of 3 files, about ")[0]) for line in lines]
+    assert first == last == "" and shown == sorted(shown) and {33, 100} <= set(shown), "and nothing is left of it"
+
+
+def test_a_folder_with_something_else_is_left_alone(output: Path) -> None:
     with pytest.raises(ConfigError, match="neither a dataset nor empty"):
         Layout.make(output.parent)
 
