@@ -26,10 +26,8 @@ CSC, CSP = ServiceType.CSC, ServiceType.CSP
 
 def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:
     """A dataset as if read from one file."""
-    made = Dataset(unrecorded=list(unrecorded))
-    for one in results:
-        made.add(Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
-    return made
+    recorded = [Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message) for one in results]
+    return Dataset(recorded=recorded, unrecorded=list(unrecorded))
 
 
 def html_of(dataset: Dataset) -> str:
