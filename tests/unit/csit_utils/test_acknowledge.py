@@ -201,6 +201,13 @@ def test_a_ledger_is_read_strictly(tmp_path: Path, changes: dict[str, object]) -
         read_ledger(tmp_path / "history")
 
 
+@pytest.mark.parametrize("target", ["nowhere", "history.acknowledged.yaml"], ids=["dangling", "loop"])
+def test_a_ledger_that_is_a_link_to_nothing_is_refused(tmp_path: Path, target: str) -> None:
+    (tmp_path / "history.acknowledged.yaml").symlink_to(target)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_ledger(tmp_path / "history")
+
+
 def test_a_ledger_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="withdraw"):
         write_ledger(tmp_path / "history", [STEP] * (MAX_ACKNOWLEDGED + 1))

@@ -121,8 +121,9 @@ def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
     assert on_periods(made_burst.sweep.samples) == [(0, 2), (3, 5)]
     page = made(BURSTS, made_burst)
     (loss,) = drawn(page, "-loss", "")
-    assert loss["x"][:3] == [0, 1, 2] and loss["x"][-1] == len(made_burst.sweep.samples)
-    assert loss["y"][:3] == [pytest.approx(20), 0.0, None]
+    # Each value is drawn to the next one: the last one of a burst has its end, and nothing is drawn while idle.
+    assert list(zip(loss["x"], loss["y"], strict=True))[:4] == [(0, pytest.approx(20)), (1, 0.0), (2, 0.0), (2, None)]
+    assert loss["x"][-1] == len(made_burst.sweep.samples)
     shapes = page.figures[0].variants[""]["layout"]["shapes"]
     assert [(shape["x0"], shape["x1"]) for shape in shapes] == [(0, 2), (3, 5)]
 
