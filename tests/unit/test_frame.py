@@ -115,6 +115,18 @@ def test_help_has_no_types_of_python_fits_80_columns_and_has_whole_examples(comm
     assert [line for line in examples if line not in done.stdout] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["emulate", "upp"], "Invalid value for 'ACTION': 'upp' is not one of 'up', 'status', 'down', 'build'."),
+        (["size"], "Missing argument 'DEPLOYMENT'"),
+    ],
+)
+def test_a_wrong_or_missing_word_is_named_as_in_the_usage(words: list[str], sentence: str) -> None:
+    done = CliRunner().invoke(make_app(words), words, prog_name="./csit")
+    assert done.exit_code == 2 and sentence in done.output
+
+
 def test_help_is_that_of_the_entry_script_and_lists_every_command_once() -> None:
     shown = CliRunner().invoke(make_app([]), ["-h"], prog_name="./csit").output
     script = subprocess.run([ROOT / "csit", "-h"], capture_output=True, text=True, check=True).stdout
