@@ -293,14 +293,11 @@ class PortDriver:
             return
         if kind in self.refuses:
             raise OSError(errno.EINVAL, "Invalid argument")
-        if (
-            kind == PAUSE
-            and self.negotiates
-            and body.unpack(ctypes.string_at(address, body.size))[1] != FRESH[PAUSE][0]
-        ):
+        wanted = body.unpack(ctypes.string_at(address, body.size))[1:]
+        if kind == PAUSE and self.negotiates and wanted[0] != FRESH[PAUSE][0]:
             raise OSError(errno.EOPNOTSUPP, "Operation not supported")
         self.set.append(kind)
-        self.values[kind] = body.unpack(ctypes.string_at(address, body.size))[1:]
+        self.values[kind] = wanted
         if kind == QUEUES:
             self.values[COALESCING] = FRESH[COALESCING]
 
