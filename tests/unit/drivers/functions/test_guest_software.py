@@ -36,12 +36,12 @@ from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from tests.builders import cell_of, cpus, plan_of, shipped
 from tests.unit.drivers.functions.guest_parts import answering
 
-PROJECT = Path(__file__).parents[4]
 LOCAL = shipped("local")
 HOST = cpus(16)
 
@@ -101,23 +101,18 @@ def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbe
 
 
 def test_a_guest_runs_what_a_namespace_does() -> None:
-    (wall, dump, router) = guests_plan("qemu_firewall", "qemu_tcpdump", "qemu").functions
-    rules, watching = application(wall, LOCAL.dut), application(dump, LOCAL.dut)
-    assert rules is not None and watching is not None
+    (wall, dump, watch, router) = guests_plan("qemu_firewall", "qemu_tcpdump", "qemu_suricata", "qemu").functions
+    rules, watching, suricata = (application(each, LOCAL.dut) for each in (wall, dump, watch))
+    assert rules is not None and watching is not None and suricata is not None
     assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.settings(Firewall).rules).text([wall]), "accepted")
     assert watching.argv == tuple(programs(1, 1)[NfKind("tcpdump")].argv(dump.left.name, Path("/")))
+    alone, place = programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")], Path("/tmp")  # noqa: S108
+    assert suricata.argv == tuple(alone.argv(watch.left.name, place))
+    assert suricata.files == alone.files(watch.left.name, place)
+    assert "[ -S /tmp/control ]" in suricata.up, "it is asked by its socket"
+    assert suricata.then == "sleep 1.2"
     assert application(router, LOCAL.dut) is None
     assert (needed(wall.kind), needed(dump.kind)) == (("nft",), ("tcpdump", "perl"))
-
-
-def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socket() -> None:
-    (function,) = guests_plan("qemu_suricata").functions
-    made, alone = application(function, LOCAL.dut), programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")]
-    assert made is not None
-    assert made.argv == tuple(alone.argv(function.left.name, Path("/tmp")))  # noqa: S108 - in the guest
-    assert made.files == alone.files(function.left.name, Path("/tmp"))  # noqa: S108 - in the guest
-    assert "[ -S /tmp/control ]" in made.up
-    assert made.then == "sleep 1.2"
 
 
 def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to_it_when_it_is_up() -> None:
