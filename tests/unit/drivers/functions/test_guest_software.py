@@ -226,9 +226,8 @@ def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_rep
 def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_path: Path) -> None:
     script = PROJECT / "resources" / "templates" / "guest-control.pl"
     argv = ["perl", str(script), str(tmp_path / "control"), '{"a": 1}\t{"b": 2}']
-    with answering(
-        tmp_path / "control", b'{"return":\n"OK"}\n', b'{"message":{"pkts":1,"drop":0},"return":"OK"}'
-    ) as asked:
+    told = (b'{"return":\n"OK"}\n', b'{"message":{"pkts":1,"drop":0},"return":"OK"}')
+    with answering(tmp_path / "control", *told) as asked:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.splitlines()
@@ -284,10 +283,8 @@ def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() 
     assert (found.main, found.workers, found.worker_of(0)) == (0, (1,), 0)
     alone = vpp_guests_plan(cores=1)
     assert len(vpp_guest.vcpu_cpus(alone, "nf-1-1")) == 1, "one thread does all"
-    assert (vpp_guest.placement(alone, "nf-1-1").workers, vpp_guest.placement(alone, "nf-1-1").worker_of(0)) == (
-        (),
-        None,
-    )
+    found = vpp_guest.placement(alone, "nf-1-1")
+    assert (found.workers, found.worker_of(0)) == ((), None)
 
 
 def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:

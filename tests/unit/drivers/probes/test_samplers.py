@@ -183,9 +183,8 @@ def test_what_came_in_and_neither_went_out_nor_was_dropped_waits() -> None:
 
 def test_with_af_xdp_what_is_lost_in_user_space_does_not_wait_and_rings_need_not_be_empty_at_first() -> None:
     ports = counted((100, 90, 0, 0), (9000, 4004, 4, 30), (9000, 4004, 4, 30))
-    account = features.QueueAccount(
-        ports, features.SocketAccount(told(SocketCounters(10, 5), SocketCounters(410, 4305), in_rings=7))
-    )
+    sockets = told(SocketCounters(10, 5), SocketCounters(410, 4305), in_rings=7)
+    account = features.QueueAccount(ports, features.SocketAccount(sockets))
     assert account.read() == {"queued_packets": 7.0}
     assert account.read() == {"queued_packets": 7.0 + 8900 - 3914 - 30 - 400 - 4300}
     assert account.read() == {}, "the vSwitch has ended"
