@@ -417,11 +417,11 @@ def test_a_kernel_without_nodes_or_with_one_shows_the_whole_machine(memory: Path
 
 def test_several_nodes_have_their_own_and_no_more_than_the_machine(memory: Path) -> None:
     add_node(memory, 0, 16_777_216, 2_097_152, pages_2mb=100)
-    add_node(memory, 1, 16_777_216, 33_554_432)
+    add_node(memory, 1, 16_777_216, 33_554_432, pages_1gb=3)
     add_node(memory, 2, 0, 0)  # a node of processors alone
     assert look(memory) == (
         MemoryNode(node=0, total_mb=16384, hugepages_2mb=100, available_mb=2048 + 1024),
-        MemoryNode(node=1, total_mb=16384, available_mb=24576),
+        MemoryNode(node=1, total_mb=16384, hugepages_1gb=3, available_mb=24576),
     )
 
 
