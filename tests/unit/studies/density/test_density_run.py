@@ -23,7 +23,7 @@ from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM, Altered, cell_of, raising
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.builders import result, soaked
-from tests.unit.search.density_tests import deployed, planted
+from tests.unit.search.search_fakes import deployed, planted
 from tests.unit.studies.worlds import Probe
 
 COUNTED = NodeCost(part="vswitch", thread="vpp_wk_0", node="ip4-lookup", packets=500, calls=10, cost=30.0)

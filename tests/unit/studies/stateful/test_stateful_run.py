@@ -19,7 +19,7 @@ from resources.libraries.python.studies.stateful.model import record
 from resources.libraries.python.studies.stateful.run import ConnectionLimits, StatefulTest, search_capacity, search_rate
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, finished
-from tests.unit.search.density_tests import planted
+from tests.unit.search.search_fakes import planted
 
 SPEC = """
 name: small
