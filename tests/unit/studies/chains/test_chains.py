@@ -4,7 +4,7 @@ from itertools import permutations
 from math import perm
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
@@ -71,6 +71,7 @@ POLICIES = st.lists(
 
 @settings(max_examples=share(60))
 @given(POLICIES, st.sets(st.integers(1, 4)))
+@example(["a > b", "b > a"], {3})
 def test_counts_and_blame_are_those_of_trying_every_order(policies: list[str], lengths: set[int]) -> None:
     spec = study(NAMES, *policies, lengths=tuple(lengths))
     try:
