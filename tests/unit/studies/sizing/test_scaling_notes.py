@@ -204,7 +204,7 @@ def test_no_verdict_where_the_range_was_too_short_or_the_cpu_is_not_what_limits(
 
 
 @pytest.mark.parametrize(
-    ("capacity", "used", "verdicts"), [(240, 0.75, 1), (240, 0.85, 0), (264, 0.6, 1), (266, 0.6, 0)]
+    ("capacity", "used", "verdicts"), [(255, 0.75, 1), (255, 0.85, 0), (264, 0.6, 1), (266, 0.6, 0)]
 )
 def test_a_component_that_is_busy_or_a_load_that_may_be_a_tenth_more_is_no_verdict(
     capacity: float, used: float, verdicts: int
