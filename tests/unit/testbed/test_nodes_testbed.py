@@ -54,20 +54,11 @@ class WholeMachine(NotingMachine):
 
     def __init__(self, fails: str = "", lacks: str = "", generators: int = 1) -> None:
         super().__init__(fails)
-        self._lacks, self._has_generator = lacks, bool(generators)
+        self._has_generator = bool(generators)
         self.parts = {name: NotingPart(name, self) for name in ("fabric", "switch", "functions", "generator")}
-
-    def problems(self) -> tuple[PreflightProblem, ...]:
-        return (PreflightProblem(self._lacks, FIX),) if self._lacks else ()
-
-    def warnings(self) -> tuple[PreflightProblem, ...]:
-        return (PreflightProblem("no KVM"),)
-
-    def unsampled(self) -> PreflightProblem:
-        return PERF
-
-    def numa_nodes(self) -> dict[str, int | None]:
-        return {}
+        self.problems = lambda: (PreflightProblem(lacks, FIX),) if lacks else ()
+        self.warnings = lambda: (PreflightProblem("no KVM"),)
+        self.unsampled, self.numa_nodes = lambda: PERF, dict
 
     def leftovers(self, plan: object) -> tuple[str, ...]:
         assert plan is None
@@ -205,8 +196,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch, found: Mapping[str | None, Found]) -
         return raising(measured)() if isinstance(measured, errors.CsitError) else qualification(measured)
 
     monkeypatch.setattr(loop_back, "qualify", qualify)
-    world: Any = Altered(None)
-    return loop_back.fastest_way(shipped("local"), world, qualification().key, 2)
+    return loop_back.fastest_way(LOCAL, Altered(None), qualification().key, 2)
 
 
 @pytest.mark.parametrize(
