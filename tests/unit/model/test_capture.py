@@ -20,61 +20,33 @@ from tests.captures import MIX, MIX6, ipv4, pcap, pcapng, tagged, udp, with_fcs
 PADDED = tuple(each.ljust(60, b"\0") for each in MIX)
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("write", [pcap, pcapng])
-def test_packets_are_those_of_the_file_in_its_order(write: Callable[..., bytes], order: str) -> None:
-    found = read_capture(write(MIX, order=order), "x.pcap")
-    assert (found.frames, found.ip_version) == (PADDED, 4)
-    assert found.sources == (0, 1, 0, 0, 2, 1, 0)
-    six = read_capture(write(MIX6, order=order), "x.pcap")
-    assert (six.ip_version, six.sources) == (6, (0, 1, 0))
-
-
 WRITTEN: tuple[tuple[Callable[..., bytes], dict[str, Any], bool], ...] = (
-    (pcap, {}, False),
-    (pcap, {"link_type": 0x24000001}, True),
+    *((pcap, {"link_type": flags | 1}, False) for flags in (0, 0x04000000, 0x20000000)),
+    *((pcap, {"link_type": flags | 1}, True) for flags in (0x24000000, 0x50000000)),
     (pcap, {"link_type": 0x50000001, "magic": 0xA1B23C4D}, True),
+    (pcap, {"link_type": 0x04000001, "magic": 0xA1B23C4D}, False),
     (pcapng, {}, False),
+    (pcapng, {"fcs_bits": 0}, False),
     (pcapng, {"fcs_bits": 32}, True),
+    (pcapng, {"fcs_bits": 4}, True),  # as in the example of the format, and as Wireshark reads it
     (pcapng, {"fcs_bits": 32, "simple": True}, True),
-    (pcapng, {"flags": 4 << 5}, True),
+    (pcapng, {"flags": 1}, False),
+    (pcapng, {"flags": 4 << 5 | 1}, True),
+    (pcapng, {"flags": 1, "fcs_bits": 32}, True),  # no length in the flags says nothing
+    (pcapng, {"flags": 4 << 5, "fcs_bits": 0}, True),
 )
 """Ways to write a capture, and whether it says that frames have their FCS."""
 
 
-@pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D])
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(
-    ("declared", "has_fcs"),
-    [(0x24000000, True), (0x50000000, True), (0x04000000, False), (0x20000000, False), (0, False)],
-)
-def test_the_fcs_that_a_header_of_pcap_declares_is_not_sent(
-    declared: int, has_fcs: bool, order: str, magic: int
+@pytest.mark.parametrize(("write", "options", "has_fcs"), WRITTEN)
+def test_packets_are_those_of_the_file_in_its_order_without_a_declared_fcs(
+    write: Callable[..., bytes], options: dict[str, Any], has_fcs: bool, order: str
 ) -> None:
-    frames = with_fcs(MIX) if has_fcs else PADDED
-    content = pcap(frames, link_type=declared | 1, order=order, magic=magic)
-    assert read_capture(content, "x.pcap").frames == PADDED
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(
-    ("options", "has_fcs"),
-    [
-        ({"fcs_bits": 32}, True),
-        ({"fcs_bits": 4}, True),  # as in the example of the format, and as Wireshark reads it
-        ({"fcs_bits": 0}, False),
-        ({"fcs_bits": 32, "simple": True}, True),
-        ({"flags": 4 << 5 | 1}, True),
-        ({"flags": 1}, False),
-        ({"flags": 1, "fcs_bits": 32}, True),  # no length in the flags says nothing
-        ({"flags": 4 << 5, "fcs_bits": 0}, True),
-    ],
-)
-def test_the_fcs_that_an_option_of_pcapng_declares_is_not_sent(
-    options: dict[str, Any], has_fcs: bool, order: str
-) -> None:
-    content = pcapng(with_fcs(MIX) if has_fcs else PADDED, order=order, **options)
-    assert read_capture(content, "x.pcapng").frames == PADDED
+    found = read_capture(write(with_fcs(MIX) if has_fcs else PADDED, order=order, **options), "x.pcap")
+    assert (found.frames, found.ip_version, found.sources) == (PADDED, 4, (0, 1, 0, 0, 2, 1, 0))
+    six = read_capture(write(with_fcs(MIX6) if has_fcs else MIX6, order=order, **options), "x.pcap")
+    assert (six.frames, six.ip_version, six.sources) == (MIX6, 6, (0, 1, 0))
 
 
 def test_each_interface_of_pcapng_has_its_own_fcs() -> None:
@@ -91,9 +63,8 @@ def test_each_interface_of_pcapng_has_its_own_fcs() -> None:
 
 @pytest.mark.parametrize("tags", [(0x8100,), (0x88A8,), (0x88A8, 0x8100), (0x8100, 0x8100), (0x9100, 0x8100, 0x8100)])
 def test_packets_are_read_through_their_vlan_tags(tags: tuple[int, ...]) -> None:
-    for mix, padded in ((MIX, PADDED), (MIX6, MIX6)):
-        found = read_capture(pcap([tagged(frame, *tags) for frame in mix]), "x")
-        assert (found.frames, found.sources) == (padded, read_capture(pcap(mix), "x").sources)
+    found = read_capture(pcap([tagged(frame, *tags) for frame in MIX6]), "x")
+    assert (found.frames, found.sources) == (MIX6, (0, 1, 0))
     jumbo = ipv4(17, udp(b"x" * (9014 - 42)))
     assert read_capture(pcap((tagged(jumbo, *tags),)), "x").frames == (jumbo,)
     with pytest.raises(ConfigError, match=r"x: packet 1 is no IP packet \(EtherType 0x0806\)"):
@@ -146,7 +117,6 @@ SHORT = ipv4(17, udp(b"x" * 40))
     ("data", "message"),
     [
         (b"", "x is no packet capture: neither pcap nor pcapng"),
-        (b"no capture", "x is no packet capture: neither pcap nor pcapng"),
         (pcap(MIX)[:20], "x is truncated: 20 bytes, and what begins at 0 has 24"),
         (pcap(MIX)[:-1], r"x is truncated: 3,\d+ bytes, and what begins at 3,\d+ has 111"),
         (pcapng(MIX)[:-1], r"x is truncated"),

@@ -1,87 +1,23 @@
-"""Labs: reachable nodes, cables that carry a service, parts that belong to the world."""
+"""Labs: cables that carry a service, from the generator through all DUTs and back; how ports are driven."""
 
-import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import Inconsistency
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, uio_driver
 from resources.libraries.python.model.testbed.cabling import Socket, ways
+from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.kinds.machine import past_the_kernel
+from tests.unit.planning.labs import lab
 
 AVAILABLE = Path(__file__).parents[3] / "topologies" / "available"
-TWO = (AVAILABLE / "lab-2n-kernel.yaml").read_text(encoding="utf-8")
-THREE = (AVAILABLE / "lab-3n-vpp.yaml").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("text", "before", "after", "expected"),
-    [
-        (TWO, "link: link1, device: enp59s0f0", "link: link9, device: enp59s0f0", r"'link9' has 1 end"),
-        (THREE, "port2: {link: link2,", "port2: {link: link3,", r"link: 'link3' has 3 ends"),
-        (
-            TWO,
-            "    access: {host: 192.0.2.31, user: csit}\n",
-            "",
-            r":\d+: nodes\.TG: access .* is required in world lab",
-        ),
-        (TWO, "driver: ring", "driver: otg", r"nodes\.TG\.access: not allowed: the controller drives otg over its API"),
-        (TWO, "driver: ring", "driver: sim", r"nodes\.TG: generator\.driver: sim is allowed in world sim only"),
-        (TWO, "vms: qemu", "vms: sim", r"nodes\.DUT1: vms: sim is allowed in world sim only"),
-        (TWO, "cores: 2}", "cores: 2}\n    shares_machine_with: DUT1", r"nodes of a lab are machines of their own"),
-        (THREE, "containers: vpp\n", "containers: linux_router\n", r"nodes\.DUT2\.containers: differs from the first"),
-        (THREE, "driver: i40e, numa_node: 0", "driver: i40e, numa_node: 1", r"TG\.interfaces: on NUMA node 1, but"),
-        (TWO, "user: csit", "user: csit, password: abc", r"nodes\.TG\.access\.password: a password in a file is"),
-        (TWO, "user: csit", "user: csit, silence_s: 1", r"nodes\.TG\.access\.silence_s: 1 is below the minimum of 5"),
-        (TWO, "user: csit", "user: csit, python: /sbin/halt", r"nodes\.TG\.access\.python: no name of a Python; write"),
-        (TWO, "world: lab", "world: lab\nnic: Intel-X710", r"no cable ends at a NIC of model 'Intel-X710'"),
-    ],
-)
-def test_a_mistake_is_reported_with_its_place(
-    tmp_path: Path, text: str, before: str, after: str, expected: str
-) -> None:
-    path = tmp_path / "lab.yaml"
-    assert before in text
-    path.write_text(text.replace(before, after, 1), encoding="utf-8")
-    with pytest.raises(ConfigError, match=expected) as caught:
-        load_topology(path)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "place"),
-    [
-        ("    type: TG\n", "    type: TG\n    access: {host: 192.0.2.31, user: csit}\n", "access"),
-        ("    type: TG\n", '    type: TG\n    cpus: [{cpus: "0-3", cores: "0-3"}]\n', "cpus"),
-        ("    type: TG\n", "    type: TG\n    uio_driver: vfio-pci\n", "uio_driver"),
-        ("{driver: otg}", "{driver: otg, cores: 2}", "generator.cores"),
-        ("port2: {", 'port2: {pci_address: "0000:3b:00.1", ', "interfaces.port2.pci_address"),
-        ("port2: {", "port2: {driver: i40e, ", "interfaces.port2.driver"),
-        ("port2: {", "port2: {uio_driver: igb_uio, ", "interfaces.port2.uio_driver"),
-        ("port2: {", "port2: {nic_vfs: 1, ", "interfaces.port2.nic_vfs"),
-        ("port2: {", "port2: {numa_node: 0, ", "interfaces.port2.numa_node"),
-        ("port2: {", "port2: {rx_queues: 4, ", "interfaces.port2.rx_queues"),
-    ],
-)
-def test_keys_of_a_machine_are_refused_where_only_the_api_of_the_generator_is_used(
-    tmp_path: Path, before: str, after: str, place: str
-) -> None:
-    path = tmp_path / "lab.yaml"
-    text = (AVAILABLE / "lab-2n-otg.yaml").read_text(encoding="utf-8")
-    assert before in text
-    path.write_text(text.replace(before, after, 1), encoding="utf-8")
-    expected = f"nodes.TG.{place}: not allowed: the controller drives otg over its API, and uses nothing of its machine"
-    with pytest.raises(ConfigError, match=rf":\d+: {re.escape(expected)}$"):
-        load_topology(path)
-
-
-def test_a_nic_is_chosen_in_a_lab_only(tmp_path: Path) -> None:
-    path = tmp_path / "lab.yaml"
-    sim = AVAILABLE.parent / "sim.yaml"
-    path.write_text(sim.read_text(encoding="utf-8") + "nic: Intel-X710\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="nic: allowed in world lab only"):
-        load_topology(path)
 
 
 def test_ports_of_other_nics_may_be_on_another_numa_node(tmp_path: Path) -> None:
@@ -155,3 +91,113 @@ def test_only_cables_of_one_nic_model_make_ways() -> None:
 def test_cables_that_carry_no_service_are_named(rows: list[str], duts: list[str], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         ways(sockets(*rows), "TG", duts, None)
+
+
+PCI = "0000:3b:00.0"
+CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+
+
+def port(**keys: Any) -> Interface:
+    return Interface.model_validate({"link": "a", "pci_address": PCI, **keys})
+
+
+def dut(vswitch: str, **keys: Any) -> DutNode:
+    ports = {"p1": {"link": "a"}, "p2": {"link": "b"}}
+    row = {"type": "DUT", "vswitch": vswitch, "containers": "linux_router", "interfaces": ports}
+    return DutNode.model_validate({**row, **keys})
+
+
+def tg(driver: str, **keys: Any) -> TgNode:
+    ports = {"p1": {"link": "a"}, "p2": {"link": "b"}}
+    return TgNode.model_validate({"type": "TG", "generator": {"driver": driver}, "interfaces": ports, **keys})
+
+
+@pytest.mark.parametrize("user", [dut("vpp"), dut("ovs"), tg("trex")])
+@pytest.mark.parametrize(
+    "known",
+    [
+        *({"driver": name} for name in ("ice", "i40e", "iavf", "ixgbe", "igb", "e1000", "e1000e", "virtio_net")),
+        *({"driver": name} for name in ("virtio-pci", "vmxnet3", "ena", "hns3", "bnxt_en", "gve")),
+        *({"model": name} for name in ("Intel-E810CQ", "Intel-XXV710", "Intel-X710", "Amazon-Nitro-50G")),
+        {"driver": "something-new", "uio_driver": "vfio-pci"},
+        {"driver": "vfio-pci"},
+    ],
+)
+def test_a_nic_that_dpdk_knows_is_driven_by_dpdk(user: DutNode | TgNode, known: dict[str, str]) -> None:
+    assert attachment_of(port(**known), user) is Attachment.DPDK
+
+
+@pytest.mark.parametrize("known", [{"driver": "mlx5_core"}, {"model": "Mellanox-CX6DX"}, {"driver": "mlx4_core"}])
+@pytest.mark.parametrize("user", [dut("vpp"), dut("ovs"), tg("trex"), dut("ovs", uio_driver="vfio-pci")])
+def test_mellanox_ports_are_never_unbound(user: DutNode | TgNode, known: dict[str, str]) -> None:
+    found = attachment_of(port(**known), user)
+    assert (found, found.unbinds) == (Attachment.BIFURCATED, False)
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        (dut("linux_bridge", uio_driver="vfio-pci"), Attachment.KERNEL),
+        (tg("ring"), Attachment.KERNEL),
+        (tg("xdp"), Attachment.KERNEL),
+        (tg("trex", trex={"ports": "af_packet"}), Attachment.KERNEL),
+        (dut("vpp", vpp={"ports": "af_packet"}), Attachment.KERNEL),
+        (dut("vpp", vpp={"ports": "af_xdp"}), Attachment.AF_XDP),
+        (dut("vpp", vpp={"ports": "native"}), Attachment.NATIVE),
+        (dut("ovs", ovs={"ports": "system"}), Attachment.KERNEL),
+        (dut("ovs", ovs={"ports": "af_xdp"}), Attachment.AF_XDP),
+    ],
+)
+def test_sockets_only_where_they_are_asked_for(user: DutNode | TgNode, expected: Attachment) -> None:
+    assert attachment_of(port(driver="ice"), user) is expected
+
+
+def test_a_virtual_port_is_the_kernels() -> None:
+    assert attachment_of(Interface(link="a", device="veth0", driver="veth"), dut("vpp")) is Attachment.KERNEL
+
+
+def test_rdma_is_for_mellanox() -> None:
+    user = dut("vpp", vpp={"ports": "rdma"})
+    assert attachment_of(port(driver="mlx5_core"), user) is Attachment.RDMA
+    with pytest.raises(Inconsistency, match="rdma driver is for mlx5 ports, this one is ice"):
+        attachment_of(port(driver="ice"), user)
+
+
+@pytest.mark.parametrize(
+    ("user", "section"),
+    [(dut("vpp"), "vpp: {ports: af_packet}"), (dut("ovs"), "ovs: {ports: system}"), (tg("trex"), "trex: {ports: af_")],
+)
+def test_an_unknown_nic_is_refused_with_both_ways_out(user: DutNode | TgNode, section: str) -> None:
+    for keys, why in (
+        ({}, "neither its model nor its driver is known"),
+        ({"driver": "foo"}, "no driver known for foo"),
+    ):
+        with pytest.raises(Inconsistency, match=why) as caught:
+            attachment_of(port(**keys), user)
+        assert "`uio_driver: vfio-pci` for DPDK" in str(caught.value)
+        assert section in str(caught.value)
+
+
+def test_dpdk_needs_a_pci_address() -> None:
+    with pytest.raises(Inconsistency, match="needs a pci_address"):
+        attachment_of(Interface(link="a", device="ens1", driver="ice"), dut("ovs", ovs={"ports": "dpdk"}))
+
+
+def test_the_driver_of_user_space_is_the_ports_or_the_nodes() -> None:
+    node = dut("vpp", uio_driver="igb_uio")
+    assert uio_driver(port(), node) == "igb_uio"
+    assert uio_driver(port(uio_driver="uio_pci_generic"), node) == "uio_pci_generic"
+    assert uio_driver(port(driver="vfio-pci"), dut("vpp")) == "vfio-pci"
+    assert uio_driver(port(driver="ice"), dut("vpp")) is None
+
+
+def test_the_plan_says_how_ports_are_driven_and_only_where_it_must() -> None:
+    topology = lab(1, vswitch="vpp", uio_driver="igb_uio")
+    plan = make_plan(topology, CELL, {})
+    nics = [each.nic for link in plan.links for each in (link.a, link.b) if each.nic is not None]
+    assert {nic.attachment for nic in nics} == {Attachment.DPDK}
+    assert [port.nic.uio_driver for port in past_the_kernel(topology.dut, plan) if port.nic] == ["igb_uio"] * 2
+    assert [port.nic.uio_driver for port in past_the_kernel(topology.tg, plan) if port.nic] == [None] * 2
+    kernel = make_plan(lab(1, vswitch="linux_bridge", generator="ring", containers="linux_router"), CELL, {})
+    assert "attachment" not in kernel.model_dump_json()
+    assert "uio_driver" not in kernel.model_dump_json()

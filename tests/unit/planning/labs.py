@@ -4,6 +4,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 
 Word = Literal["link", "vlan", "mac"]
@@ -132,6 +136,19 @@ def written(folder: Path, text: str, name: str = "some_2n_testbed1.yaml") -> Pat
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def refused(folder: Path, text: str, before: str = "", after: str = "") -> str:
+    """What is said of a topology file in which something is replaced: one short sentence, with its place."""
+    assert before in text
+    path = folder / "lab.yaml"
+    path.write_bytes(text.replace(before, after, 1).encode(errors="surrogateescape"))
+    with pytest.raises(ConfigError) as caught:
+        load_topology(path)
+    said = str(caught.value)
+    assert said.startswith(f"{path}:") and "\n" not in said
+    assert len(said.removeprefix(str(path))) <= 600
+    return said.removeprefix(str(path))
 
 
 def csit_lab(

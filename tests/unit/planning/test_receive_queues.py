@@ -1,4 +1,4 @@
-"""Receive queues of a plan: how many a port has, and which data thread polls each."""
+"""Receive queues of a plan: how many a port has, which data thread polls each, and whether work is spread evenly."""
 
 from collections import Counter
 
@@ -11,13 +11,20 @@ from resources.libraries.python.model.plan import Link, Plan, Port
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import most_rx_queues
+from resources.libraries.python.model.testbed.cpu import layout
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.placement.queue_balance import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
+from tests.builders import cell_of, shipped
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import Word, lab
 from tests.unit.planning.polled_ports import planned, polled
+
+LOCAL = shipped("local")
+MANY = layout([(cpu, cpu % 400, 0, 0) for cpu in range(800)])
 
 
 def queues_of(plan: Plan, owner: str) -> dict[str, tuple[int, ...]]:
@@ -131,18 +138,20 @@ def ends(links: tuple[Link, ...]) -> list[tuple[Link, Port]]:
     vs_dtc=st.sampled_from([1, 2, 4]),
     word=st.sampled_from(["link", "vlan", "mac"]),
     most=st.integers(1, 9),
-    duts=st.integers(1, 2),
+    duts=st.integers(0, 2),
 )
 def test_threads_have_equal_numbers_of_queues_and_the_balance_counts_them(  # noqa: PLR0917 - one for each choice
     kind: str, rows: int, columns: int, size: str, vs_dtc: int, word: Word, most: int, duts: int
 ) -> None:
-    ways = rows if word == "link" else 1
-    topology = lab(duts, ways, discriminator=word, smt=True, vms="qemu")
-    for node in topology.duts:
-        topology = polled(topology, node=node, rx_queues=most)
-    plan = planned(topology, kind, rows=rows, columns=columns, size=size, vs_dtc=vs_dtc)
+    """Without a DUT of a lab all is on one machine."""
+    topology, given = LOCAL, MANY
+    if duts:
+        topology, given = lab(duts, rows if word == "link" else 1, discriminator=word, smt=True, vms="qemu"), {}
+        for node in topology.duts:
+            topology = polled(topology, node=node, rx_queues=most)
+    plan = make_plan(topology, cell_of(kind, rows, columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc), given)
     selection = parse_selection(service_types=kind, cells=f"{rows}x{columns}", nf_sizes=size, vswitch=str(vs_dtc))
-    (row,) = candidates(topology, {}, selection)
+    (row,) = candidates(topology, given, selection)
     assert row.balance is not None
     owners = {port.owner for _, port in ends(plan.links)} - {"generator"}
     for owner in owners:
@@ -153,16 +162,162 @@ def test_threads_have_equal_numbers_of_queues_and_the_balance_counts_them(  # no
         assert max(per_thread) - min(per_thread) <= 1
         spread = row.balance.vswitch if owner == "vswitch" else row.balance.nfs[0][1] if owner == "nf-1-1" else None
         if spread is not None:
-            assert (spread.queues, spread.least, spread.most) == (sum(per_thread), min(per_thread), max(per_thread))
+            assert (spread.queues, spread.idle) == (sum(per_thread), per_thread.count(0))
+            assert (spread.least, spread.most) == (min(per_thread), max(per_thread))
     for link, port in ends(plan.links):
         assert len(set(port.queues)) == len(port.queues), "two queues of a port are never on one thread"
         assert len(port.queue_names) == len(port.queues)
         if link.medium in {Medium.MEMIF, Medium.VHOST_USER}:
             assert len(link.a.queues) == len(link.b.queues)
-    assert max(len(port.queues) for _, port in ends(plan.links) if port.nic) <= most
+    assert max((len(port.queues) for _, port in ends(plan.links) if port.nic), default=0) <= most
 
 
 def test_names_of_queues_are_unique() -> None:
     plan = planned(polled(lab(smt=True)), rows=1, columns=3, vs_dtc=4, size="2c")
     names = [name for _, port in ends(plan.links) for name in port.queue_names]
     assert len(set(names)) == len(names) > len(plan.links) * 2
+
+
+FOUR_THREADS = lab(smt=True, discriminator="mac")
+
+
+def cell(rows: int = 1) -> Cell:
+    return Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=1, vs_dtc=2)
+
+
+def candidate(topology: Topology, rows: int = 1) -> Candidate:
+    selection = parse_selection(service_types="CSC", cells=f"{rows}x1", nf_sizes="1c", vswitch="2")
+    (found,) = candidates(topology, {}, selection)
+    return found
+
+
+def test_each_queue_of_a_cable_is_listed_with_its_data_thread_and_cpu() -> None:
+    found = candidate(polled(FOUR_THREADS))
+    assert found.cores is not None
+    cpus = found.cores.cpus("vswitch")
+    assert [port.name for port in found.ports] == ["DUT1.port1", "DUT1.port2"]
+    placed = ", ".join(f"queue {number} on data thread {number} (CPU {cpus[number]})" for number in range(4))
+    assert str(found.ports[0]) == f"DUT1.port1 of vswitch: {placed}"
+    assert not any(list(port.warnings()) for port in found.ports)
+
+
+def test_the_second_dut_of_three_nodes_has_its_own() -> None:
+    topology = lab(2, smt=True)
+    found = candidate(polled(polled(topology), node="DUT2"))
+    assert [(port.name, port.owner) for port in found.ports] == [
+        ("DUT1.port1", "vswitch"), ("DUT1.port2", "vswitch"), ("DUT2.port1", "vswitch-2"), ("DUT2.port2", "vswitch-2"),
+    ]  # fmt: skip
+
+
+def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -> None:
+    by_kernel = lab(smt=True, discriminator="mac", vpp={"ports": "af_packet"})
+    assert next(candidate(by_kernel).ports[0].warnings()) == (
+        "DUT1.port1: 1 receive queue for 4 data threads of vswitch, because the kernel drives the port: "
+        "only 1 of them receive"
+    )
+    two = next(candidate(polled(FOUR_THREADS, rx_queues=2)).ports[1].warnings())
+    assert "DUT1.port2: 2 receive queues for 4 data threads of vswitch, because the NIC has no more than 2" in two
+
+
+@pytest.mark.parametrize(
+    ("sources", "rows", "word", "said"),
+    [
+        (
+            1,
+            1,
+            "mac",
+            "DUT1.port1: 1 address pair for 4 receive queues: RSS hashes nothing else of these packets, so 3",
+        ),
+        (1, 3, "vlan", "DUT1.port1: 3 address pairs for 4 receive queues"),
+        (1, 4, "mac", "DUT1.port1: 4 address pairs for 4 receive queues: too few for RSS to spread them evenly"),
+        (16, 2, "link", "DUT1.port1: 16 address pairs for 4 receive queues: too few"),
+        (31, 1, "link", "DUT1.port1: 31 address pairs for 4 receive queues: too few"),
+        (32, 1, "link", None),
+        (16, 2, "mac", None),
+        (254, 1, "link", None),
+    ],
+)
+def test_few_address_pairs_do_not_fill_the_queues(sources: int, rows: int, word: Word, said: str | None) -> None:
+    topology = polled(lab(1, rows if word == "link" else 1, smt=True, discriminator=word))
+    warnings = make_plan(topology, cell(rows), {}, sources=sources).warnings
+    assert warnings[0].startswith(said) if said else not warnings, warnings
+
+
+SIM = shipped("sim")
+NO_SMT = layout([(cpu, cpu, 0, 0) for cpu in range(400)])
+
+
+def of(kind: str, chains: int, nodes: int, *sizes: str, vs_dtc: int = 1, smt: bool = True) -> Balance:
+    asked = cell_of(kind, chains, nodes, nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)), vs_dtc=vs_dtc)
+    return balance(asked, make_plan(SIM, asked, MANY if smt else NO_SMT).cores)
+
+
+def test_six_ports_on_four_threads() -> None:
+    found = of("CSC", 1, 2, vs_dtc=4, smt=False)
+    assert found.vswitch == Spread(6, 4)
+    assert (found.vswitch.least, found.vswitch.most, found.even) == (1, 2, False)
+    assert "vSwitch: 6 receive queues on 4 data threads, 1 to 2 per thread" in found.uneven()
+
+
+def test_an_nf_of_two_cores_with_smt_has_two_threads_without_work() -> None:
+    found = of("CSP", 1, 1, "2c")
+    assert found.nfs == (("2c", Spread(2, 4)),)
+    assert "NF-2c: 2 receive queues on 4 data threads, 0 to 1 per thread, 2 threads with none" in found.uneven()
+
+
+@pytest.mark.parametrize(("size", "even"), [("0.5c", True), ("1c", True), ("2c", False)])
+def test_an_nf_with_as_many_threads_as_queues_is_even(size: str, even: bool) -> None:
+    assert of("CSC", 1, 1, size).even == even
+
+
+def test_threads_that_are_siblings_are_counted_and_named() -> None:
+    half = of("CSC", 2, 2, "0.5c")
+    assert (half.sibling_nfs, half.sibling_data) == (2, 3), "two cores of two NFs each, and the vSwitch's own"
+    assert half.siblings() == (
+        "data threads of different NFs are siblings on 2 physical cores",
+        "data threads of one owner are siblings on 1 physical core",
+    )
+    assert of("CSC", 2, 2, "1c").sibling_nfs == 0
+    assert of("CSC", 2, 2, "1c", smt=False).siblings() == ()
+
+
+def test_oversubscribed_threads_per_cpu() -> None:
+    two = layout([(0, 0, 0, 0), (1, 1, 0, 0)])
+    asked = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
+    found = balance(asked, make_plan(LOCAL, asked, two).cores)
+    assert (found.least_threads, found.most_threads) == (5, 5)
+    assert "5 data threads per logical CPU" in found.uneven()
+    assert not found.even
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "said"),
+    [(1, 1, ()), (1, 2, ("1 to 2 data threads per logical CPU",)), (2, 2, ("2 data threads per logical CPU",))],
+)
+def test_two_data_threads_on_a_logical_cpu_are_uneven(least: int, most: int, said: tuple[str, ...]) -> None:
+    found = Balance(Spread(4, 2), (("1c", Spread(2, 2)),), 0, 0, least, most)
+    assert found.uneven() == said
+    assert found.even is not bool(said)
+
+
+def test_oversubscribed_cores_name_the_fewest_and_most_threads_and_no_siblings() -> None:
+    three = layout([(cpu, cpu % 3, 0, 0) for cpu in range(6)])
+    asked = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
+    found = balance(asked, make_plan(LOCAL, asked, three).cores)
+    assert (found.least_threads, found.most_threads) == (1, 2)
+    assert (found.sibling_nfs, found.sibling_data, found.siblings()) == (0, 0, ())
+
+
+@pytest.mark.parametrize(("kind", "inner"), [("CSC", 2 * 3 * 4), ("CSP", 2 * 3)])
+def test_instances_on_one_cable_share_its_ports(kind: str, inner: int) -> None:
+    asked = Cell(service_type=ServiceType(kind), nf_chains=3, nf_nodes=4)
+    assert vswitch_ports(asked, one_cable=True) == inner + 2
+    assert vswitch_ports(asked, one_cable=False) == inner + 2 * 3
+    cores = make_plan(SIM, asked, MANY).cores
+    assert balance(asked, cores, one_cable=True).vswitch.queues == inner + 2
+
+
+def test_a_shared_nf_has_the_queues_of_all_instances() -> None:
+    asked = Cell(service_type=ServiceType.CSP, nf_chains=3, nf_nodes=2, shared_nodes=(1,))
+    found = balance(asked, make_plan(SIM, asked, MANY).cores)
+    assert found.nfs == (("1c shared", Spread(6, 2)), ("1c", Spread(2, 2)))

@@ -1,12 +1,16 @@
-"""Time left of a run: from its plan, corrected by its tests, and never growing by more than a tenth."""
+"""Time of a run: planned, refused without end, and left; corrected by its tests, never growing by more than a tenth."""
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.run_plan import RunPlan, TimedTest, TimeLeft, readable_s
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.density.model.selection import parse_selection
@@ -102,3 +106,20 @@ def test_an_unplanned_test_has_the_time_of_its_own_steps() -> None:
 
 def test_a_duration_is_read_in_seconds_or_minutes() -> None:
     assert [readable_s(seconds) for seconds in (0.4, 99.4, 99.6, 149.0, 151.0)] == [0, 99, 120, 120, 180]
+
+
+STUDY = StudyCost("pairs", steps=4, runs=20, unit="measurements", seconds=100.0, counted={"pairs": 4})
+
+
+def test_a_step_takes_its_share_of_the_time() -> None:
+    assert STUDY.step_s == 25.0
+    assert replace(STUDY, steps=1).step_s == 100.0
+    assert replace(STUDY, steps=0, seconds=3.0).step_s == 3.0
+    assert list(STUDY.counts().items()) == [("pairs", 4), ("seconds", 100.0)]
+
+
+def test_too_many_measurements_and_too_much_time_are_refused_with_their_numbers() -> None:
+    with pytest.raises(ConfigError, match=r"^pairs: 1,000,000,000 measurements; at most"):
+        replace(STUDY, runs=10**9)
+    with pytest.raises(ConfigError, match=r"^pairs: 20 measurements take about 11,574 days; at most"):
+        replace(STUDY, seconds=1e9)

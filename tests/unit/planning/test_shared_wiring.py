@@ -1,18 +1,16 @@
-"""NFs that instances share: one set of threads, an interface pair for each instance, a path for each flow."""
+"""NFs that instances share, and services without NFs: threads, interfaces, segments and paths."""
 
 from collections import Counter
-from ipaddress import IPv4Address, IPv4Network
 from math import ceil
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.errors import PlanError
+from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
@@ -27,13 +25,12 @@ from resources.libraries.python.planning.placement.queue_balance import Spread, 
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
-from tests.builders import cell_of
+from tests.builders import cell_of, shipped
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab
 
-AVAILABLE = Path(__file__).parents[3] / "topologies" / "available"
-LOCAL = load_topology(AVAILABLE.parent / "local.yaml")
+LOCAL = shipped("local")
 MACHINE = layout([(cpu, cpu % 400, 0, 0) for cpu in range(800)])
 KINDS = (NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat"))
 
@@ -78,48 +75,11 @@ def test_every_nf_has_its_threads_once_and_the_demand_counts_them(cell: Cell) ->
     assert core_usage(cell) == 1 + cell.vs_dtc + sum(size.cores + 0.5 for size in sizes)
     cpus = [t.cpu for t in plan.cores.threads if t.role is ThreadRole.DATA]
     assert len(set(cpus)) == len(cpus)  # nothing is shared that has room
-
-
-@settings(deadline=None, max_examples=share(60))
-@given(cells())
-def test_no_interface_address_or_mac_is_there_twice(cell: Cell) -> None:
-    plan = planned(cell)
-    ports = [port for link in plan.links for port in (link.a, link.b)]
-    sides = [side for function in plan.functions for side in (function.left, function.right)]
-    for row in ([p.interface for p in ports], [p.mac for p in ports], [s.address for s in sides]):
-        assert len(set(row)) == len(row)
-    of_nfs = {port.interface: port.owner for port in ports if port.owner.startswith("nf-")}
-    assert of_nfs == {side.name: f.name for f in plan.functions for side in (f.left, f.right)}
     for function in plan.nfs:
-        own, threads = plan.ports(function.name), len(plan.cores.cpus(function.name))
-        used = Counter(port.data_thread for port in own)
+        ports, threads = plan.ports(function.name), len(plan.cores.cpus(function.name))
+        used = Counter(port.data_thread for port in ports)
         assert set(used) <= set(range(threads))
-        assert max(used.values()) - min(used.get(index, 0) for index in range(min(threads, len(own)))) <= 1
-
-
-@settings(deadline=None, max_examples=share(60))
-@given(cells())
-def test_routes_lead_every_flow_through_its_own_branch_to_the_other_end(cell: Cell) -> None:
-    """As a kernel does it: in the namespace of the owner the destination alone decides where a packet leaves."""
-    plan = planned(cell)
-    owner_of_mac = {port.mac: port for link in plan.links for port in (link.a, link.b)}
-    ends = {frozenset((link.a.interface, link.b.interface)) for link in plan.links}
-    paths = {(path.instance, path.direction): path for path in plan.paths}
-    for flow in plan.flows:
-        hops = [(hop.owner, hop.interface) for hop in paths[flow.instance, flow.direction].hops]
-        mac, seen = flow.destination_mac, list[tuple[str, str]]()
-        while (port := owner_of_mac[mac]).owner != "generator":
-            sides = [s for f in plan.functions if f.name == port.owner for s in (f.left, f.right)]
-            (out,) = (s for s in sides if IPv4Address(flow.destination_ip) in IPv4Network(s.route.prefix))
-            seen += [(port.owner, port.interface), (port.owner, out.name)]
-            mac = out.route.mac
-        assert port.interface == flow.rx_interface
-        assert [hop for hop in hops if hop[0].startswith("nf-")] == seen
-        assert {hop[0] for hop in seen} == {
-            f"nf-{cell.holder(flow.instance, node)}-{node}" for node in range(1, cell.nf_nodes + 1)
-        }
-        for out_hop, in_hop in zip(hops[::2], hops[1::2], strict=True):
-            assert frozenset((out_hop[1], in_hop[1])) in ends
+        assert max(used.values()) - min(used.get(index, 0) for index in range(min(threads, len(ports)))) <= 1
 
 
 def test_each_node_translates_to_a_network_of_its_own_for_each_instance() -> None:
@@ -172,10 +132,11 @@ def test_its_queues_and_its_memory_are_counted_once() -> None:
     assert need(LOCAL, mixed) == need(LOCAL, cell)
 
 
-@pytest.mark.parametrize(("testbed", "kind"), [("lab-2n-vpp", NfKind("vpp")), ("local-ovs", NfKind("testpmd"))])
+@pytest.mark.parametrize(
+    ("testbed", "kind"), [("available/lab-2n-vpp", NfKind("vpp")), ("local-ovs", NfKind("testpmd"))]
+)
 def test_kinds_with_just_two_interfaces_are_refused_in_a_sentence(testbed: str, kind: NfKind) -> None:
-    folder = AVAILABLE if testbed.startswith("lab") else AVAILABLE.parent
-    topology = load_topology(folder / f"{testbed}.yaml")
+    topology = shipped(testbed)
     said = (
         rf"an NF of kind {kind} \(node 1\) has two interfaces and cannot be shared by instances; linux_router, .* can"
     )
@@ -240,18 +201,6 @@ def test_segments_at_shared_cables_join_all_instances_and_are_numbered_along_the
     ]  # fmt: skip
 
 
-def test_inner_segments_of_instances_on_shared_cables_are_their_own() -> None:
-    topology = lab(1, discriminator="mac", vswitch="linux_bridge", containers="linux_router")
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=3)
-    inner = [each for each in make_plan(topology, cell, {}).segments if each.instance]
-    assert [(each.name, each.members) for each in inner] == [
-        ("csb1x2", ("csv1x1i2", "csv1x2i1")),
-        ("csb1x3", ("csv1x2i2", "csv1x3i1")),
-        ("csb2x2", ("csv2x1i2", "csv2x2i1")),
-        ("csb2x3", ("csv2x2i2", "csv2x3i1")),
-    ]
-
-
 def test_a_shared_path_without_nfs_is_one_segment_on_each_dut() -> None:
     topology = lab(2, discriminator="mac", vswitch="linux_bridge", containers=["linux_router", "tcpdump"])
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0, taps=(Tap(position=1, kind=NfKind("tcpdump")),))
@@ -260,3 +209,55 @@ def test_a_shared_path_without_nfs_is_one_segment_on_each_dut() -> None:
         ("csb0x1", 0, ("csv0p1", "csv0p2"), ("csv1t1",)),
         ("csb0x2", 0, ("csv0p3", "csv0p4"), ("csv1t2",)),
     ]
+
+
+PATH = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=0)
+ROUTER = PATH.model_copy(update={"nf_nodes": 1, "nf_kinds": (NfKind("linux_router"),)})
+
+
+def crossings(plan: Plan) -> list[int]:
+    """Of vSwitches, by path."""
+    return [sum(hop.owner.startswith("vswitch") and hop.counter == "rx" for hop in path.hops) for path in plan.paths]
+
+
+def test_packets_cross_the_vswitch_as_often_as_with_an_nf_and_come_out_at_the_other_port() -> None:
+    plan = make_plan(LOCAL, PATH, MACHINE)
+    assert (plan.functions, crossings(plan)) == ((), [2, 2])
+    assert crossings(make_plan(LOCAL, ROUTER, MACHINE)) == [2, 2]
+    assert [[hop.interface for hop in path.hops] for path in plan.paths if path.direction is Direction.FORWARD] == [
+        ["csg1p1", "csv1p1", "csv1x0i1", "csv1x0i2", "csv1p2", "csg1p2"]
+    ]
+    macs = {port.interface: port.mac for port in plan.ports("generator")}
+    assert {flow.tx_interface: flow.destination_mac for flow in plan.flows} == {
+        "csg1p1": macs["csg1p2"],
+        "csg1p2": macs["csg1p1"],
+    }
+    assert [segment.members for segment in plan.segments] == [("csv1p1", "csv1x0i1"), ("csv1x0i2", "csv1p2")]
+    (cable,) = (link for link in plan.links if {link.a.owner, link.b.owner} == {"vswitch"})
+    assert (cable.a.interface, cable.b.interface, cable.medium) == ("csv1x0i1", "csv1x0i2", Medium.VETH)
+    assert len({port.mac for link in plan.links for port in (link.a, link.b)}) == 6
+
+
+def test_it_takes_the_cores_of_the_vswitch_and_says_so_in_its_name() -> None:
+    plan = make_plan(LOCAL, PATH, MACHINE)
+    assert {thread.owner for thread in plan.cores.threads} == {"system", "generator", "vswitch"}
+    assert core_usage(PATH) == 2
+    assert balance(PATH, plan.cores).nfs == ()
+    assert plan.suite_id == "eth-l2bd-1pl-2veth-0dcr2t-path"
+
+
+@pytest.mark.parametrize("vswitch", ["linux_bridge", "ovs"])
+def test_on_two_duts_there_is_a_cable_on_each(vswitch: str) -> None:
+    plan = make_plan(lab(duts=2, vswitch=vswitch), PATH, {})
+    assert crossings(plan) == [4, 4]
+    assert set(plan.machines) == {"generator", "vswitch", "vswitch-2"}
+
+
+def test_no_cable_is_like_shared_memory() -> None:
+    with pytest.raises(PlanError, match="a vSwitch that shares memory with NFs"):
+        make_plan(lab(vswitch="vpp"), PATH, {})
+
+
+def test_the_density_matrix_has_no_cell_without_nfs() -> None:
+    with pytest.raises(ConfigError):
+        parse_selection(cells="1x0")

@@ -1,17 +1,25 @@
-"""Systems under test that are one function, with a clock that only trials move."""
+"""Systems under test that are one function, with a clock that only trials move; plans and density tests for them."""
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import Model
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.goal import GoalResult, SearchProfile
-from resources.libraries.python.search.profiles import LADDER
+from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.search.profiles import LADDER, profile
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
-from tests.builders import finished
+from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.kinds.factory import make_testbed
+from tests.builders import NOWHERE, SIM, cell_of, cpus, finished, plan_of, shipped
 
+LOCAL = shipped("local")
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 LINE_PPS = 2 * 14.88e6
 
@@ -76,6 +84,16 @@ def trial_result(load_pps: float, lost: int = 0, *, sent: int = 1000, duration_s
     return finished(Trial(load_pps=load_pps, duration_s=duration_s, frame=FRAME), (sent, sent - lost))
 
 
+def flow_latency(
+    ns: int, *, direction: Direction = Direction.FORWARD, packets: int = 1, min_ns: int | None = None
+) -> FlowLatency:
+    """Of a flow all of whose probes took as long, but for the fastest."""
+    return FlowLatency(
+        instance=1, direction=direction, sent=packets, received=packets, min_ns=ns if min_ns is None else min_ns,
+        mean_ns=ns, p50_ns=ns, p90_ns=ns, p99_ns=ns, p999_ns=ns, max_ns=ns, histogram=None,
+    )  # fmt: skip
+
+
 def search(bench: Bench, max_load_pps: float = LINE_PPS, profile: SearchProfile = LADDER) -> SearchOutcome:
     return search_throughput(bench.measure, profile, FRAME, max_load_pps, bench.clock.now)
 
@@ -86,3 +104,31 @@ def found(result: GoalResult | None) -> tuple[float, float]:
     assert result.lower_pps is not None
     assert result.upper_pps is not None
     return result.lower_pps, result.upper_pps
+
+
+def planned(service_type: str = "CSC", rows: int = 1, columns: int = 1) -> Plan:
+    """A cell on the local testbed, on 64 CPUs."""
+    return plan_of(LOCAL, service_type, rows, columns, cores=cpus(64))
+
+
+def planted(**simulation: object) -> Topology:
+    """The simulated testbed with other parameters."""
+    return SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), **simulation}})
+
+
+def deployed(
+    topology: Topology = SIM,
+    cell: Cell | None = None,
+    searched: str = "ladder",
+    test_type: TestType = TestType.NDRPDR,
+    **known: Any,
+) -> DensityTest:
+    """A test that is ready to measure.
+
+    `known`: What else it is given, such as the noise floor.
+    """
+    cell = cell or cell_of()
+    asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile(searched))
+    test = DensityTest(topology, make_testbed(topology), asked, NOWHERE, **known)
+    test.deploy()
+    return test

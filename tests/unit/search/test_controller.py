@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.goal import Prior
+from resources.libraries.python.model.request.goal import Prior, SearchProfile
 from resources.libraries.python.search.algorithms.bounds import effective_s, gather, informs
 from resources.libraries.python.search.algorithms.laddersearch import Controller, Ladder
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
@@ -118,48 +118,14 @@ def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(
     assert max(figures["ndr_rms_error_percent"], figures["pdr_rms_error_percent"]) <= 0.8
 
 
-def test_a_prior_that_does_not_know_all_goals_is_left_out() -> None:
-    prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps={"NDR": CAPACITY})
+@pytest.mark.parametrize(("profile", "known", "trials"), [(LADDER, ["NDR"], 28), (REFERENCE, ["NDR", "PDR"], 25)])
+def test_a_prior_without_all_goals_is_left_out_and_the_reference_takes_none(
+    profile: SearchProfile, known: list[str], trials: int
+) -> None:
+    prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps=dict.fromkeys(known, CAPACITY))
     bench = Bench(capped(CAPACITY))
-    outcome = search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now, prior=prior)
-    assert outcome.record.prior is None
-    assert bench.asked[0].load_pps == LINE_PPS
-
-
-def test_the_reference_takes_no_prior() -> None:
-    prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps={"NDR": CAPACITY, "PDR": CAPACITY})
-    bench = Bench(capped(CAPACITY))
-    outcome = search_throughput(bench.measure, REFERENCE, FRAME, LINE_PPS, bench.clock.now, prior=prior)
-    assert (outcome.record.prior, len(outcome.trials)) == (None, 25)
-
-
-VARIED = [
-    (ModelName.NOISY, {"noise": 0.01}),
-    (ModelName.NOISY, {"noise": 0.03}),
-    (ModelName.TWO_BAND, {"low_band_share": 0.1}),
-    (ModelName.TWO_BAND, {"low_band_share": 0.4}),
-    (ModelName.TWO_BAND, {"low_band": 0.98}),
-    (ModelName.STALL, {"stall_hz": 0.3}),
-    (ModelName.KNEE, {"knee": 0.95}),
-    (ModelName.KNEE, {"knee": 0.5, "knee_loss": 0.004}),
-    (ModelName.SAG, {"sag": 0.5}),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "parameters"), VARIED, ids=str)
-def test_systems_that_nothing_was_tuned_on_are_searched_as_well(name: ModelName, parameters: dict[str, float]) -> None:
-    """Errors as MLRsearch's or less, in less time."""
-    ours, cold, peer = (
-        bench_search.figures(search, name, 12, **parameters)
-        for search in (bench_search.warm, bench_search.cold, bench_search.plain_mlrsearch)
-    )
-    for goal in ("ndr", "pdr"):
-        key = f"{goal}_rms_error_percent"
-        # The rungs alone make an error of 0.29 %; of 12 searches it is known within a half.
-        assert max(ours[key], cold[key]) <= max(peer[key] * 1.4 + 0.1, 0.45)
-    assert ours["mean_s"] <= peer["mean_s"]
-    assert cold["mean_s"] <= peer["mean_s"] * 1.1
+    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now, prior=prior)
+    assert (outcome.record.prior, bench.asked[0].load_pps, len(outcome.trials)) == (None, LINE_PPS, trials)
 
 
 def test_trials_end_early_and_weigh_as_if_they_had_not() -> None:

@@ -1,14 +1,16 @@
-"""Decay of a system during a search: called where repeated loads fall, and by nothing else."""
+"""Decay of a system during a search, and what changes together with a rate: named where planted, and nowhere else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import exp
+from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.search.findings.correlates import BAND_TRIALS, DECAYED_TRIALS, Repeat, differing, rising
 from resources.libraries.python.search.findings.decay import Decay, DecayWatch
 
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
@@ -61,3 +63,66 @@ def test_six_trials_decide_nothing(rates: list[float]) -> None:
 
 def test_different_loads_are_not_compared() -> None:
     assert watched([(1.5 * number, 1e6 - 10e3 * number, 1e6 - 10e3 * number) for number in range(40)]) is None
+
+
+LEAK, WAIT = ("memory of nf-1-1", "MiB"), ("waiting time", "ms/s")
+
+
+def noise(rng: Random, count: int = 60) -> dict[tuple[str, str], float]:
+    return {(f"counter {number}", "per second"): rng.gauss(1000, 50) for number in range(count)}
+
+
+def trial(number: int, forwarded_pps: float, readings: Mapping[tuple[str, str], float]) -> Repeat:
+    return Repeat(1.5 * number, forwarded_pps, readings)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=50)
+def test_a_leak_is_named_first_among_noise_and_a_fall_is_not(seed: int) -> None:
+    rng = Random(seed)
+    repeats = [
+        trial(number, 1e6 * 0.99**number, noise(rng) | {LEAK: 60 + 4.0 * number, ("free memory", "MiB"): 900 - number})
+        for number in range(DECAYED_TRIALS)
+    ]
+    first, *_ = rising(repeats)
+    assert first.of == LEAK
+    assert first.before < 70 and first.after > 90
+    assert all(each.of != ("free memory", "MiB") for each in rising(repeats))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=50)
+def test_what_only_the_lower_band_has_is_named_whatever_its_direction(seed: int) -> None:
+    rng = Random(seed)
+    low = set(rng.sample(range(BAND_TRIALS), 6))
+    repeats = [
+        trial(
+            number,
+            0.9e6 if number in low else 1e6,
+            noise(rng)
+            | {WAIT: 100.0 if number in low else 1.0, ("clock rate", "MHz"): 2000 if number in low else 3000},
+        )
+        for number in range(BAND_TRIALS)
+    ]
+    found = differing(repeats)
+    assert found is not None
+    assert [each.of for each in found[:2]] == [WAIT, ("clock rate", "MHz")]
+
+
+def test_noise_alone_is_named_in_one_of_a_hundred_tests_at_most() -> None:
+    alarms = 0
+    for seed in range(400):
+        rng = Random(seed)
+        decay = [trial(number, 1e6 * 0.99**number, noise(rng)) for number in range(DECAYED_TRIALS)]
+        bands = [trial(number, (0.9, 1.0, 1.0)[number % 3] * 1e6, noise(rng)) for number in range(BAND_TRIALS)]
+        alarms += bool(rising(decay)) + bool(differing(bands))
+    assert alarms <= 8
+
+
+def test_one_band_is_no_two_and_two_low_trials_are_too_few() -> None:
+    one = [trial(number, 1e6 + number, {WAIT: float(number)}) for number in range(BAND_TRIALS)]
+    few = [trial(number, 0.9e6 if number < 2 else 1e6, {WAIT: float(number)}) for number in range(BAND_TRIALS)]
+    assert differing(one) is None
+    assert differing(few) is None
+    assert differing([]) is None
+    assert rising([]) == ()

@@ -1,5 +1,6 @@
 """Power from readings of meters, energy per packet, and what is said where there are none."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.energy import IDLE, Energy, MeterSeries
-from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.search.energy import (
     EnergyReadings,
@@ -19,6 +20,7 @@ from resources.libraries.python.search.energy import (
     node_powers,
 )
 from tests.builders import finished
+from tests.unit.search.search_fakes import flow_latency
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 BEGAN_S = BEGAN.timestamp()
@@ -26,45 +28,32 @@ RANGE_J = 262143.32885
 
 
 def counter(
-    watts: float, seconds: float = 10.0, *, first_j: float = 100.0, domain: str = "package-0", counts: bool = True
+    watts: float, *, first_j: float = 100.0, domain: str = "package-0", counts: bool = True, wraps: bool = True
 ) -> MeterSeries:
-    """An energy counter that is read ten times a second."""
-    times_s = [BEGAN_S + index / 10 for index in range(round(seconds * 10) + 1)]
+    """An energy counter that is read ten times a second, for ten seconds."""
+    samples = tuple((BEGAN_S + tenth / 10, (first_j + watts * tenth / 10) % RANGE_J) for tenth in range(101))
     return MeterSeries(
-        node="DUT1",
-        meter="powercap",
-        domain=domain,
-        counts=counts,
-        quantity="energy",
-        samples=tuple((at_s, (first_j + watts * (at_s - BEGAN_S)) % RANGE_J) for at_s in times_s),
-        resolution=61e-6,
-        interval_s=0.001,
-        wraps_at_j=RANGE_J,
-    )
+        node="DUT1", meter="powercap", domain=domain, counts=counts, quantity="energy", samples=samples,
+        resolution=61e-6, interval_s=0.001, wraps_at_j=RANGE_J if wraps else None,
+    )  # fmt: skip
+
+
+BROKEN = counter(100.0, first_j=RANGE_J - 50, wraps=False)
+"""It goes back, and has no range that explains it."""
 
 
 def powers(*watts: float, interval_s: float = 1.0) -> MeterSeries:
     """A BMC that is read twice a second."""
+    samples = tuple((BEGAN_S + index / 2, value) for index, value in enumerate(watts))
     return MeterSeries(
-        node="DUT1",
-        meter="ipmi",
-        domain="system",
-        counts=True,
-        quantity="power",
-        samples=tuple((BEGAN_S + index / 2, value) for index, value in enumerate(watts)),
-        resolution=1.0,
-        interval_s=interval_s,
-    )
+        node="DUT1", meter="ipmi", domain="system", counts=True, quantity="power", samples=samples,
+        resolution=1.0, interval_s=interval_s,
+    )  # fmt: skip
 
 
-def result_of(trial: Trial, *, received: int) -> TrialResult:
-    flow = FlowLatency(
-        instance=1,
-        direction=Direction.FORWARD,
-        **{"sent": 10, "received": 10, "min_ns": 1, "mean_ns": 1.0, "p50_ns": 1, "p90_ns": 1, "p99_ns": 36_000},
-        **{"p999_ns": 1, "max_ns": 1, "histogram": ""},
-    )
-    return finished(trial, (received, received), latency=(flow,))
+def result_of(trial: Trial) -> TrialResult:
+    received = round(trial.load_pps * trial.duration_s)
+    return finished(trial, (received, received), latency=(flow_latency(36_000),))
 
 
 @given(st.floats(1, 1000), st.floats(0, RANGE_J - 1e-3))
@@ -75,9 +64,8 @@ def test_a_counter_gives_the_power_also_where_it_starts_again(watts: float, firs
 
 
 def test_a_counter_without_range_that_goes_back_is_refused() -> None:
-    broken = counter(100.0, first_j=RANGE_J - 50).model_copy(update={"wraps_at_j": None})
     with pytest.raises(Unsupported, match="an energy counter went back from"):
-        mean_power(broken)
+        mean_power(BROKEN)
 
 
 def test_only_the_time_in_which_traffic_was_sent_for_certain_counts() -> None:
@@ -111,30 +99,34 @@ def test_domains_that_are_parts_of_others_do_not_count_twice() -> None:
     (node,) = node_powers(every)
     assert node.watts == pytest.approx(202.0) and node.domains["package-0/core"] == pytest.approx(70.0)
     assert node.error_w == pytest.approx((202 * 0.001 + 3 * 61e-6) / 10)
-
-
-def test_a_machine_whose_meter_has_parts_only_has_their_sum() -> None:
     (node,) = node_powers([counter(40.0, domain="psys", counts=False)])
-    assert node.watts == pytest.approx(40.0)
+    assert node.watts == pytest.approx(40.0), "a meter of parts alone has their sum"
 
 
-def measured(*, metered: bool = True, pdr_pps: float | None = 1e6) -> tuple[Energy, list[Trial | None]]:
+Watched = Callable[[Trial | None], EnergyReadings]
+
+
+def metered(trial: Trial | None) -> EnergyReadings:
+    """100 W, and 50 W more for each million of packets a second."""
+    watts = 100.0 + (trial.load_pps * 50e-6 if trial else 0.0)
+    return EnergyReadings((counter(watts),), {}, 1.5, trial and result_of(trial), trial and (BEGAN_S, BEGAN_S + 10))
+
+
+def measured(
+    watch: Watched = metered, pdr_pps: float | None = 1e6, trial_s: float = 10.0, idle: EnergyReadings | None = None
+) -> tuple[Energy, list[Trial | None]]:
+    """What is found, and the trials that were asked for."""
     asked: list[Trial | None] = []
 
-    def watch(trial: Trial | None) -> EnergyReadings:
+    def watched(trial: Trial | None) -> EnergyReadings:
         asked.append(trial)
-        watts = 100.0 + (trial.load_pps * 50e-6 if trial else 0.0)
-        result = result_of(trial, received=round(trial.load_pps * trial.duration_s)) if trial else None
-        series, missing = ((counter(watts),), {}) if metered else ((), {"DUT1": "no counters"})
-        return EnergyReadings(series, missing, 1.5, result, (BEGAN_S, BEGAN_S + 10) if trial else None)
+        return watch(trial)
 
-    idle = EnergyReadings((counter(60.0),) if metered else ())
-    found = measure_energy(watch, frame("64B"), pdr_pps, 10.0, 1000.0, duts=("DUT1",), idle=idle)
-    return found, asked
+    return measure_energy(watched, frame("64B"), pdr_pps, trial_s, 1000.0, duts=("DUT1",), idle=idle), asked
 
 
 def test_loads_are_shares_of_pdr_and_the_heaviest_is_first() -> None:
-    found, asked = measured()
+    found, asked = measured(idle=EnergyReadings((counter(60.0),)))
     assert [trial and trial.load_pps for trial in asked] == [9e5, 5e5, 1e5, None]
     assert [row.label for row in found.loads] == [IDLE, "PDR0", "PDR10", "PDR50", "PDR90"]
     each = found.joules_per_packet("PDR50")
@@ -144,59 +136,44 @@ def test_loads_are_shares_of_pdr_and_the_heaviest_is_first() -> None:
     assert found.joules_per_packet("PDR0") is None
     row = found.at("PDR90")
     assert row is not None and row.p99_ns == 36_000 and row.busy_cpus == 1.5
+    both = found.model_copy(update={"duts": ("DUT1", "DUT2")})
+    assert both.watts("PDR90") is None, "energy of two systems under test needs both meters"
 
 
 def test_without_pdr_there_is_no_load() -> None:
     found, asked = measured(pdr_pps=None)
-    assert asked == [None] and [row.label for row in found.loads] == [IDLE, "PDR0"]
+    assert asked == [None] and [row.label for row in found.loads] == ["PDR0"]
 
 
-def test_a_trial_whose_readings_came_too_late_is_done_again_and_twice_as_long() -> None:
-    asked: list[Trial | None] = []
-
-    def watch(trial: Trial | None) -> EnergyReadings:
+@pytest.mark.parametrize(("trial_s", "known"), [(1.0, True), (0.25, False)])
+def test_a_trial_whose_readings_came_too_late_is_done_again_and_twice_as_long(trial_s: float, known: bool) -> None:
+    def slow(trial: Trial | None) -> EnergyReadings:
         """Readings of a machine that takes 1.5 s to prepare a trial, and as long to end it."""
-        asked.append(trial)
         if trial is None:
             return EnergyReadings((counter(100.0),))
         window = certain_window(BEGAN_S, BEGAN_S + trial.duration_s + 3.0, trial.duration_s)
-        return EnergyReadings((counter(100.0),), {}, 1.5, result_of(trial, received=1), window)
+        return EnergyReadings((counter(100.0),), {}, 1.5, result_of(trial), window)
 
-    found = measure_energy(watch, frame("64B"), 1e6, 1.0, 0.0, duts=("DUT1",), idle=None)
-    assert [trial.duration_s for trial in asked if trial] == 3 * [1.0, 2.0, 4.0]
-    assert asked[-1] is None
-    for at in found.loads:
-        power = found.watts(at.label)
-        assert power and power[0] == pytest.approx(100.0) and at.remark is None
-    asked.clear()
-    found = measure_energy(watch, frame("64B"), 1e6, 0.25, 0.0, duts=("DUT1",), idle=None)
-    assert [trial.duration_s for trial in asked if trial] == 3 * [0.25, 0.5, 1.0]
+    found, asked = measured(slow, trial_s=trial_s)
+    assert [trial and trial.duration_s for trial in asked] == [*3 * [trial_s, 2 * trial_s, 4 * trial_s], None]
     row = found.at("PDR50")
-    assert row and not row.nodes and row.remark and "0 readings while traffic was sent" in row.remark
+    assert row is not None
+    if known:
+        power = found.watts("PDR50")
+        assert row.remark is None and power and power[0] == pytest.approx(100.0)
+    else:
+        assert not row.nodes and row.remark and "0 readings while traffic was sent" in row.remark
 
 
 def test_a_trial_is_not_done_again_for_a_counter_that_went_back() -> None:
-    asked: list[Trial | None] = []
-
-    def watch(trial: Trial | None) -> EnergyReadings:
-        asked.append(trial)
-        broken = counter(100.0, first_j=RANGE_J - 50).model_copy(update={"wraps_at_j": None})
-        return EnergyReadings((broken,), {}, 1.5, trial and result_of(trial, received=1))
-
-    found = measure_energy(watch, frame("64B"), 1e6, 10.0, 0.0, duts=("DUT1",), idle=None)
+    found, asked = measured(lambda trial: EnergyReadings((BROKEN,), {}, 1.5, trial and result_of(trial)))
     assert len(asked) == 4
     row = found.at("PDR50")
     assert row and row.remark and "went back" in row.remark
 
 
 def test_a_node_without_a_meter_is_named_and_the_rest_is_measured() -> None:
-    found, _ = measured(metered=False)
+    found, _ = measured(lambda trial: EnergyReadings((), {"DUT1": "no counters"}, 1.5, trial and result_of(trial)))
     assert found.watts("PDR90") is None and found.joules_per_packet("PDR90") is None
     said = energy_in_words(found)
     assert said[-1] == "DUT1: no counters" and said[-2] == "PDR90 power unknown, 1.50 data CPUs busy, p99 36.0 µs"
-
-
-def test_energy_of_two_systems_under_test_needs_both_meters() -> None:
-    found, _ = measured()
-    both = found.model_copy(update={"duts": ("DUT1", "DUT2")})
-    assert both.watts("PDR90") is None

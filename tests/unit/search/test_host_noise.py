@@ -18,7 +18,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import SIM, cpu_noise, plan_of
 from tests.unit.drivers.generators.counted_arrivals import counted
-from tests.unit.search.density_tests import deployed, planted
+from tests.unit.search.search_fakes import deployed, planted
 
 QUIET_US = 1.0
 

@@ -78,15 +78,6 @@ def test_1_in_1000_at_random(seed: int) -> None:
     assert re.fullmatch(r"1 in (9\d\d|1,0\d\d|1,1\d\d) at random", said)
 
 
-def test_the_same_share_in_bursts_and_at_random_is_distinguished() -> None:
-    random = Random(1)
-    bursts = [number for number in range(320_000) if number % 32_000 >= 32]
-    scattered = [number for number in range(320_000) if random.randrange(1000)]
-    assert pattern_of(told(bursts, 320_000, 100_000)) is LossPattern.PERIODIC
-    assert losses_in_words(told(bursts, 320_000, 100_000)) == "bursts of 32 every 320 ms (1 in 1,000 lost)"
-    assert pattern_of(told(scattered, 320_000, 100_000)) is LossPattern.RANDOM
-
-
 def test_a_policer_drops_evenly_or_says_its_period() -> None:
     passed = policer(even(100_000, 100_000), rate_pps=83_000, burst=100)
     found = told(passed, 100_000, 100_000)

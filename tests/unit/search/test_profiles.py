@@ -1,4 +1,4 @@
-"""Presets mean what their documentation says."""
+"""Presets mean what their documentation says; results name requirements of MLRsearch that they do not meet."""
 
 from random import Random
 
@@ -6,9 +6,10 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.search.profiles import LADDER, QUICK, profile
+from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from resources.libraries.python.search.throughput import search_throughput
-from tests.unit.search.search_fakes import FRAME, Bench
+from tests.unit.search.search_fakes import FRAME, Bench, capped, search
 
 
 def test_csit_is_csit() -> None:
@@ -66,30 +67,17 @@ def test_results_from_before_there_were_algorithms_were_searched_by_mlrsearch() 
         ("ladder,sum=42", "duration_sum_s", 42.0),
         ("ladder,trial=2", "initial_trial_duration_s", 2.0),
         ("ladder,trial=2", "duration_sum_s", 21.0),
+        ("ladder,time=60", "duration_max_s", 60.0),
+        ("quick,latency=0.5", "latency_duration_s", 0.5),
+        ("quick,mrr=12", "mrr_trials", 12),
+        ("quick,mrr=1,mrr_trial=0.1", "mrr_duration_s", 0.1),
     ],
 )
 def test_settings_may_follow_a_profiles_name(text: str, field: str, value: float) -> None:
     chosen = profile(text)
     assert chosen.name == text
-    assert {getattr(goal, field) for goal in chosen.goals} == {value}
+    assert {getattr(each, field) for each in (chosen, *chosen.goals) if hasattr(each, field)} == {value}
     assert SearchProfile.model_validate_json(chosen.model_dump_json()) == chosen
-
-
-def test_the_time_limit_is_a_setting() -> None:
-    assert profile("ladder,time=60").duration_max_s == 60.0
-
-
-def test_how_long_latency_is_measured_is_a_setting() -> None:
-    assert profile("quick,latency=0.5").latency_duration_s == 0.5
-
-
-def test_how_many_trials_mrr_has_is_a_setting() -> None:
-    assert profile("quick,mrr=12").mrr_trials == 12
-
-
-def test_how_long_a_trial_of_mrr_takes_is_a_setting() -> None:
-    chosen = profile("quick,mrr=1,mrr_trial=0.1")
-    assert (chosen.mrr_trials, chosen.mrr_duration_s, chosen.goals) == (1, 0.1, QUICK.goals)
 
 
 @pytest.mark.parametrize(
@@ -110,3 +98,46 @@ def test_a_wrong_setting_is_reported(text: str, message: str) -> None:
 def test_an_unknown_profile_is_named_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match="profile 'slow'; choose from ladder, quick, reference, rfc2544, soak"):
         profile("slow")
+
+
+def words(profile: SearchProfile, capacity_pps: float) -> dict[str, str]:
+    found = search(Bench(capped(capacity_pps)), profile=profile).record.deviations
+    assert found is not None
+    assert [each.requirement for each in found] == sorted(
+        (each.requirement for each in found), key=list(REQUIREMENTS).index
+    )
+    return {each.requirement: each.text for each in found}
+
+
+def test_the_library_deviates_by_trials_alone() -> None:
+    assert set(words(REFERENCE, 4e6)) == {"trial", "trial-forwarding-ratio"}
+
+
+@pytest.mark.parametrize("profile", [LADDER, RFC2544], ids=lambda each: each.name)
+def test_trials_that_end_early_are_counted(profile: SearchProfile) -> None:
+    outcome = search(Bench(capped(4e6)), profile=profile)
+    aborted = sum(each.aborted for each in outcome.trials)
+    assert words(profile, 4e6)["trial-duration"].startswith(f"{aborted} of {len(outcome.trials)} trials")
+
+
+def test_what_is_irregular_is_named() -> None:
+    assert "no load was an upper bound" in words(REFERENCE, 40e6)["goal-width"]
+    assert "irregular, there is none" in words(REFERENCE, 0.0)["relevant-lower-bound"]
+    short = LADDER.model_copy(update={"duration_max_s": 10.0})
+    assert "ended early" in words(short, 4e6)["goal-width"]
+
+
+def test_a_soak_is_decided_otherwise() -> None:
+    assert "functions are fitted" in words(profile("soak,time=60"), 4e6)["load-classification"]
+
+
+def test_partial_trials_of_the_ladder_are_named() -> None:
+    """NDR's own trials end at the first lost packet, and say nothing about PDR."""
+
+    def forward(load_pps: float, duration_s: float) -> tuple[int, int]:
+        sent, received = capped(4e6)(load_pps, duration_s)
+        return sent, min(received, sent - (1 if load_pps > 2e6 else 0))
+
+    record = search(Bench(forward)).record
+    texts = [each.text for each in record.deviations or () if each.requirement == "load-classification"]
+    assert any("below a loss ratio of 0.005" in text for text in texts)

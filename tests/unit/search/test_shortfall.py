@@ -64,16 +64,6 @@ def test_what_was_not_sent_is_not_lost(chosen: SearchProfile, honest: bool) -> N
 
 
 @ALL
-def test_a_slow_generator_does_not_disturb_a_slower_system(chosen: SearchProfile) -> None:
-    outcome = search(Short(capped(2e6), reach(5e6)), profile=chosen)
-    assert not outcome.generator_bound
-    for result in outcome.goals:
-        lower, upper = found(result)
-        assert lower <= 2e6 / (1 - result.goal.loss_ratio) <= upper
-        assert result.complete
-
-
-@ALL
 @pytest.mark.parametrize("chance", [0.05, 0.2])
 def test_a_generator_that_falls_short_now_and_then_changes_no_bound(chosen: SearchProfile, chance: float) -> None:
     """CSIT's charge alone would fail a load for every trial that is short; repeated trials do not."""

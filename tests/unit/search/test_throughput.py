@@ -1,9 +1,7 @@
 """The search finds the known truth, and says what it knows where it cannot."""
 
-import socket
-import time
+from itertools import product
 from random import Random
-from statistics import fmean, stdev
 
 import pytest
 from hypothesis import given, settings
@@ -11,19 +9,25 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import SearchProfile
+from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE
+from resources.libraries.python.search.findings.verdict import of_bounds
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput
 from tests.unit.examples import share
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
+ALL = pytest.mark.parametrize("profile", [LADDER, REFERENCE, RFC2544], ids=lambda each: each.name)
+STEADY = (ModelName.SHARP, ModelName.KNEE, ModelName.SAG)
 
-@pytest.mark.parametrize("profile", [LADDER, REFERENCE], ids=lambda profile: profile.name)
+
+@ALL
 @pytest.mark.parametrize("name", ModelName)
 @pytest.mark.parametrize("share", [0.06, 0.37, 0.9])
 def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelName, share: float) -> None:
+    if profile is RFC2544 and name not in STEADY:
+        return  # one trial decides, so an unsteady system may have any result
     model = make_model(Simulation(model=name), share * LINE_PPS)
     outcome = search(Bench(of_model(model)), profile=profile)
     # Random systems: a load is decided wrongly now and then, by chance of 14 trials.
@@ -32,7 +36,7 @@ def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelNam
         lower, upper = found(result)
         assert result.complete
         assert result.throughput_pps is not None
-        assert lower >= upper * (1 - result.goal.relative_width)
+        assert lower >= upper * (1 - result.goal.relative_width) * (1 - 1e-9)
         assert lower * (1 - slack) <= model.truth_pps(result.goal.loss_ratio) * (1 + 1e-6)
         assert upper * (1 + slack) >= model.truth_pps(result.goal.loss_ratio) * (1 - 1e-6)
         assert lower * (1 - result.goal.loss_ratio) * (1 - 1e-9) <= result.throughput_pps <= lower
@@ -41,27 +45,6 @@ def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelNam
     assert found(outcome.ndr)[0] <= found(outcome.pdr)[0]
     assert not outcome.generator_bound
     assert outcome.findings == ()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "gate_percent"), [(ModelName.NOISY, 0.75), (ModelName.TWO_BAND, 0.2), (ModelName.STALL, 0.15)]
-)
-def test_random_systems_give_the_same_rate_again(name: ModelName, gate_percent: float) -> None:
-    """MLRsearch with CSIT's settings has 0.58 % on noisy systems; of 30 searches it is known within a fifth."""
-    model = make_model(Simulation(model=name), 0.4 * LINE_PPS)
-    outcomes = [search(Bench(of_model(model, seed))) for seed in range(30)]
-    for goal in ("NDR", "PDR"):
-        rates = [found(outcome.goal(goal))[0] for outcome in outcomes]
-        assert 100 * stdev(rates) / fmean(rates) <= gate_percent
-
-
-def test_rates_are_aggregates_of_both_directions() -> None:
-    bench = Bench(capped(3e6))
-    outcome = search(bench)
-    assert bench.asked[0].load_pps == LINE_PPS
-    lower, upper = found(outcome.ndr)
-    assert lower <= 3e6 <= upper
 
 
 def test_the_reference_takes_the_trials_that_mlrsearch_is_known_to_take() -> None:
@@ -73,15 +56,6 @@ def test_the_reference_takes_the_trials_that_mlrsearch_is_known_to_take() -> Non
     assert (outcome.record.algorithm, outcome.record.prior, outcome.record.aborted_trials) == ("mlrsearch", None, 0)
 
 
-def test_the_search_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object) -> None:
-        raise AssertionError("the search touched the machine")
-
-    monkeypatch.setattr(time, "sleep", never)
-    monkeypatch.setattr(socket, "socket", never)
-    search(Bench(capped(1e6)))
-
-
 def test_the_same_seed_gives_the_same_trials() -> None:
     def run() -> SearchOutcome:
         return search(Bench(of_model(make_model(Simulation(noise=0.03), 5e6), seed=7)))
@@ -89,7 +63,7 @@ def test_the_same_seed_gives_the_same_trials() -> None:
     assert run() == run()
 
 
-@pytest.mark.parametrize("profile", [LADDER, REFERENCE], ids=lambda profile: profile.name)
+@ALL
 def test_a_system_that_always_loses_is_below_range(profile: SearchProfile) -> None:
     outcome = search(Bench(lambda load_pps, duration_s: (round(load_pps * duration_s), 0)), profile=profile)
     for result in outcome.goals:
@@ -98,13 +72,6 @@ def test_a_system_that_always_loses_is_below_range(profile: SearchProfile) -> No
         assert result.complete
         assert result.lowest_tried_pps == pytest.approx(MIN_LOAD_PPS) == pytest.approx(2 * 9001)
     assert not outcome.generator_bound
-
-
-def test_a_slow_generator_is_searched_from_a_hundredth_of_its_highest_load() -> None:
-    outcome = search(Bench(capped(2e3)), max_load_pps=75e3)
-    for result, throughput_pps in ((outcome.ndr, 2e3), (outcome.pdr, 2e3 / 0.995)):
-        lower, upper = found(result)
-        assert lower <= throughput_pps <= upper
 
 
 def test_the_lowest_load_of_a_slow_generator_is_a_hundredth_of_its_highest() -> None:
@@ -124,8 +91,9 @@ def test_one_lost_packet_per_trial_ends_ndr_and_not_pdr() -> None:
     assert lower <= 1e6 / 0.995 <= upper
 
 
-def test_a_system_faster_than_the_line_is_generator_bound() -> None:
-    outcome = search(Bench(capped(40e6)))
+@ALL
+def test_a_system_faster_than_the_line_is_generator_bound(profile: SearchProfile) -> None:
+    outcome = search(Bench(capped(40e6)), profile=profile)
     assert outcome.generator_bound
     for result in outcome.goals:
         assert result.lower_pps == LINE_PPS
@@ -184,14 +152,6 @@ def test_no_goals_are_refused() -> None:
         search_throughput(bench.measure, LADDER.model_copy(update={"goals": ()}), FRAME, 1e6, bench.clock.now)
 
 
-def test_errors_of_a_driver_pass_through() -> None:
-    def broken(_: Trial) -> TrialResult:
-        raise RuntimeError("the card is gone")
-
-    with pytest.raises(RuntimeError, match="the card is gone"):
-        search_throughput(broken, LADDER, FRAME, LINE_PPS, lambda: 0.0)
-
-
 @settings(deadline=None, max_examples=share(40))
 @given(
     seed=st.integers(0, 2**32),
@@ -221,3 +181,141 @@ def test_whatever_the_system_does_the_outcome_is_consistent(
             narrow = result.lower_pps >= result.upper_pps * (1 - result.goal.relative_width)
             assert narrow or not result.complete
         assert (result.lower_pps is None) == (result.throughput_pps is None)
+
+
+@pytest.mark.parametrize("limit_s", [1.0, 10.0, 20.0, 30.0])
+def test_a_search_that_is_cut_short_keeps_what_it_knows(limit_s: float) -> None:
+    bench = Bench(capped(4e6))
+    profile = LADDER.model_copy(update={"duration_max_s": limit_s})
+    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
+    assert outcome.elapsed_s <= max(limit_s, 1.5)
+    assert any("time limit" in each.text for each in outcome.findings)
+    assert not outcome.generator_bound
+    for result in outcome.goals:
+        assert result.upper_pps is not None
+        assert result.upper_pps >= 4e6
+        if result.lower_pps is None:
+            assert result.lowest_tried_pps is not None
+        else:
+            assert result.lower_pps <= 4e6 / (1 - result.goal.loss_ratio)
+            assert result.throughput_pps is not None
+    assert not all(result.complete for result in outcome.goals)
+
+
+def test_a_goal_that_was_proven_before_the_time_ran_out_is_complete() -> None:
+    bench = Bench(capped(4e6))
+    last = search(bench).elapsed_s
+    bench = Bench(capped(4e6))
+    profile = LADDER.model_copy(update={"duration_max_s": last - 1.0})
+    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
+    assert [result.complete for result in outcome.goals] in ([True, False], [False, True])
+
+
+@pytest.mark.parametrize("chosen", [REFERENCE, RFC2544], ids=lambda each: each.name)
+def test_searches_of_another_algorithm_keep_what_they_know_too(chosen: SearchProfile) -> None:
+    whole = search(Bench(capped(4e6)), profile=chosen)
+    short = chosen.model_copy(update={"duration_max_s": whole.elapsed_s - 1})
+    outcome = search(Bench(capped(4e6)), profile=short)
+    assert any("time limit" in each.text for each in outcome.findings)
+    assert [result.goal.name for result in outcome.goals] == ["NDR", "PDR"]
+    for result in outcome.goals:
+        lower, upper = found(result)
+        assert lower <= 4e6 / (1 - result.goal.loss_ratio) <= upper
+
+
+UNSTEADY = (ModelName.NOISY, ModelName.TWO_BAND, ModelName.STALL)
+SHORT = RFC2544.model_copy(update={"duration_max_s": 700.0})
+"""Ends in the middle of many searches."""
+
+
+def outcome_of(profile: SearchProfile, name: ModelName, seed: int) -> SearchOutcome:
+    settings = Simulation(model=name, noise=0.03, stall_hz=0.02, low_band=0.98, low_band_share=0.2)
+    return search(Bench(of_model(make_model(settings, (0.1 + seed % 7 / 10) * LINE_PPS), seed)), profile=profile)
+
+
+def check_order(profile: SearchProfile, name: ModelName, seed: int) -> None:
+    outcome = outcome_of(profile, name, seed)
+    ndr, pdr = outcome.ndr, outcome.pdr
+    assert ndr is not None
+    assert pdr is not None
+    for result in outcome.goals:
+        assert result.upper_pps is None or (result.lower_pps or 0.0) < result.upper_pps
+    said = [each for each in of_bounds(outcome) if "which permits more loss" in each.text]
+    assert (ndr.lower_pps is not None and (pdr.lower_pps or 0.0) < ndr.lower_pps) == bool(said)
+    if profile is RFC2544:
+        assert not said
+        assert pdr.upper_pps is None or (ndr.upper_pps or LINE_PPS) <= pdr.upper_pps
+        assert (pdr.throughput_pps or 0.0) >= (ndr.throughput_pps or 0.0)
+
+
+@pytest.mark.parametrize(("name", "seed"), list(product(UNSTEADY, (1, 2))))
+def test_pdr_is_not_below_ndr(name: ModelName, seed: int) -> None:
+    for chosen in (RFC2544, SHORT, QUICK):
+        check_order(chosen, name, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("profile", "name"),
+    list(product((RFC2544, SHORT, QUICK, LADDER, REFERENCE), ModelName)),
+    ids=lambda each: each if isinstance(each, str) else each.name,
+)
+def test_pdr_is_not_below_ndr_of_200_systems(profile: SearchProfile, name: ModelName) -> None:
+    for seed in range(34):
+        check_order(profile, name, seed)
+
+
+def test_a_trial_that_contradicts_an_upper_bound_is_reported() -> None:
+    """A system in a low band for its first seconds: NDR is searched there, PDR above it."""
+    spent_s = 0.0
+
+    def forward(load_pps: float, duration_s: float) -> tuple[int, int]:
+        nonlocal spent_s
+        spent_s += duration_s
+        sent = round(load_pps * duration_s)
+        return sent, min(sent, round((6e6 if spent_s < 150 else 8e6) * duration_s))
+
+    outcome = search(Bench(forward), profile=RFC2544)
+    (found,) = of_bounds(outcome)
+    assert (found.kind, found.numbers) == (VerdictKind.UNSTABLE, ("NDR",))
+    assert found.text.startswith("NDR: a trial of 10 s at 7.")
+    assert found.text.endswith("failed at 6.00 Mpps: the system was unsteady, and another search may find another rate")
+
+
+CAPACITY = 0.4 * LINE_PPS
+
+
+def test_the_lower_bound_has_passed_a_trial_of_full_length() -> None:
+    outcome = search(Bench(capped(CAPACITY)), profile=RFC2544)
+    for result in outcome.goals:
+        full = [each for each in outcome.trials if each.trial.load_pps == result.lower_pps and not each.aborted]
+        assert max(each.trial.duration_s for each in full) == 60.0
+    assert max(each.trial.duration_s for each in outcome.trials if each.aborted) == 10.0
+    assert outcome.elapsed_s < 400
+
+
+def test_a_load_that_passes_a_short_trial_only_is_no_lower_bound() -> None:
+    """A stall every 5 s: of trials of 10 s one in eight passes, of those of 60 s none. RFC 2544 reports nothing."""
+    model = make_model(Simulation(model=ModelName.STALL, stall_hz=0.2), CAPACITY)
+    outcome = search(Bench(of_model(model, seed=3)), profile=RFC2544)
+    ndr = outcome.ndr
+    assert ndr is not None
+    assert ndr.lower_pps is None
+    passed = {each.trial.duration_s for each in outcome.trials if each.loss_ratio == 0}
+    assert passed == {10.0}
+    assert found(outcome.pdr)[0] > 0.99 * CAPACITY
+
+
+def test_resolution_and_length_can_be_chosen() -> None:
+    chosen = profile("rfc2544,width=0.02,trial=30")
+    outcome = search(Bench(capped(CAPACITY)), profile=chosen)
+    lower, upper = found(outcome.ndr)
+    assert 0.005 < 1 - lower / upper <= 0.02
+    assert {each.trial.duration_s for each in outcome.trials} == {10.0, 30.0}
+    assert chosen.name == "rfc2544,width=0.02,trial=30"
+
+
+def test_a_goal_that_allows_bad_trials_is_refused() -> None:
+    lax = RFC2544.goals[0].model_copy(update={"exceed_ratio": 0.5})
+    with pytest.raises(ValueError, match="NDR: in a binary search one trial decides"):
+        search(Bench(capped(1e6)), profile=RFC2544.model_copy(update={"goals": (lax,)}))

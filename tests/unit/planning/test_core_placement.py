@@ -1,0 +1,398 @@
+"""Cores by kind, cache, halves and SMT: what is placed where, and what is refused."""
+
+from collections import Counter
+from math import ceil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.base import digest_of_model
+from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu, ranked
+from resources.libraries.python.model.testbed.nodes import DutNode, Sizes
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
+from resources.libraries.python.planning.placement.cores import allocate, cpu_without_data, demand, refusal, sized_nfs
+from resources.libraries.python.planning.placement.queue_balance import balance
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
+from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.kinds.factory import make_testbed
+from tests.builders import NOWHERE, SIM, cell_of, cpus
+from tests.unit.examples import share
+from tests.unit.planning.core_tables import FEASIBLE_HALF, GRID, SLIDES_HALF, cell
+from tests.unit.planning.labs import lab
+
+HYBRID = layout(
+    [(cpu, cpu // 2, 0, 0) for cpu in range(12)] + [(cpu, cpu - 6, 0, 0) for cpu in range(12, 22)],
+    ranked({**dict.fromkeys(range(12), 5100.0), **dict.fromkeys(range(12, 20), 3800.0), 20: 2500.0, 21: 2500.0}),
+)
+"""Six performance cores of two threads, eight efficiency cores and two low-power ones."""
+PERFORMANCE, EFFICIENCY, LOW_POWER = range(12), range(12, 20), range(20, 22)
+
+
+def ccx(groups: int = 8, each: int = 4) -> CpuLayout:
+    """Cores in groups with a last-level cache of their own."""
+    rows = [(cpu, cpu, 0, 0) for cpu in range(groups * each)]
+    return layout(rows, last_caches={cpu: cpu // each for cpu in range(groups * each)})
+
+
+def data(cores: CoreMap) -> set[int]:
+    return {thread.cpu for thread in cores.threads if thread.role is ThreadRole.DATA}
+
+
+def instances(cores: CoreMap, asked: Cell) -> list[list[int]]:
+    """CPUs of the data threads of each instance."""
+    of = [[f"nf-{row}-{node}" for node in range(1, asked.nf_nodes + 1)] for row in range(1, asked.nf_chains + 1)]
+    return [[cpu for name in names for cpu in cores.cpus(name)] for names in of]
+
+
+def test_kinds_are_told_apart_by_their_frequencies() -> None:
+    assert {HYBRID.kinds[cpu] for cpu in PERFORMANCE} == {0}
+    assert {HYBRID.kinds[cpu] for cpu in EFFICIENCY} == {1}
+    assert {HYBRID.kinds[cpu] for cpu in LOW_POWER} == {2}
+    assert ranked({0: 3700, 1: 3500, 2: 3400}) == {}, "favoured cores are no kind of their own"
+    assert HYBRID.kinds_in_words(HYBRID.cores(0)) == ("6 performance, 8 efficiency and 2 low-power efficiency cores")
+
+
+def test_data_threads_are_on_performance_cores_and_main_threads_on_others() -> None:
+    cores = allocate(cell(1, 2), HYBRID, 0, Sizes())
+    assert data(cores) <= set(PERFORMANCE)
+    assert {thread.cpu for thread in cores.threads if thread.role is ThreadRole.MAIN} == {20, 21}
+    assert core_notes(cell(1, 2), cores, {"DUT1": HYBRID}) == ("data threads are on performance cores",)
+
+
+def test_more_data_threads_than_performance_cores_are_on_efficiency_cores_all_of_them() -> None:
+    asked = cell(2, 3)
+    cores = allocate(asked, HYBRID, 0, Sizes())
+    assert data(cores) <= set(EFFICIENCY)
+    assert core_notes(asked, cores, {"DUT1": HYBRID}) == ("data threads are on efficiency cores",)
+
+
+def test_kinds_are_mixed_only_where_none_has_enough_and_the_plan_says_so() -> None:
+    asked = cell(2, 4)
+    cores = allocate(asked, HYBRID, 0, Sizes())
+    (said,) = mixed_kinds(cores, {"DUT1": HYBRID})
+    assert said == ("data threads are on 5 performance and 4 efficiency cores: no kind has the 9 cores that they need")
+    plan = make_plan(lab(discriminator="mac"), asked, {"DUT1": HYBRID})
+    assert said in plan.warnings
+
+
+def test_halves_are_on_cores_with_two_threads() -> None:
+    asked = cell(1, 2, "0.5c")
+    cores = allocate(asked, HYBRID, 0, Sizes())
+    assert data(cores) <= set(PERFORMANCE)
+    turns = cell(1, 2, "0.5c-shared")
+    assert data(allocate(turns, HYBRID, 0, Sizes())) <= set(EFFICIENCY), "they take turns on cores of one thread"
+
+
+def test_an_instance_shares_a_last_level_cache_where_it_fits() -> None:
+    asked = cell(4, 3)
+    cores = allocate(asked, ccx(), 0, Sizes())
+    assert [{cpu // 4 for cpu in own} for own in instances(cores, asked)] == [{2}, {3}, {4}, {5}]
+    assert core_notes(asked, cores, {"DUT1": ccx()}) == (
+        "the data threads of each service instance share a last-level cache",
+    )
+    wide = cell(2, 3, vs_dtc=4)
+    vswitch = {cpu // 4 for cpu in allocate(wide, ccx(), 0, Sizes()).cpus("vswitch")}
+    assert len(vswitch) == 1, "nor are the vSwitch's cores in two"
+
+
+def ccx_of_pairs(groups: int = 8, each: int = 4) -> CpuLayout:
+    """The same with two threads on each core, the siblings in the second half of the numbers."""
+    count = groups * each
+    rows = [(cpu, cpu % count, 0, 0) for cpu in range(2 * count)]
+    return layout(rows, last_caches={cpu: cpu % count // each for cpu in range(2 * count)})
+
+
+@pytest.mark.parametrize("size", ["0.5c", "0.5c-shared", "1c+0.5c"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (4, 8), (4, 3), (3, 3), (4, 1), (6, 2)])
+def test_an_instance_of_half_cores_shares_a_last_level_cache_where_it_fits(size: str, rows: int, columns: int) -> None:
+    """Also one with an odd number of NFs, which shares a core with the next instance."""
+    sizes = [size] if "+" not in size else [size.split("+")[node % 2] for node in range(columns)]
+    asked = cell(rows, columns, *sizes)
+    machine = ccx(20, 8) if size == "0.5c-shared" else ccx_of_pairs(20, 8)
+    cores = allocate(asked, machine, 0, Sizes())
+    for own in instances(cores, asked):
+        assert len({machine.last_caches[cpu] for cpu in own}) == 1
+    assert core_notes(asked, cores, {"DUT1": machine}) == (
+        "the data threads of each service instance share a last-level cache",
+    )
+    assert not cores.oversubscribed
+
+
+def test_a_topology_states_kinds_and_cache_groups_of_listed_cpus() -> None:
+    def found(*groups: dict[str, object]) -> CpuLayout:
+        port = {"link": "link1", "rate_bps": 10**10}
+        fields = {"type": "DUT", "vswitch": "sim", "containers": "sim", "interfaces": {"port1": port, "port2": port}}
+        return DutNode.model_validate({**fields, "cpus": groups}).layout
+
+    rows = [{"cpus": cpus, "cores": "0-31"} for cpus in ("0-31", "32-63")]
+    assert found(*({**row, "cores_per_cache": 4} for row in rows)) == ccx_of_pairs()
+    hybrid = [
+        {"cpus": "0,2,4,6,8,10", "cores": "0-5", "kind": "performance"},
+        {"cpus": "1,3,5,7,9,11", "cores": "0-5", "kind": "performance"},
+        {"cpus": "12-19", "cores": "6-13", "kind": "efficiency"},
+        {"cpus": "20-21", "cores": "14-15", "kind": "low-power efficiency"},
+    ]
+    assert found(*hybrid).kinds == HYBRID.kinds
+    assert found(*hybrid).cores(0) == HYBRID.cores(0)
+    assert not found(*rows).kinds
+    for wrong in ("kind", "cores_per_cache"):
+        with pytest.raises(ValidationError, match=f"{wrong} is stated of some groups only"):
+            found({**rows[0], wrong: "efficiency" if wrong == "kind" else 8}, rows[1])
+
+
+def test_what_fits_in_no_group_is_placed_in_order_and_told() -> None:
+    asked = cell(2, 5)
+    cores = allocate(asked, ccx(), 0, Sizes())
+    assert core_notes(asked, cores, {"DUT1": ccx()}) == (
+        "the data threads of 2 of 2 service instances are in several last-level caches",
+    )
+    alone = layout([(cpu, cpu, 0, 0) for cpu in range(24)], last_caches={cpu: cpu for cpu in range(24)})
+    assert allocate(asked, alone, 0, Sizes()) == allocate(asked, layout([(c, c, 0, 0) for c in range(24)]), 0, Sizes())
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 8), st.sampled_from(["1c", "2c", "0.5c", "1c+2c"]))
+def test_no_cpu_is_given_twice_whatever_the_groups(rows: int, columns: int, each: int, sizes: str) -> None:
+    machine = ccx(-(-80 // each), each).model_copy(
+        update={"kinds": {cpu: int(cpu >= 72) for cpu in range(-(-80 // each) * each)}}
+    )
+    names = sizes.split("+")
+    asked = cell(rows, columns, *(names * columns)[:columns] if len(names) > 1 else names)
+    if "0.5c" in sizes:
+        rows_of_pairs = [(cpu, cpu % 80, 0, 0) for cpu in range(160)]
+        machine = layout(rows_of_pairs, last_caches={cpu: cpu % 80 // each for cpu in range(160)})
+    cores = allocate(asked, machine, 0, Sizes())
+    cpus = [thread.cpu for thread in cores.threads if thread.role is ThreadRole.DATA]
+    assert len(set(cpus)) == len(cpus)
+    assert not cores.oversubscribed
+
+
+ROWS = ["0,0,0,0,,0,0,0,0", "1,1,0,0,,1,1,1,0", "2,2,0,0,,2,2,2,1", "3,3,0,0,,3,3,3,1"]
+HEADING = "# CPU,Core,Socket,Node,,L1d,L1i,L2,L3"
+
+
+@pytest.mark.parametrize("heading", [HEADING, "", "# ЦП,Ядро,Сокет,Узел,,L1d,L1i,L2,L3"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_last_level_caches_are_read_from_lscpu(heading: str, end: str) -> None:
+    found = parse_lscpu(end.join(filter(None, [heading, *ROWS])))
+    assert found.last_caches == {0: 0, 1: 0, 2: 1, 3: 1}
+    assert parse_lscpu("\n".join([HEADING.removesuffix(",L3"), "0,0,0,0,,0,0,0", "1,1,0,0,,1,1,1"])).last_caches == {
+        0: 0, 1: 1,
+    }  # fmt: skip
+
+
+def test_kinds_are_read_from_lscpu() -> None:
+    heading = "# CPU,Core,Socket,Node,MaxMHz"
+    assert parse_lscpu(f"{heading}\n0,0,0,0,5100.0000\n1,1,0,0,3800.0000\n").kinds == {0: 0, 1: 1}
+    assert parse_lscpu(f"{heading}\n0,0,0,0,5100.0000\n1,1,0,0,-\n").kinds == {}
+
+
+def test_kinds_of_a_hybrid_processor_are_read_from_lscpu_without_frequencies() -> None:
+    pairs = [f"{cpu},{cpu // 2},0,0" for cpu in range(8)]
+    assert parse_lscpu("\n".join([*pairs, "8,4,0,0", "9,5,0,0"])).kinds == {**dict.fromkeys(range(8), 0), 8: 1, 9: 1}
+    assert parse_lscpu("\n".join([*pairs, "8,4,0,0", "10,5,0,0"])).kinds == {}, "siblings are offline"
+    assert parse_lscpu("\n".join([*pairs, "8,4,0,0"])).kinds == {}
+    assert parse_lscpu("0,0,0,0\n1,1,0,0\n2,2,0,0\n3,0,0,0\n").kinds == {}, "siblings in halves"
+
+
+def test_a_cpu_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="CPU 0 is there more than once"):
+        parse_lscpu("0,0,0,0\n0,1,0,0\n")
+
+
+PLAIN = cpus(28)
+WITHOUT_SMT = Topology.model_validate(
+    (document := SIM.model_dump(mode="json"))
+    | {
+        "nodes": {
+            **document["nodes"],
+            "DUT1": document["nodes"]["DUT1"] | {"cpus": [{"cpus": "0-27", "cores": "0-27", "socket": 0, "node": 0}]},
+        }
+    }
+)
+
+
+def turns(rows: int, columns: int, *sizes: str) -> Cell:
+    return cell_of("CSC", rows, columns, nf_sizes=tuple(map(NfSize, sizes or ("0.5c-shared",))))
+
+
+def owners(cores: CoreMap) -> dict[int, list[str]]:
+    """Data threads of NFs by CPU."""
+    found: dict[int, list[str]] = {}
+    for thread in cores.threads:
+        if thread.role is ThreadRole.DATA and thread.owner.startswith("nf-"):
+            found.setdefault(thread.cpu, []).append(thread.owner)
+    return found
+
+
+def test_the_drafts_cells_take_the_cores_of_half_core_nfs() -> None:
+    """Its table has one line for NF-0.5c, with SMT or without."""
+    for rows, line in SLIDES_HALF.items():
+        assert tuple(core_usage(turns(rows, columns)) for columns in GRID) == line
+    found = {
+        rows: [columns for columns in GRID if refusal(turns(rows, columns), PLAIN, 0, Sizes()) is None] for rows in GRID
+    }
+    assert found == FEASIBLE_HALF
+
+
+def test_two_nfs_take_turns_on_each_core() -> None:
+    cores = allocate(turns(2, 2), PLAIN, 0, Sizes())
+    assert owners(cores) == {5: ["nf-1-1", "nf-2-1"], 6: ["nf-1-2", "nf-2-2"]}
+    assert (cores.shared_cpus, cores.oversubscribed, cores.cores_needed) == ((5, 6), False, 7)
+    assert cores.takes_turns("nf-2-1")
+    assert not cores.takes_turns("vswitch")
+
+
+@settings(deadline=None, max_examples=share(100))
+@given(st.integers(1, 6), st.lists(st.sampled_from(["0.5c-shared", "1c", "2c"]), min_size=1, max_size=4))
+def test_no_other_data_threads_share_a_cpu(rows: int, sizes: list[str]) -> None:
+    asked = turns(rows, len(sizes), *sizes)
+    cores = allocate(asked, cpus(64), 0, Sizes())  # the most that such cells take, 63
+    size_of = dict(sized_nfs(asked, 1))
+    for cpu, named in owners(cores).items():
+        assert len(named) == (2 if cpu in cores.shared_cpus else 1)
+        assert len(named) == 1 or all(size_of[name].is_shared for name in named)
+    shared = sum(size.is_shared for size in size_of.values())
+    assert len(cores.shared_cpus) == shared // 2
+    assert demand(asked, Sizes()).nf_data == ceil(shared / 2) + sum(size.whole_cores for size in size_of.values())
+    data = Counter(t.cpu for t in cores.threads if t.role is ThreadRole.DATA)
+    assert {cpu for cpu, count in data.items() if count > 1} == set(cores.shared_cpus)
+
+
+def test_the_last_of_an_odd_number_has_a_core_to_itself_and_the_plan_says_so() -> None:
+    plan = make_plan(WITHOUT_SMT, turns(3, 1), cpus(28))
+    assert plan.warnings == ("nf-2-1 of 0.5c-shared has a core to itself: no second NF takes turns with it",)
+
+
+def test_cores_with_siblings_refuse_it() -> None:
+    smt = layout([(cpu, cpu % 28, 0, 0) for cpu in range(56)])
+    with pytest.raises(PlanError, match=r"all cores of NUMA 0 have two; half a core is 0\.5c there"):
+        allocate(turns(1, 2), smt, 0, Sizes(), oversubscribe=True)
+    with pytest.raises(PlanError, match=r"needs SMT .* and SMT is off"):
+        allocate(turns(1, 2, "0.5c"), PLAIN, 0, Sizes())
+
+
+def test_of_unequal_cores_those_with_one_thread_are_shared() -> None:
+    pairs = [(cpu, cpu, 0, 0) for cpu in range(10)] + [(cpu + 20, cpu, 0, 0) for cpu in range(6)]
+    mixed: CpuLayout = layout(pairs)
+    cores = allocate(turns(1, 3, "0.5c-shared", "0.5c-shared", "1c"), mixed, 0, Sizes())
+    assert [len(core) for core in cores.physical if set(core) & set(cores.shared_cpus)] == [1]
+
+
+def test_the_matrix_names_turns_and_marks_them_as_intended() -> None:
+    selection = parse_selection(service_types="CSC", cells="{1,2,3}x1", nf_sizes="0.5c-shared,0.5c", vswitch="1")
+    rows = {(str(row.cell.dimensions), row.cell.size_name): row for row in candidates(WITHOUT_SMT, PLAIN, selection)}
+    two, three = rows["2x1", "0.5c-shared"], rows["3x1", "0.5c-shared"]
+    assert two.balance is not None and three.balance is not None
+    assert two.balance.siblings() == ("data threads of two NFs each take turns on 1 physical core (1DT/S2PC)",)
+    assert two.balance.even
+    assert not three.balance.even, "one NF of it has twice the time"
+    assert not rows["2x1", "0.5c"].runs
+
+
+def test_turns_on_a_folded_plan_are_no_reason_to_call_it_even() -> None:
+    small = cpus(2)
+    cores = allocate(turns(2, 2), small, 0, Sizes(), oversubscribe=True)
+    assert cores.oversubscribed
+    assert not balance(turns(2, 2), cores).even
+
+
+def test_it_is_deployed_and_recorded() -> None:
+    asked = MeasurementRequest(
+        test_type=TestType.MRR, cell=turns(2, 1), frame=frame("64B"), profile=profile("quick,mrr=1,mrr_trial=0.1")
+    )
+    test = DensityTest(WITHOUT_SMT, make_testbed(WITHOUT_SMT), asked, NOWHERE)
+    test.deploy()
+    test.verify_traffic()
+    test.mrr()
+    test.remove()
+    plan = test.draft.plan
+    assert plan is not None
+    kept = [row for row in test.draft.affinity if row.owner.startswith("nf-")]
+    assert kept
+    assert {cpu for row in kept for cpu in row.actual_cpus} == set(plan.cores.shared_cpus)
+    assert test.draft.verdict is not None
+    assert VerdictKind.OVERSUBSCRIBED not in test.draft.verdict.kinds
+    assert plan.cores.model_validate_json(plan.cores.model_dump_json()).shared_cpus == plan.cores.shared_cpus
+    assert "NF_0.5C-SHARED" in plan.tags
+    one = make_plan(WITHOUT_SMT, turns(2, 1, "1c"), cpus(28))
+    assert plan.suite_id != one.suite_id, "both have one data thread for each NF"
+
+
+CELL = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=2)
+
+
+def planned(topology: Topology, smt: bool | None, cell: Cell = CELL) -> Plan:
+    return make_plan(topology, cell, {}, smt=smt)
+
+
+def test_with_smt_off_each_core_has_its_first_thread_only() -> None:
+    on, off = planned(SIM, smt=True), planned(SIM, smt=False)
+    assert (on.smt_off, off.smt_off) == (False, True)
+    assert (on.cores.smt, off.cores.smt) == (True, False)
+    assert [len(on.cores.cpus(name)) for name in ("nf-1-1", "nf-1-2")] == [2, 2]
+    for owner in ("vswitch", "nf-1-1", "nf-1-2"):
+        assert off.cores.cpus(owner) == tuple(cpu for cpu in on.cores.cpus(owner) if cpu < 28), "the same core"
+
+
+def test_a_plan_that_leaves_smt_as_it_is_stays_the_same() -> None:
+    usual = make_plan(SIM, CELL, {})
+    assert digest_of_model(planned(SIM, smt=True)) == digest_of_model(usual)
+    assert "smt_off" not in usual.model_dump_json()
+    assert digest_of_model(planned(SIM, smt=False)) != digest_of_model(usual)
+
+
+def test_half_a_core_needs_what_is_switched_off() -> None:
+    with pytest.raises(PlanError, match=r"NF size 0\.5c needs SMT"):
+        planned(SIM, smt=False, cell=CELL.model_copy(update={"nf_sizes": (NfSize.HALF,)}))
+
+
+@pytest.mark.parametrize("duts", [1, 2])
+def test_a_generator_of_another_machine_keeps_its_threads(duts: int) -> None:
+    topology = lab(duts, smt=True, cores=32, tg_cores=16)
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    on, off = planned(topology, smt=True, cell=cell), planned(topology, smt=False, cell=cell)
+    machines = {machine.machine: machine.smt for machine in off.cores.elsewhere}
+    assert machines == {"TG": True} | ({"DUT2": False} if duts > 1 else {})
+    assert off.cores.cpus("generator") == on.cores.cpus("generator")
+
+
+@pytest.mark.parametrize("smt", [True, False])
+def test_a_machine_without_smt_is_refused_in_one_sentence(smt: bool) -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    with pytest.raises(PlanError) as refused:
+        planned(lab(1, cores=32), smt=smt, cell=cell)
+    assert str(refused.value) == (
+        "DUT1 has one thread on each core, so SMT on and off cannot be compared: enable SMT in the firmware, or "
+        "echo on > /sys/devices/system/cpu/smt/control"
+    )
+    with pytest.raises(PlanError, match=r"^DUT1 and DUT2 have one thread"):
+        planned(lab(2, cores=32), smt=smt, cell=cell)
+
+
+def thread(role: ThreadRole, cpu: int, owner: str = "system") -> Thread:
+    return Thread(owner=owner, role=role, index=0, cpu=cpu)
+
+
+def test_the_systems_cpu_is_taken_also_when_main_threads_share_it() -> None:
+    data = thread(ThreadRole.DATA, 1, "nf-1-1")
+    assert cpu_without_data([data, thread(ThreadRole.MAIN, 4, "vswitch"), thread(ThreadRole.SYSTEM, 4)]) == 4
+
+
+def test_a_cpu_that_a_data_thread_shares_is_not_taken() -> None:
+    system, generator = thread(ThreadRole.SYSTEM, 0), thread(ThreadRole.DATA, 0, "generator")
+    assert cpu_without_data([system, generator]) is None
+    assert cpu_without_data([system, generator, thread(ThreadRole.SYSTEM, 1)]) == 1
+    assert cpu_without_data([]) is None

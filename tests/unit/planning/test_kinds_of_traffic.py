@@ -1,0 +1,170 @@
+"""Plans of IPv6 and of captures: names, tags, routes, and the parts of a testbed that do not take them."""
+
+from ipaddress import ip_address, ip_interface, ip_network
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.rows import frame_text
+from resources.libraries.python.driver_registry import functions
+from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
+from resources.libraries.python.drivers.vpp.configuration import routing
+from resources.libraries.python.model.driver import Traffic
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame, with_ipv6
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.traffic import not_taken
+from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.matrix import PlannedRows, make_rows
+from tests.builders import cell_of, shipped
+from tests.captures import MIX, MIX6, pcap
+
+SIM = shipped("sim")
+
+
+def planned(*kinds: str, rows: int = 2, service_type: str = "CSC") -> Plan:
+    cell = cell_of(service_type, rows, len(kinds), nf_kinds=tuple(map(NfKind, kinds)))
+    return make_plan(SIM, cell, SIM.dut.layout, ip_version=6)
+
+
+def test_every_hop_routes_both_networks_of_its_instance_to_its_neighbour() -> None:
+    plan = planned("linux_router", "linux_router", "linux_firewall", rows=2)
+    for flow in plan.flows:
+        side = 10 if flow.direction == "forward" else 20
+        assert flow.source_ip == f"fd00:{side}:{flow.instance}::1"
+        assert flow.destination_ip == f"fd00:{30 - side}:{flow.instance}::1"
+    for instance in (1, 2):
+        row = [function for function in plan.functions if function.instance == instance]
+        for before, after in pairwise(row):
+            assert ip_address(before.right.route.address) == ip_interface(after.left.address).ip
+            assert ip_address(after.left.route.address) == ip_interface(before.right.address).ip
+        for function in row:
+            for flow in plan.flows:
+                out = function.right if flow.direction == "forward" else function.left
+                there = ip_address(flow.destination_ip) in ip_network(out.route.prefix)
+                assert there == (flow.instance == instance)
+    addresses = [end.address for function in plan.functions for end in (function.left, function.right)]
+    assert len(set(addresses)) == len(addresses) == 12
+    assert plan.suite_id == "eth-l2bd-2ch-12mif-6dcr2t-lnxip6+lnxip6+lnxfw"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("linux_nat", "IPv6 does not apply to an NF of kind linux_nat: it translates addresses of IPv4"),
+        ("openvpn", "an NF of kind openvpn is set up for IPv4 only here"),
+    ],
+)
+def test_nfs_that_forward_no_ipv6_are_named(kind: str, expected: str) -> None:
+    assert not_taken(SIM, [NfKind(kind)], with_ipv6(frame("128B"))) == expected
+    selection = parse_selection(service_types="CSC", cells="1x1", nf_sizes="1c", frames="128B", nf_kinds=kind)
+    assert len(make_rows(SIM, SIM.dut.layout, selection, TestType.MRR).rows) == 1
+    both = parse_selection(
+        service_types="CSC", cells="1x1", nf_sizes="1c", frames="128B", nf_kinds=kind, ip_versions="4,6"
+    )
+    made = make_rows(SIM, SIM.dut.layout, both, TestType.MRR)
+    assert ([row.frame.name for row in made.rows], [row.refused.reason for row in made.refused]) == (
+        ["128B"],
+        [expected],
+    )
+    assert "IP6FWD" in made.refused[0].tags
+
+
+def test_rows_of_both_versions_have_names_and_tags_of_their_own() -> None:
+    asked = parse_selection(
+        service_types="CSC", cells="1x1", nf_sizes="1c", frames="128B", nf_kinds="linux_router", ip_versions="4,6",
+        flows="auto,10",
+    )  # fmt: skip
+    rows = make_rows(SIM, SIM.dut.layout, asked, TestType.MRR).rows
+    assert [row.name for row in rows] == [
+        "128B-1c-eth-l2bd-1ch-2mif-1dcr2t-lnxip4-mrr",
+        "128B-10f-1c-eth-l2bd-1ch-2mif-1dcr2t-lnxip4-mrr",
+        "128B-ip6-1c-eth-l2bd-1ch-2mif-1dcr2t-lnxip6-mrr",
+        "128B-ip6-10f-1c-eth-l2bd-1ch-2mif-1dcr2t-lnxip6-mrr",
+    ]
+    assert {"NF_LNXIP4", "IP4FWD", "128B"} <= set(rows[0].tags)
+    assert {"NF_LNXIP6", "IP6FWD", "128B", "10_FLOWS"} <= set(rows[3].tags)
+    assert not {"NF_LNXIP4", "IP4FWD"} & set(rows[3].tags)
+
+
+def test_rules_are_of_the_family_of_the_packets() -> None:
+    four, six = (
+        make_plan(
+            SIM, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), SIM.dut.layout, ip_version=version
+        ).functions
+        for version in (4, 6)
+    )  # fmt: skip
+    assert "table ip csit" in firewall(3).text(four) and "ip saddr 198.18.0.2 counter drop" in firewall(3).text(four)
+    assert "table ip6 csit" in firewall(3).text(six) and "ip6 saddr 2001:2::2 counter drop" in firewall(3).text(six)
+    assert "type ipv6_addr; elements = { 2001:2::1, 2001:2::2 }" in gateway(2).text(six)
+    assert "ip6 daddr @refused_addresses" in gateway(2).text(six)
+
+
+def test_vpp_gets_the_same_without_router_advertisements() -> None:
+    (function,) = planned("sim", rows=1).functions
+    left, right = function.left.name, function.right.name
+    assert routing(function)[:4] == (
+        f"set interface ip address {left} fd00:192::2/126",
+        f"ip6 nd {left} ra-suppress",
+        f"set ip neighbor static {left} fd00:192::1 {function.left.route.mac}",
+        f"ip route add fd00:10:1::/64 via fd00:192::1 {left}",
+    )
+    assert f"ip6 nd {right} ra-suppress" in routing(function)
+    assert all(Traffic.IPV6 in functions()[name].takes for name in ("vpp", "testpmd"))
+
+
+def topology(name: str) -> Topology:
+    return load_topology(PROJECT / "topologies" / f"{name}.yaml")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "web.pcap"
+    path.write_bytes(pcap(MIX))
+    return path
+
+
+def rows(name: str, file: Path, kind: str = "linux_router") -> PlannedRows:
+    asked = parse_selection(service_types="CSC", cells="1x1", nf_sizes="1c", frames=f"64B,pcap:{file}", nf_kinds=kind)
+    testbed = topology(name)
+    return make_rows(testbed, topology("sim").dut.layout, asked, TestType.MRR)
+
+
+def test_rows_are_named_after_the_file_and_its_contents(file: Path) -> None:
+    digest = frame(f"pcap:{file}").name.rsplit("-", 1)[1]
+    plain, own = rows("sim", file).rows
+    assert plain.name.startswith("64B-1c-")
+    assert own.name == f"pcap-web-{digest}-1c-eth-l2bd-1ch-2mif-1dcr2t-lnxip4-mrr"
+    assert f"pcap-web-{digest}" in own.tags
+    assert f"pcap:{file}" in own.arguments
+    assert frame_text(own.frame) == f"pcap-web-{digest} (7 packets, mean 492B)"
+
+
+def test_packets_of_ipv6_are_of_rows_of_ipv6(file: Path) -> None:
+    file.write_bytes(pcap(MIX6))
+    (own,) = [row for row in rows("sim", file.rename(file.with_name("six.pcap"))).rows if row.frame.capture]
+    assert "lnxip6" in own.name
+    assert "IP6FWD" in own.tags
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [
+        ("local-trex", "linux_router", "TRex sends no packets of a capture"),
+        (
+            "local",
+            "nginx_proxy",
+            "an NF of kind nginx_proxy takes UDP datagrams only, not the packets of a capture",
+        ),
+    ],
+)
+def test_a_part_that_cannot_send_or_take_them_is_named(file: Path, name: str, kind: str, reason: str) -> None:
+    made = rows(name, file, kind)
+    assert [row.frame.name for row in made.rows] == ["64B"]
+    assert reason in made.refused[0].refused.reason
