@@ -145,10 +145,10 @@ def test_smt_is_switched_off_at_the_dut_first_where_a_cell_asks_for_it(
 LAB = shipped("available/lab-2n-kernel")
 
 
-def opened(connect: Any, **link: Any) -> LabNode:
-    """A node with an agent that runs there."""
+def opened(connect: Any, pid: int | None = 4711, **link: Any) -> LabNode:
+    """A node with an agent that runs there, or of which no process is known."""
     node = LabNode(LAB, "DUT1", connect, SimpleNamespace(install=lambda *_: None))
-    node._is_open, node._agent_pid = True, 4711
+    node._is_open, node._agent_pid = True, pid
     node._link = SimpleNamespace(**{"lost": "", "close": lambda: None, **link})
     return node
 
@@ -160,7 +160,7 @@ def test_a_lost_node_that_shows_another_host_key_is_not_waited_for() -> None:
         tries.append(name)
         raise errors.HostRefused(f"{name} shows another host key than before")
 
-    node = opened(connect, lost="DUT1: the connection was cut")
+    node = opened(connect, None, lost="DUT1: the connection was cut")
     with pytest.raises(errors.HostRefused, match="another host key"):
         node.recover(within_s=3.0)
     assert tries == ["DUT1"]
