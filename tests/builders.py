@@ -74,6 +74,11 @@ def finished(trial: Trial, *counts: tuple[int, int], **changes: Any) -> TrialRes
     return TrialResult(**{**result, **changes})
 
 
+def simulated_by(**simulation: Any) -> Topology:
+    """The simulated testbed with other constants of its simulation."""
+    return SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), **simulation}})
+
+
 def flow_of(direction: Direction = Direction.FORWARD, ports: tuple[str, str] = ("a", "b"), **changes: Any) -> Flow:
     """A flow of instance 1 from one port to another, or back."""
     near, far = ports if direction is Direction.FORWARD else ports[::-1]

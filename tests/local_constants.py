@@ -9,6 +9,6 @@ def ignore_local_constants() -> None:
     One value in forty is a constant of the modules that are loaded at that moment, also where `derandomize` fixes the
     seed. Examples would change with the tests that ran before in the same process, and with each change of any module.
     Hypothesis has no setting for it. In a version without this name, the assignment is without effect, and
-    `tests/unit/test_local_constants.py` fails.
+    `tests/unit/test_tiers.py` fails.
     """
     providers.is_local_module_file = lambda _: False  # type: ignore[attr-defined]

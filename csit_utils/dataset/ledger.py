@@ -1,5 +1,6 @@
 """Ledger of a history: the steps whose cause is known, in a YAML file beside its folder."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -76,13 +77,13 @@ def ledger_path(history: Path) -> Path:
 
 
 def read_ledger(history: Path) -> Ledger:
-    """Return the ledger of a history; an empty one where there is no file.
+    """Return the ledger of a history; an empty one where there is no file. A link that leads nowhere is an error.
 
     Raises:
         ConfigError: The file cannot be read, or is no ledger.
     """
     path = ledger_path(history)
-    return load_yaml(path, Ledger) if path.exists() else Ledger()
+    return load_yaml(path, Ledger) if os.path.lexists(path) else Ledger()
 
 
 def acknowledged_in(histories: Iterable[Path]) -> Acknowledged:

@@ -33,7 +33,7 @@ BENCHMARKS: Mapping[str, BenchmarkEntry] = {
     "search_time": BenchmarkEntry("search_time", quick={"seeds": 4}),
     "trial_overhead": BenchmarkEntry("overhead", quick={"most_s": 1.0}, traffic=True),
     "trial_overhead_lab": BenchmarkEntry("overhead", "measure_lab", {"most_s": 1.0}, traffic=True),
-    "reading_costs": BenchmarkEntry("overhead", "measure_reading", {"most_s": 1.0}, traffic=True),
+    "reading_costs": BenchmarkEntry("overhead", "measure_reading", traffic=True),
     "dataset_import": BenchmarkEntry(
         "results", "measure_import", {"rounds": 1, "cells": "1x1", "tests": 20, "nights": 3}
     ),

@@ -30,7 +30,6 @@ PACKED = gzip.compress(pcap(MIX))
 
 
 def captured_load(content: bytes, _: Path) -> None:
-    """Read a capture, and write its packets as load frames."""
     captured = CapturedLoad(read_capture(content, "load.pcap"))
     addresses = ("fd00:10:1::1", 254, "fd00:20:1::1") if captured.ipv6 else ("10.0.1.1", 2, "20.0.1.1")
     flow = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", *addresses)
@@ -38,5 +37,4 @@ def captured_load(content: bytes, _: Path) -> None:
 
 
 def packed_capture(path: Path) -> None:
-    """Read the file of a capture."""
     capture_content(CaptureFile(file=str(path), sha256=sha256(pcap(MIX)).hexdigest(), packets=len(MIX)))

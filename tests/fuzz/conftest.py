@@ -8,20 +8,18 @@ import json
 import os
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from csit_utils.cli import COMMANDS, make_app
 from csit_utils.studies.registry import studies
-from tests.fuzz.oracle import EXAMPLES
 from tests.integration.preloaded import complete_models
 from tests.local_constants import ignore_local_constants
+from tests.simulated.in_process import SIM, robot_words
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, searched
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -48,24 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("fuzz")
     if not number:
         ignore_local_constants()
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workeroutput"):  # of pytest-xdist
-        session.config.workeroutput["inputs"] = dict(EXAMPLES)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Add the inputs of another process."""
-    EXAMPLES.update(getattr(node, "workeroutput", {}).get("inputs", {}))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_sep("=", "inputs by target")
-    for target, number in sorted(EXAMPLES.items()):
-        terminalreporter.write_line(f"{target:24} {number:8,}")
-    terminalreporter.write_line(f"{'sum':24} {sum(EXAMPLES.values()):8,}")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -98,37 +78,24 @@ def _in_a_folder(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small simulated run, a dataset of it, and the same in archives and in forms of other tools."""
+    """A folder with a small simulated run, a dataset of it, and files of other tools."""
     folder = tmp_path_factory.mktemp("results")
-    simulated = folder / "run"
-    arguments = [
-        *(
-            "-v",
-            f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}",
-            "-v",
-            "CELLS:1x1",
-            "-v",
-            "NF_SIZES:1c",
-            "-v",
-            "SEARCH:quick",
-        ),
-        *("--suite", "csc-ndrpdr", "--suite", "csc-mrr", "-d", str(simulated), "--log", "NONE", "--report", "NONE"),
-    ]
-    command = [sys.executable, "-m", "csit_utils", "robot", *arguments, str(PROJECT / "tests" / "density")]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
-    packed = folder / "run.zip"
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.write(simulated / "output.xml", "output.xml")
+    output = folder / "run" / "output.xml"
+    chosen = (
+        "-v",
+        "CELLS:1x1",
+        "-v",
+        "NF_SIZES:1c",
+        "-v",
+        "SEARCH:quick",
+        "--suite",
+        "csc-ndrpdr",
+        "--suite",
+        "csc-mrr",
+    )
+    for words in (robot_words(output.parent, SIM, *chosen), ["import", str(output), "-o", str(folder / "history")]):
+        command = [sys.executable, "-m", "csit_utils", *words]  # in its own process: its memory is none of an input
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
     (folder / "nfvbench.json").write_text(json.dumps(nfvbench({"64": searched()})), encoding="utf-8")
     (folder / "csit.info.json").write_text(json.dumps(csit(csit_ndrpdr())), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "csit_utils",
-        "import",
-        str(simulated / "output.xml"),
-        "-o",
-        str(folder / "history"),
-    ]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
     return folder

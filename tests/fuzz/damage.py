@@ -9,65 +9,20 @@ NUMBERS = (
     "0", "-1", "1e400", "-0.0", "NaN", ".nan", ".inf", "Infinity", "1000000000", "1e12", "4294967296", "9" * 400,
     "0x7fffffffffffffff", "2001-99-99", "1_000", "01", "''", "null", "true",
 )  # fmt: skip
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
-_WORD = re.compile(r"[A-Za-z_][\w-]{2,}")
+_NUMBER = re.compile(rb"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
+_WORD = re.compile(rb"[A-Za-z_][\w-]{2,}")
 
 
-def damaged(text: str, pieces: tuple[str, ...], edits: int = 4) -> st.SearchStrategy[str]:
-    """Texts near a good one."""
-    edit = st.tuples(
-        st.sampled_from(["number", "word", "insert", "delete", "double", "truncate", "repeat"]),
-        st.integers(0, max(0, len(text))),
-        st.integers(0, 80),
-        st.one_of(st.sampled_from(pieces), st.sampled_from(NUMBERS), st.text(max_size=12)),
-    )
-    return st.lists(edit, min_size=1, max_size=edits).map(lambda rows: _applied(text, rows))
-
-
-def _applied(text: str, rows: list[tuple[str, int, int, str]]) -> str:
-    for kind, place, length, piece in rows:
-        begin = min(place, len(text))
-        match kind:
-            case "number":
-                text = _replaced(_NUMBER, text, begin, piece)
-            case "word":
-                text = _replaced(_WORD, text, begin, piece)
-            case "insert":
-                text = text[:begin] + piece + text[begin:]
-            case "delete":
-                text = text[:begin] + text[begin + length :]
-            case "double":
-                text = text[: begin + length] + text[begin:]
-            case "truncate":
-                text = text[:begin]
-            case "repeat":
-                text = text[:begin] + piece * (length * 20) + text[begin:]
-    return text
-
-
-def _replaced(pattern: re.Pattern[str], text: str, begin: int, piece: str) -> str:
-    found = pattern.search(text, begin)
-    return text if found is None else text[: found.start()] + piece + text[found.end() :]
-
-
-def damaged_bytes(content: bytes, edits: int = 4) -> st.SearchStrategy[bytes]:
-    """Bytes near good ones."""
-    edit = st.tuples(st.integers(0, len(content)), st.integers(0, 200), st.binary(max_size=20))
-
-    def applied(rows: list[tuple[int, int, bytes]]) -> bytes:
-        made = content
-        for begin, length, piece in rows:
-            made = made[:begin] + piece + made[min(len(made), begin + length) :]
-        return made
-
-    return st.lists(edit, min_size=1, max_size=edits).map(applied)
+def damaged(text: str, pieces: tuple[str, ...]) -> st.SearchStrategy[str]:
+    content, tokens = text.encode(), tuple(piece.encode(errors="surrogatepass") for piece in pieces)
+    chances = st.integers(0, 1 << 64).map(random.Random)
+    return chances.map(lambda chance: mutated(chance, content, tokens).decode(errors="replace"))
 
 
 def mutated(chance: random.Random, content: bytes, pieces: tuple[bytes, ...]) -> bytes:
-    """Bytes near good ones, made fast."""
     for _ in range(chance.randint(1, 4)):
         at, length = chance.randint(0, len(content)), chance.choice((0, 1, 2, 8, 40, 200))
-        match chance.randrange(6):
+        match chance.randrange(8):
             case 0:
                 piece = chance.choice(pieces)
             case 1:
@@ -78,7 +33,13 @@ def mutated(chance: random.Random, content: bytes, pieces: tuple[bytes, ...]) ->
                 piece = chance.randbytes(min(length, 8))
             case 4:
                 piece = content[at : at + length] * 2
-            case _:
+            case 5:
                 piece, length = b"", chance.choice((length, len(content)))
+            case kind:
+                pattern, new = (
+                    (_NUMBER, chance.choice(NUMBERS).encode()) if kind == 6 else (_WORD, chance.choice(pieces))
+                )
+                found = pattern.search(content, at)
+                at, length, piece = (at, 0, b"") if found is None else (found.start(), len(found[0]), new)
         content = content[:at] + piece + content[at + length :]
     return content

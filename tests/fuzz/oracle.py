@@ -1,70 +1,34 @@
 """What must hold for every input: an exit status, a short message, and bounded time and memory."""
 
 import contextlib
-import io
 import resource
 import signal
-import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
-from unittest.mock import patch
 
-from hypothesis import settings
-
-from csit_utils.cli import main
 from resources.libraries.python.defects import DEFECT
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError
+from tests.simulated.in_process import Ended, csit
 
 MAX_CPU_SECONDS = 2.0
 MAX_MEMORY_KB = 300_000
 ATTEMPTS = 3
 Result = TypeVar("Result")
-EXAMPLES: Counter[str] = Counter()
-"""Inputs tried so far, by target."""
 
 
-def times(factor: int) -> settings:
-    """Decorator of a target whose inputs take only milliseconds: so many times as many of them."""
-    return settings(max_examples=factor * settings().max_examples)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a command did with an input."""
-
-    status: int
-    out: str
-    err: str
-
-
-def run(target: str, *arguments: str) -> Outcome:
+def run(target: str, *arguments: str) -> Ended:
     """Run a command of the command line in this process, and check it.
 
     Raises:
         AssertionError: It ended with a defect, took too much time or memory, or its message is too long or has control
             characters.
     """
-    out, err = io.StringIO(), io.StringIO()
-
-    def command() -> int:
-        for written in (out, err):
-            written.seek(0)
-            written.truncate()
-        streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
-        with patch.object(sys, "argv", ["csit", *arguments]), streams[0], streams[1]:
-            try:
-                return main()
-            except SystemExit as end:  # of the parser, or of a command with a status of its own
-                return end.code if isinstance(end.code, int) else 1
-
-    status = bounded(target, command, ATTEMPTS)
-    assert DEFECT not in err.getvalue(), f"{arguments}: {err.getvalue()}"
-    check_message(err.getvalue(), arguments)
-    assert status in range(5), f"{arguments}: exit status {status}"
-    return Outcome(status, out.getvalue(), err.getvalue())
+    ended = bounded(target, lambda: csit(*arguments), ATTEMPTS)
+    assert DEFECT not in ended.stderr, f"{arguments}: {ended.stderr}"
+    check_message(ended.stderr, arguments)
+    assert ended.status in range(5), f"{arguments}: exit status {ended.status}"
+    return ended
 
 
 def refused(target: str, call: Callable[[], object], *given: str, attempts: int = 1) -> str:
@@ -92,7 +56,6 @@ def bounded(target: str, call: Callable[[], Result], attempts: int = 1) -> Resul
 
     On a shared core the same work takes up to twice the CPU time, so that a call which can be repeated is.
     """
-    EXAMPLES[target] += 1
     memory_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(attempts):
         began_s = time.process_time()

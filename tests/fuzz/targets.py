@@ -117,7 +117,6 @@ class Target:
 
 
 def tried(name: str, content: bytes, folder: Path) -> None:
-    """Call a target within the bounds of the oracle."""
     refused(name, lambda: TARGETS[name].call(content, folder), str(folder), attempts=ATTEMPTS)
 
 
@@ -226,7 +225,6 @@ def _bisection(path: Path) -> None:
 
 
 def _bisected(content: bytes, folder: Path) -> None:
-    """Continue a bisection after the steps of its journal."""
     revisions = [Revision(name=f"1.{number}", label=f"1.{number}") for number in range(6)]
     (folder / BisectionJournal.FILE).write_bytes(content)
     with BisectionJournal(folder / BisectionJournal.FILE, "0") as journal:
@@ -319,7 +317,6 @@ def _steps(kind: type[StepJournal[Any]]) -> Callable[[bytes, Path], object]:
 
 
 def steps_of(kind: type[StepJournal[Any]], *rows: object) -> bytes:
-    """A journal of steps with a heading."""
     heading = Heading(journal=kind.KIND, digest="0").model_dump()
     return b"".join(json.dumps(each).encode() + b"\n" for each in (heading, *rows))
 
@@ -454,14 +451,7 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
     ),
     NightJournal: tuple(
-        {
-            "run": "01-unseen",
-            "test": "a.1",
-            "title": "CSC 1R1C",
-            "why": "never measured",
-            "seconds": 60.0,
-            "status": status,
-        }
+        {"run": "01-unseen", "test": "a.1", "title": "CSC 1R1C", "why": "new", "seconds": 60.0, "status": status}
         for status in ("PLANNED", "PASS")
     ),
     StatefulTest.journal(): ({"line": "step", "at": AT, "step": "2x1", "row": cell(2).model_dump(mode="json")},),
@@ -595,4 +585,4 @@ TARGETS = {
     "deployments to size": Target(_sizing("deployment"), _yaml(*_SPECS, "clearwater", "deployment.json"), _JSON, 0.02),
     "workloads to size": Target(_sizing("workload"), _yaml(*_SPECS, "clearwater", "workload.json"), _JSON, 0.02),
 }  # fmt: skip
-"""By the name under which inputs are counted."""
+"""By name."""

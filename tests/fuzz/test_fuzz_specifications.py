@@ -7,15 +7,14 @@ from unittest.mock import patch
 
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils import cli
 from csit_utils.cli import COMMANDS, make_app
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.damage import NUMBERS, damaged
-from tests.fuzz.oracle import refused, run, times
+from tests.fuzz.oracle import run
 from tests.unit.planning.labs import TWO_NODES
 
 YAML = ("&a ", "*a", "<<: *a", "- ", *"[]{}|>\t\n#'\"%", ": ", "? ", "!!int ", "!!binary ", "---")
@@ -58,17 +57,6 @@ def test_files_that_users_write(name: str, tmp_path: Path, data: st.DataObject) 
     run(name, *(word.replace("FILE", str(file)).replace("FOLDER", str(folder)) for word in command))
 
 
-PIECES = st.sampled_from(
-    (*NUMBERS, "1x1", "{1-4096}", "x", ",", "-", "{", "}", "c", "0.5", "+", "IMIX", "64B", "1x1000000", "\x00", "٣")
-)
-
-
-@times(5)
-@given(*[st.lists(PIECES, max_size=6).map("".join)] * 4)
-def test_selections(cells: str, sizes: str, vswitch: str, frames: str) -> None:
-    refused("selection", lambda: parse_selection(cells=cells, nf_sizes=sizes, vswitch=vswitch, frames=frames))
-
-
 @pytest.mark.parametrize(
     "cells", ["1x1000000", "{1-4096}x{1-4096}", "1-999999999x1", ",".join(["1x1"] * 50_000), "1x" + "9" * 5000]
 )
@@ -86,7 +74,7 @@ OFFLINE = ("plan", "size", "chains", "interference", "outage", "stateful", "repo
            "outcome", "regoal", "bisect", "why")  # fmt: skip
 
 
-@times(5)
+@settings(max_examples=5 * settings().max_examples)
 @given(st.sampled_from(COMMANDS), st.data())
 def test_parsers_of_all_commands(command: str, data: st.DataObject) -> None:
     """Words, among them the options of the command: parsed, or refused. Nothing is run."""
@@ -101,7 +89,7 @@ def options_of(parser: Any) -> list[str]:
     return ["--help", *(option for each in parser.params for option in each.opts)]
 
 
-@times(5)
+@settings(max_examples=5 * settings().max_examples)
 @given(st.sampled_from(OFFLINE), st.lists(WORDS, max_size=5))
 def test_command_lines(command: str, words: list[str]) -> None:
     run("command line", command, *(word.replace("\x00", "") for word in words))

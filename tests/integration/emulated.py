@@ -117,17 +117,17 @@ class Emulated:
 
 
 @contextmanager
-def started(nodes: Sequence[str] = ("TG", "DUT1")) -> Iterator[Emulated]:
-    """The testbed while it runs: the one that `VARIABLE` names, or one that ends with this process at the latest."""
-    if name := os.environ.get(VARIABLE):
-        lab = Emulated(EmulatedTestbed(state_folder() / name))
-        assert lab.testbed.record is not None, f"{VARIABLE}={name}, and no such testbed is running"
+def started(nodes: Sequence[str] = ("TG", "DUT1"), name: str = "tests") -> Iterator[Emulated]:
+    """A testbed that ends with this process at the latest; `VARIABLE` may name another one in place of `tests`."""
+    if name == "tests" and (given := os.environ.get(VARIABLE)):
+        lab = Emulated(EmulatedTestbed(state_folder() / given))
+        assert lab.testbed.record is not None, f"{VARIABLE}={given}, and no such testbed is running"
         try:
             yield lab
         finally:
             lab.close()
         return
-    testbed = EmulatedTestbed(state_folder() / "tests", ends_with_us=True)
+    testbed = EmulatedTestbed(state_folder() / name, ends_with_us=True)
     layout = EmulatedLayout(nodes=3 if len(nodes) == 3 else 2, queues=2, loop=True)
     testbed.up(layout, image(MIRROR, lambda *_: None), _UP_WITHIN_S, lambda *_: None)
     lab = Emulated(testbed)

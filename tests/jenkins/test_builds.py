@@ -42,7 +42,6 @@ def step(workspace: Path, name: str, **values: str) -> subprocess.Popen[bytes]:
 
 
 def events(workspace: Path, kind: str) -> int:
-    """Number of lines of the run's journal with an event."""
     file = workspace / JOURNAL
     rows = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return sum(f'"event":"{kind}"' in row for row in rows)

@@ -24,7 +24,6 @@ SLOWER = 0.8
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where all of this is."""
     return tmp_path_factory.mktemp("simulated")
 
 
@@ -58,14 +57,12 @@ def studied(studies: Path) -> Dataset:
 
 @pytest.fixture(scope="session")
 def history(folder: Path, density: Path, studies: Path) -> Path:
-    """A dataset of both runs."""
     passed("import", density, studies, "-o", folder / "history", "--label", "first", "--processes", "1")
     return folder / "history"
 
 
 @pytest.fixture(scope="session")
 def shown(density: Path, studies: Path) -> Ended:
-    """What `show` prints of both runs."""
     return passed("show", density / "output.xml", studies / "output.xml", "--format", "json")
 
 

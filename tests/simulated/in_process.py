@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from csit_utils import cli
 from resources.libraries.python.paths import PROJECT
@@ -21,8 +22,6 @@ QUIETLY = ("--log", "NONE", "--report", "NONE")
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended."""
-
     status: int
     stdout: str
     stderr: str
@@ -37,32 +36,24 @@ def csit(*words: object) -> Ended:
     """Run a command line to its end, whatever its exit status."""
     out, err = io.StringIO(), io.StringIO()
     streams = {"stdout": out, "stderr": err, "__stdout__": out, "__stderr__": err}  # Robot's console is the last two
-    before = {name: getattr(sys, name) for name in streams}
-    argv, on_sigterm = sys.argv, signal.getsignal(signal.SIGTERM)
-    sys.argv = ["csit", *map(str, words)]
-    for name, stream in streams.items():
-        setattr(sys, name, stream)
-    try:
-        status = cli.main()
-    except SystemExit as ended:
-        status = ended.code if isinstance(ended.code, int) else 1
-    finally:
-        for name, stream in before.items():
-            setattr(sys, name, stream)
-        sys.argv = argv
-        signal.signal(signal.SIGTERM, on_sigterm)
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    with patch.multiple(sys, argv=["csit", *map(str, words)], **streams):
+        try:
+            status = cli.main()
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else 1
+        finally:
+            signal.signal(signal.SIGTERM, on_sigterm)
     return Ended(status, out.getvalue(), err.getvalue())
 
 
 def passed(*words: object) -> Ended:
-    """Run a command line whose exit status is 0."""
     ended = csit(*words)
     assert ended.status == 0, f"{words}: {ended.status}\n{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
     return ended
 
 
 def robot_words(output: Path, topology: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> list[str]:
-    """The command line of a run on a simulated testbed."""
     variables = ("-v", f"TOPOLOGY:{topology}")
     return ["robot", *variables, *QUIETLY, *options, "-d", str(output), *map(str, sources)]
 

@@ -47,7 +47,6 @@ def only(dataset: Dataset, kind: str, name: str = "") -> Any:
 
 @pytest.fixture(scope="module")
 def published() -> dict[str, jsonschema.Draft202012Validator]:
-    """By study what `./csit schema` prints."""
     schemas = {study: json.loads(passed("schema", study).stdout) for study in RECORDS}
     for schema in schemas.values():
         jsonschema.Draft202012Validator.check_schema(schema)

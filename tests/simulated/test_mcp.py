@@ -18,8 +18,6 @@ Question = tuple[str, dict[str, Any]]
 
 
 def asked(dataset: Path, *questions: Question) -> list[CallToolResult]:
-    """Answers of a server that is started for these questions."""
-
     async def converse() -> list[CallToolResult]:
         argv = ["-m", "csit_utils", "mcp", str(dataset)]
         server = StdioServerParameters(command=sys.executable, args=argv, cwd=PROJECT)

@@ -3,54 +3,18 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
-from csit_utils.studies.registry import explanations
-from resources.libraries.python.model.load import load_topology
 from tests.loaded import Dataset, load
 from tests.simulated.in_process import DENSITY, SIM, STUDIES, csit, passed, robot_words, topology_with
 
 SPECS = STUDIES / "specs"
-PREVIEWS = {
-    "size": (SPECS / "snort" / "deployment.json", SPECS / "snort" / "workload.json"),
-    "chains": (SPECS / "chains" / "four-vnfs.yaml", "--list"),
-    "interference": (SPECS / "interference" / "pairs.yaml", "--list"),
-    "outage": (SPECS / "outage" / "routers.yaml", "--list"),
-    "stateful": (SPECS / "stateful" / "firewall.yaml",),
-}
 QUICKLY = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
-CSIT_TOPOLOGY = """\
-metadata: {version: 0.1, schema: [], tags: [hw, 2-node]}
-nodes:
-  TG:
-    type: TG
-    subtype: TREX
-    host: 10.0.0.1
-    arch: x86_64
-    port: 22
-    username: testuser
-    password: Csit1234
-    interfaces:
-      port1: {mac_address: "68:05:ca:35:79:1c", pci_address: "0000:86:00.0", link: link1, model: Intel-X710}
-      port2: {mac_address: "68:05:ca:35:76:b1", pci_address: "0000:86:00.1", link: link2, model: Intel-X710}
-  DUT1:
-    type: DUT
-    host: 10.0.0.2
-    arch: x86_64
-    port: 22
-    username: testuser
-    password: Csit1234
-    interfaces:
-      port1: {mac_address: "68:05:ca:35:79:1d", pci_address: "0000:18:00.0", link: link1, model: Intel-X710}
-      port2: {mac_address: "68:05:ca:35:76:b2", pci_address: "0000:18:00.1", link: link2, model: Intel-X710}
-"""
 
 
 def test_a_profile_of_a_table_is_that_of_its_record(studies: Path, studied: Dataset) -> None:
     (record,) = (item.record for item in studied.characterizations if item.record.test_name == "Firewall Alone")
-    rows = passed(
-        "profile", studies / "characterization" / "Firewall_Alone" / "S_statistics.csv", "--format", "json"
-    ).objects
+    table = studies / "characterization" / "Firewall_Alone" / "S_statistics.csv"
+    rows = passed("profile", table, "--format", "json").objects
     for row in rows:
         assert row["break_point_gbps"] == pytest.approx(record.profile.break_point.rate)
     assert {row["metric"] for row in rows} >= {"throughput", "delay", "loss"}
@@ -127,36 +91,7 @@ def test_trials_are_refused_on_a_testbed_that_has_changed(tmp_path: Path) -> Non
     assert not (tmp_path / "no").exists()
 
 
-def test_outcome_of_complete_runs_is_0(density: Path, studies: Path) -> None:
-    lines = passed("outcome", density, studies).stdout.splitlines()
-    assert [line.split(": ", 1)[0] for line in lines] == [str(density), str(studies)]
-
-
-@pytest.mark.parametrize("command", PREVIEWS)
-def test_a_specification_is_previewed(command: str) -> None:
-    shown = passed(command, *PREVIEWS[command]).stdout
-    assert len(shown.splitlines()) > 3
-
-
 def test_plan_counts_the_tests_that_a_run_makes(matrix: Dataset) -> None:
     text = passed("plan", SIM, "-v", "CELLS:1x1,2x2", "-v", "NF_SIZES:1c").stdout
     (total,) = (line.split() for line in text.splitlines() if line.startswith("all\t"))
     assert int(total[1]) == len(matrix.recorded)
-
-
-def test_each_metric_that_is_listed_is_explained() -> None:
-    listed = {line.split()[0] for line in passed("explain").stdout.splitlines() if line and not line[0].isspace()}
-    assert set(explanations()) <= listed
-    texts = {metric: passed("explain", metric).stdout for metric in explanations()}
-    assert len(set(texts.values())) == len(texts)
-    assert all(len(text.splitlines()) > 3 for text in texts.values())
-
-
-def test_a_topology_of_csit_is_converted_without_its_password(tmp_path: Path) -> None:
-    source, made = tmp_path / "csit.yaml", tmp_path / "lab.yaml"
-    source.write_text(CSIT_TOPOLOGY, encoding="utf-8")
-    passed("convert", source, "-o", made)
-    text = made.read_text(encoding="utf-8")
-    assert "Csit1234" not in text
-    assert set(yaml.safe_load(text)["nodes"]) == {"TG", "DUT1"}
-    assert {port.pci_address for port in load_topology(made).tg.interfaces.values()} == {"0000:86:00.0", "0000:86:00.1"}

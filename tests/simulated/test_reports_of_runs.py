@@ -1,18 +1,14 @@
 """Pages, tables and files that are made of results: nothing is missing there, and all of it says simulated."""
 
 import csv
-import json
 import re
-import shutil
 from html import unescape
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from robot.rebot import rebot
 
-from tests.loaded import Dataset, load
-from tests.simulated.in_process import Ended, csit, passed
+from tests.loaded import Dataset
+from tests.simulated.in_process import Ended, passed
 
 PAGES = {
     "profiles": "Firewall With 2 Cores",
@@ -25,7 +21,6 @@ PAGES = {
     "stateful": "Firewall",
 }
 """Name of a test by the page of its study."""
-UTI_TYPES = {"ndrpdr", "mrr"}
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +89,6 @@ def test_tables_of_studies_are_those_beside_the_records(site: Path, studies: Pat
         assert rows(path) == rows(measured / path.parent.name / path.name)
 
 
-def test_show_has_a_line_of_plain_text_for_every_test(density: Path, matrix: Dataset) -> None:
-    head, *lines = passed("show", density).stdout.splitlines()
-    assert head.split("\t")[0] == "cell"
-    assert len(lines) == len(matrix.recorded)
-    assert all("SIMULATED" in line for line in lines)
-
-
 def test_show_as_json_has_an_object_for_every_test(shown: Ended, matrix: Dataset, studied: Dataset) -> None:
     objects = {each["test_id"]: each for each in shown.objects if each["study"] is not None}
     assert objects.keys() == {row.record.test_id for row in matrix.recorded} | {
@@ -108,39 +96,3 @@ def test_show_as_json_has_an_object_for_every_test(shown: Ended, matrix: Dataset
     }
     assert all(each["simulated"] and each["status"] == "PASS" for each in objects.values())
     assert all(each["measures"] for each in objects.values() if each["study"] in {"outage", "stateful", "sizing"})
-
-
-@pytest.mark.parametrize("name", ["small.xml", "small.json"])
-def test_records_that_rebot_removed_are_read_beside_the_output(
-    density: Path, matrix: Dataset, tmp_path: Path, name: str
-) -> None:
-    shutil.copytree(density / "results", tmp_path / "results")
-    small = tmp_path / name
-    rebot(
-        str(density / "output.xml"), output=str(small), removekeywords="ALL", log=None, report=None, stdout=StringIO()
-    )
-    found = load([small])
-    assert found.problems == []
-    assert {each.digest for each in found.recorded} == {each.digest for each in matrix.recorded}
-    shutil.rmtree(tmp_path / "results")
-    ended = csit("show", small)
-    assert (ended.status, ended.stdout) == (2, "")
-    assert f"{small}: {len(matrix.recorded)} tests without the result record" in ended.stderr
-
-
-def test_files_for_c_dash_have_the_figures_and_say_simulated(density: Path, matrix: Dataset, tmp_path: Path) -> None:
-    passed("export", density / "output.xml", "--uti", "-o", tmp_path)
-    files = {path: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.rglob("*.info.json")}
-    tests = {found["test_id"].rpartition(".")[2]: found for found in files.values() if "test_type" in found}
-    expected = {
-        row.record.test_name.lower(): row.record
-        for row in matrix.recorded
-        if row.record.asked.test_type.lower() in UTI_TYPES
-    }
-    assert tests.keys() == expected.keys()
-    for name, found in tests.items():
-        assert (found["passed"], found["hosts"]) == (True, ["simulated"])
-        if (ndr := expected[name].ndr) is not None:
-            assert found["result"]["ndr"]["lower"]["rate"]["value"] == pytest.approx(ndr.lower_pps, abs=1)
-        if (mrr := expected[name].mrr) is not None:
-            assert found["result"]["receive_rate"]["rate"]["avg"] == pytest.approx(mrr.mean_pps, abs=1)

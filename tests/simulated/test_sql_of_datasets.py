@@ -61,12 +61,3 @@ def test_measures_of_studies_are_those_that_a_trend_follows(dataset: Path) -> No
     names = {row["measure"] for row in asked(dataset, "SELECT DISTINCT measure FROM measures")}
     followed = {row["metric"] for row in passed("trend", dataset, "--all", "--format", "json").objects}
     assert names == followed - {"NDR", "PDR", "SOAK", "MRR", "ORR"} != set()
-
-
-def test_views_are_listed_with_their_columns(dataset: Path) -> None:
-    listed = passed("query", dataset, "--format", "json").objects
-    assert {"tests", "characterizations", "measures", "chains_suspects"} <= {row["view"] for row in listed}
-    for view in sorted({row["view"] for row in listed}):
-        columns = [row["column"] for row in listed if row["view"] == view]
-        answered = passed("query", dataset, f"SELECT {', '.join(columns)} FROM {view}", "--format", "csv")  # noqa: S608
-        assert answered.stdout.splitlines()[0] == ",".join(columns)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, Ended, csit, topology_with
+from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, Ended, csit
 
 SPECS = STUDIES / "specs"
+NOT_OF_CHAINS = ("plan", "interference", "outage", "stateful")
 ON_SIM = ("robot", "-v", f"TOPOLOGY:{SIM}", *QUIETLY)
 
 
@@ -22,14 +23,9 @@ def refused(ended: Ended, word: str, status: int = 2) -> None:
     ("options", "word"),
     [
         ((*ON_SIM, "-v", "CELLS:banana"), "banana"),
-        ((*ON_SIM, "-v", "SEARCH:wild"), "wild"),
-        ((*ON_SIM, "-v", "FRAMES:65"), "65"),
-        ((*ON_SIM, "-v", "NF_SIZES:3q"), "3q"),
         ((*ON_SIM, "-v", "CELS:1x1"), "CELS"),
         ((*ON_SIM, "-v", "CACHE_WAYS:two"), "CACHE_WAYS 'two'"),
-        ((*ON_SIM, "-v", "AT_RATE:fast"), "AT_RATE 'fast'"),
         (("robot", *QUIETLY), "TOPOLOGY"),
-        (("robot", "-v", "TOPOLOGY:none.yaml", *QUIETLY), "none.yaml"),
         (("robot", "--unknown"), "--unknown"),
     ],
 )
@@ -53,51 +49,29 @@ def test_a_matrix_of_which_nothing_fits_fails_with_the_numbers_and_without_a_rec
     assert not (tmp_path / "results").exists()
 
 
-def test_a_topology_with_a_wrong_key_is_refused_with_its_path(tmp_path: Path) -> None:
-    topology = topology_with(tmp_path / "wrong.yaml", capacity_skale=0.8)
-    ended = csit("robot", "-v", f"TOPOLOGY:{topology}", *QUIETLY, "-d", tmp_path / "run", DENSITY)
-    refused(ended, "simulation.capacity_skale")
-
-
-def test_a_folder_that_is_no_run_is_neither_resumed_nor_complete(tmp_path: Path) -> None:
-    refused(csit("robot", "--resume", tmp_path), str(tmp_path))
-    refused(csit("outcome", tmp_path), str(tmp_path))
-
-
-@pytest.mark.parametrize("command", ["chains", "interference", "outage", "stateful"])
-@pytest.mark.parametrize("file", [SIM, SPECS / "sip-service" / "edge.cfg", SPECS / "none.yaml"])
-def test_a_specification_of_something_else_is_refused_with_its_place(command: str, file: Path) -> None:
-    refused(csit(command, file), str(file))
-
-
-def test_a_specification_of_another_study_is_refused() -> None:
-    refused(csit("outage", SPECS / "chains" / "four-vnfs.yaml"), "four-vnfs.yaml")
-    refused(csit("stateful", SPECS / "interference" / "pairs.yaml"), "pairs.yaml")
-    refused(csit("size", SPECS / "snort" / "workload.json", SPECS / "snort" / "deployment.json"), "workload.json")
-    refused(csit("plan", SPECS / "chains" / "four-vnfs.yaml"), "four-vnfs.yaml")
-
-
 @pytest.mark.parametrize(
     ("words", "word"),
     [
         (("show", "README.md"), "README.md"),
-        (("report", "none.xml", "-o", "{tmp}/site"), "none.xml"),
-        (("answer", "{density}", "--rate", "fast"), "fast"),
+        *(((command, "{specs}/chains/four-vnfs.yaml"), "four-vnfs.yaml") for command in NOT_OF_CHAINS),
+        (("chains", "{sim}"), str(SIM)),
+        (("size", "{specs}/snort/workload.json", "{specs}/snort/deployment.json"), "workload.json"),
         (("regoal", "{density}", "--goal", "mine"), "mine"),
-        (("suspects", "{density}"), "no chain study"),
-        (("place", "{density}"), "interference"),
         (("profile", "{density}/output.xml"), "output.xml"),
-        (("why", "{density}", "{density}"), "STACKS"),
-        (("gate", "{density}", "{density}", "--tolerance", "much"), "much"),
+        (("compare", "night=2026-01-01"), "nothing to compare with"),
+        (("compare", "{density}", "{density}", "--outcome", "worse"), "--outcome 'worse': choose from regression"),
+        (("gate", "{density}", "{density}", "--tolerance", "much"), "--tolerance 'much'"),
+        (("gate", "before=none", "x.xml"), "before=none: expected before=N"),
+        (("trend", "{density}", "--false-alarms", "2"), "expected a probability between 0 and 1"),
         (("explain", "speed"), "speed"),
         (("schema", "speed"), "speed"),
         (("export", "{density}", "-o", "{tmp}/uti"), "--uti"),
     ],
 )
-def test_a_question_that_results_cannot_answer_is_refused(
+def test_a_file_of_something_else_and_a_question_without_an_answer_are_refused(
     words: tuple[str, ...], word: str, density: Path, tmp_path: Path
 ) -> None:
-    refused(csit(*(each.format(density=density, tmp=tmp_path) for each in words)), word)
+    refused(csit(*(each.format(density=density, tmp=tmp_path, specs=SPECS, sim=SIM) for each in words)), word)
     assert list(tmp_path.iterdir()) == []
 
 

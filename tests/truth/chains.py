@@ -14,27 +14,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import owners
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import simulated_by
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
 _KINDS = {
-    "gateway": "linux_gateway",
-    "router": "linux_router",
-    "firewall": "linux_firewall",
-    "nat": "linux_nat",
-    "ips": "suricata",
-    "monitor": "tcpdump",
-}
+    "gateway": "linux_gateway", "router": "linux_router", "firewall": "linux_firewall", "nat": "linux_nat",
+    "ips": "suricata", "monitor": "tcpdump",
+}  # fmt: skip
 _PASSIVE = "monitor"
 _GRAPHS: Sequence[tuple[int, tuple[int, ...], int]] = (
     (2, (2,), 0), (3, (2,), 0), (3, (3,), 0), (3, (2, 3), 0), (4, (2,), 0), (4, (2,), 5), (4, (4,), 0), (5, (2,), 0),
@@ -98,8 +93,7 @@ def study_outcome(asked: tuple[str, int]) -> PlantedOutcome:
             names = {name: owner for owner, name in owners(chain, spec).items()}
             kinds = [_KINDS[name] for name in chain.order]
             simulation["impaired"].append({"chain": kinds, "nf": names[vnf], **amounts})
-    topology = load_topology(PROJECT / "topologies" / "sim.yaml")
-    topology = topology.model_copy(update={"simulation": {**(topology.simulation or {}), **simulation}})
+    topology = simulated_by(**simulation)
     world = SimulatedTestbed(topology)
     study = ChainStudyTest(topology, world, spec, world.environment()).run()
     faulty = frozenset[Chain]().union(*(some for _, some in planted))
@@ -116,12 +110,10 @@ def _spec(rng: Random) -> ChainStudySpec:
     names = rng.sample(list(_KINDS), count)
     pairs = [(one, two) for index, one in enumerate(names) for two in names[index + 1 :]]
     volumes = sorted(rng.uniform(5e6, 120e6) for _ in range(rng.choice((1, 2, 3))))
+    modes = {_PASSIVE: Mode.PASSIVE}
     return ChainStudySpec(
         name="truth",
-        vnfs=tuple(
-            VnfSpec(name=name, kind=NfKind(_KINDS[name]), mode=Mode.PASSIVE if name == _PASSIVE else Mode.INLINE)
-            for name in names
-        ),
+        vnfs=tuple(VnfSpec(name=name, kind=NfKind(_KINDS[name]), mode=modes.get(name, Mode.INLINE)) for name in names),
         policies=tuple(f"{one} > {two}" for one, two in rng.sample(pairs, ordered)),
         lengths=lengths,
         workloads=tuple(Workload(volume_bps=each, frame=frame("64B")) for each in volumes),

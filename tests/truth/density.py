@@ -11,7 +11,7 @@ answers are then decided by trials at the rate (`AT_RATE`), and judged again.
 searches miss that is compared with the chance that these searches state. The same for histories of single figures.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from random import Random
 from statistics import fmean
@@ -21,20 +21,19 @@ from csit_utils.analysis.trends.twobands import find_two_bands, unseen_two_bands
 from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.rows import PDR, InstanceRow, LatencyRow
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
-from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM, cell_of
 from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 
-_TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _SEARCH = "quick,width=0.01"
 _TRUTH_TRIALS = 11
 _EDGE = 0.1
@@ -77,21 +76,14 @@ class _System:
             "unfairness": rng.choice([0.0, 0.0, 0.5]),
             "capacity_scale": rng.uniform(0.3, 2.0),
         }
-        self._topology = load_topology(_TOPOLOGY).model_copy(update={"simulation": simulation})
+        self._topology = SIM.model_copy(update={"simulation": simulation})
         self.services = rng.choice([1, 2, 4, 6, 8])
-        self._cell = Cell(service_type=ServiceType.CSC, **Dimensions(self.services, rng.choice([1, 2])).columns)
+        self._cell = cell_of("CSC", self.services, rng.choice([1, 2]))
         self.rng = rng
 
     def test(self, test_type: TestType, repetition: int) -> DensityTest:
         """A deployed cell."""
-        asked = MeasurementRequest(
-            test_type=test_type, cell=self._cell, frame=frame("64B"), profile=profile(_SEARCH), repetition=repetition
-        )
-        world = SimulatedTestbed(self._topology)
-        made = DensityTest(self._topology, world, asked, world.environment())
-        made.deploy()
-        made.verify_traffic()
-        return made
+        return _deployed(self._topology, self._cell, test_type, _SEARCH, repetition)
 
     def searched(self) -> DensityRecord:
         """The record of a density test."""
@@ -117,6 +109,15 @@ class _System:
         return whole, flows, [max(flow.p99_ns or 1e12 for flow in each.latency) for each in results]
 
 
+def _deployed(topology: Topology, cell: Cell, test_type: TestType, search: str, repetition: int = 0) -> DensityTest:
+    words = {"test_type": test_type, "frame": frame("64B"), "profile": profile(search), "repetition": repetition}
+    world = SimulatedTestbed(topology)
+    made = DensityTest(topology, world, MeasurementRequest(cell=cell, **words), world.environment())
+    made.deploy()
+    made.verify_traffic()
+    return made
+
+
 def _losses(result: TrialResult) -> list[float]:
     return [1 - flow.received / flow.sent for flow in result.flows if flow.sent]
 
@@ -139,20 +140,13 @@ def _answer(question: Question, records: Sequence[DensityRecord]) -> bool | None
 
 def questions(seed: int) -> list[AnsweredQuestion]:
     """Ask some questions about one system, those on the edge left out."""
-    return list(_questions(seed))
-
-
-def _questions(seed: int) -> Iterator[AnsweredQuestion]:
-    system = _System(seed)
+    system, found = _System(seed), list[AnsweredQuestion]()
     searched = system.searched()
     pdr = searched.pdr.lower_pps if searched.pdr else None
-    if not pdr:
-        return
-    for _ in range(_QUESTIONS):
+    for _ in range(_QUESTIONS if pdr else 0):
         load_pps = pdr * system.rng.uniform(0.02, 1.15)
-        bound_ns = fmean(system.truth(pdr * system.rng.uniform(0.02, 0.95), _BOUND_TRIALS)[2]) * system.rng.uniform(
-            0.9, 1.1
-        )
+        bound_ns = fmean(system.truth(pdr * system.rng.uniform(0.02, 0.95), _BOUND_TRIALS)[2])
+        bound_ns *= system.rng.uniform(0.9, 1.1)
         is_true = _truth(system, load_pps, bound_ns)
         if is_true is None:
             continue
@@ -160,7 +154,8 @@ def _questions(seed: int) -> Iterator[AnsweredQuestion]:
         before = after = _answer(question, [searched])
         if before is None:
             after = _answer(question, [searched, system.at_rate(question.rate_pps)])
-        yield AnsweredQuestion(is_true, before, after)
+        found.append(AnsweredQuestion(is_true, before, after))
+    return found
 
 
 def _truth(system: _System, load_pps: float, bound_ns: float) -> bool | None:
@@ -176,13 +171,8 @@ def _truth(system: _System, load_pps: float, bound_ns: float) -> bool | None:
 def is_missed(seed: int) -> bool:
     """Whether a search of a system in two bands does not see them."""
     simulation = {"seed": seed, "model": "two_band", "low_band": LOW_BAND, "low_band_share": LOW_SHARE}
-    topology = load_topology(_TOPOLOGY).model_copy(update={"simulation": simulation})
-    cell = Cell(service_type=ServiceType.CSC, **Dimensions(2, 1).columns)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
-    world = SimulatedTestbed(topology)
-    made = DensityTest(topology, world, asked, world.environment())
-    made.deploy()
-    made.verify_traffic()
+    topology = SIM.model_copy(update={"simulation": simulation})
+    made = _deployed(topology, cell_of("CSC", 2, 1), TestType.NDRPDR, "ladder")
     made.search(("NDR", "PDR"))
     made.remove()
     return made.draft.verdict is None or VerdictKind.UNSTABLE not in made.draft.verdict.kinds

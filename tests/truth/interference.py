@@ -12,11 +12,8 @@ from typing import NamedTuple
 
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.study import SERVERS
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
@@ -29,14 +26,15 @@ from resources.libraries.python.studies.interference.model.record import (
     PairsFindings,
     RankedMean,
 )
-from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import simulated_by
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
+from tests.unit.studies.interference.simulated_studies import measured
+from tests.unit.studies.interference.simulated_studies import spec as spec_of
 
 _VERIFIED = 3
 _TIMES = 3
 """Studies of pairs for each one of placements."""
-_TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
 _CONTENDERS = (
     Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind("linux_gateway")),
     Contender(name="monitor", type=NfType.MONITOR, kind=NfKind("pktstat")),
@@ -45,8 +43,6 @@ _CONTENDERS = (
     Contender(name="proxy", type=NfType.NAT, kind=NfKind("nginx_proxy")),
 )
 _NAMES = tuple(each.name for each in _CONTENDERS)
-_REPETITIONS = 10
-_FRAME = "512B"
 _SAME = 1e-9
 
 Servers = tuple[tuple[str, ...], ...]
@@ -109,7 +105,7 @@ def pairs_of(number: int) -> PairsOutcome:
     sensitivities = (0.02, 0.15) if number % 3 == 2 else (0.3, 0.95)
     topology = _testbed(draw, number, sensitivities, network_part=part, noise=draw.uniform(0.01, 0.04))
     spec = _spec(_CONTENDERS, guarantee=True, repetitions=draw.choice((5, 10)))
-    found = _measured(topology, spec)
+    found = measured(spec, topology=topology)
     findings = _findings(found)
     truth = _KnownAnswer(topology, spec)
     matrix = {(one, other): truth.normalized(one, (other,)) for one, other in product(_NAMES, _NAMES)}
@@ -141,7 +137,7 @@ def is_false_alarm(number: int) -> bool:
     """Whether a study without any interference finds some, or states a share of a resource."""
     draw = Random(f"none/{number}")
     topology = _testbed(draw, number, (0.0, 0.0), noise=draw.uniform(0.01, 0.04))
-    findings = _findings(_measured(topology, _spec(_CONTENDERS, repetitions=draw.choice((5, 10)))))
+    findings = _findings(measured(_spec(_CONTENDERS, repetitions=draw.choice((5, 10))), topology=topology))
     return findings.none_p is None or findings.none_p < ALPHA or any(each.share for each in findings.shares)
 
 
@@ -151,7 +147,7 @@ def placement_of(number: int) -> VerifiedPlacement:
     topology = _testbed(draw, number)
     chosen = tuple(draw.sample(_CONTENDERS, draw.choice((3, 4, 5))))
     spec = _spec(chosen, verify=_VERIFIED)
-    found = _measured(topology, spec)
+    found = measured(spec, topology=topology)
     truth = _KnownAnswer(topology, spec)
     (advice,) = found.advice
     ranked = sorted(_placements([each.name for each in chosen]), key=truth.capacity)
@@ -223,29 +219,13 @@ def _placements(names: Sequence[str]) -> Iterator[Servers]:
 
 def _testbed(draw: Random, seed: int, sensitivities: tuple[float, float] = (0.3, 0.95), **more: float) -> Topology:
     """The simulated testbed with constants of contention drawn from their whole plausible range."""
-    kinds = [each.kind for each in _CONTENDERS]
-    drawn: Mapping[str, object] = {
-        "seed": seed,
-        "sensitivity": {kind: draw.uniform(*sensitivities) for kind in kinds},
-        "half_pressure": {kind: draw.uniform(0.1, 0.8) for kind in kinds},
-        "pressure": {kind: draw.uniform(0.1, 0.9) for kind in kinds},
-        **more,
-    }
-    topology = load_topology(_TOPOLOGY)
-    return topology.model_copy(update={"simulation": {**(topology.simulation or {}), **drawn}})
+    ranges = {"sensitivity": sensitivities, "half_pressure": (0.1, 0.8), "pressure": (0.1, 0.9)}
+    drawn = {name: {each.kind: draw.uniform(*ends) for each in _CONTENDERS} for name, ends in ranges.items()}
+    return simulated_by(seed=seed, **drawn, **more)
 
 
 def _spec(contenders: tuple[Contender, ...], **more: object) -> InterferenceSpec:
-    return InterferenceSpec.model_validate(
-        {"name": "truth", "contenders": contenders, "frame": frame(_FRAME), "repetitions": _REPETITIONS, **more}
-    )
-
-
-def _measured(topology: Topology, spec: InterferenceSpec) -> Interference:
-    world = SimulatedTestbed(topology)
-    study = InterferenceTest(topology, world, spec, world.environment())
-    study.plan()
-    return study.run()
+    return spec_of(**{"name": "truth", "contenders": contenders, "repetitions": 10, **more})
 
 
 if __name__ == "__main__":

@@ -12,14 +12,7 @@ import numpy as np
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of, value_at
 from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 from tests.truth.known_truth import BoundedQuantity, print_table, share
-from tests.unit.studies.sweep.synthetic_sweeps import (
-    ADVA,
-    BONSAI,
-    PublishedFit,
-    PublishedRouter,
-    printed_function,
-    printed_sweep,
-)
+from tests.unit.studies.sweep.synthetic_sweeps import ADVA, BONSAI, PublishedRouter, printed_function, printed_sweep
 
 _LOADS = 80
 _NO_BASE = 1e-9
@@ -50,7 +43,7 @@ def table(studies: int) -> Iterator[BoundedQuantity]:
             yield BoundedQuantity(f"{metric}, 95 % of regions, {under}", value, most, "%")
 
 
-def _is_of_family(fit: Fit | None, truth: PublishedFit) -> bool:
+def _is_of_family(fit: Fit | None, truth: Fit) -> bool:
     """Without its base of 7.15e-26 ms, which no double holds beside the delay, BONSAI's delay is an exponential."""
     no_base = truth.function == "exponential over a base" and truth.coefficients["a"] < _NO_BASE
     return fit is not None and fit.function in {truth.function, *(("exponential",) if no_base else ())}

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.sim.simulation import ModelName
 from resources.libraries.python.drivers.sim.truth import capacity_pps
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.request.goal import Prior
-from resources.libraries.python.search.neighbours import CellRate, Estimated, Neighbours, Overload
+from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
 from resources.libraries.python.search.profiles import LADDER, NDR, PDR
 from tests.benchmarks.search_time import LINE_PPS, MakeSystem, SearchRun, maker, plain_mlrsearch, with_prior
 from tests.truth.held_out_systems import BLIND, HeldOut
@@ -73,14 +73,15 @@ def _law(name: ModelName | HeldOut) -> Law:
     return _calibrated(tuple(ServiceType)[list(ModelName).index(name) % 3])
 
 
-Run = Sequence[tuple[SearchRun, Estimated | None]]
-"""Searches of the cells of a matrix, with the prediction of NDR."""
+Makers = Mapping[tuple[int, int], MakeSystem]
+Run = Sequence[SearchRun]
+"""Searches of the cells of a matrix."""
 
 
-def predicted(makers: Mapping[tuple[int, int], MakeSystem], seed: str) -> Run:
+def predicted(makers: Makers, seed: str) -> Run:
     """Start each search from what the cells before it predict."""
     goals, overload = {NDR: Neighbours(), PDR: Neighbours()}, Overload()
-    found: list[tuple[SearchRun, Estimated | None]] = []
+    found: list[SearchRun] = []
     for cell, make in makers.items():
         guesses = {goal: neighbours.predict(*cell) for goal, neighbours in goals.items()}
         known = {goal: guess.pps for goal, guess in guesses.items() if guess is not None and guess.usable}
@@ -92,27 +93,23 @@ def predicted(makers: Mapping[tuple[int, int], MakeSystem], seed: str) -> Run:
         for goal, pps in lower_pps.items():
             goals[goal].add(CellRate(*cell, pps))
         overload.add(run.overload_pps, lower_pps, {goal.name: goal.loss_ratio for goal in LADDER.goals})
-        found.append((run, guesses[NDR] if prior else None))
+        found.append(run)
     return found
 
 
-def _cold(makers: Mapping[tuple[int, int], MakeSystem], seed: str) -> Run:
-    return [(with_prior(make, _random(seed, cell), None), None) for cell, make in makers.items()]
+def _cold(makers: Makers, seed: str) -> Run:
+    return [with_prior(make, _random(seed, cell), None) for cell, make in makers.items()]
 
 
-def _peer(makers: Mapping[tuple[int, int], MakeSystem], seed: str) -> Run:
-    return [(plain_mlrsearch(make, _random(seed, cell), _random(seed, cell)), None) for cell, make in makers.items()]
+def _peer(makers: Makers, seed: str) -> Run:
+    return [plain_mlrsearch(make, _random(seed, cell), _random(seed, cell)) for cell, make in makers.items()]
 
 
 def _random(seed: str, cell: tuple[int, int]) -> Random:
     return Random(f"{seed}/{cell}")
 
 
-_SIDES: Mapping[str, Callable[[Mapping[tuple[int, int], MakeSystem], str], Run]] = {
-    "ours": predicted,
-    "cold": _cold,
-    "peer": _peer,
-}
+_SIDES: Mapping[str, Callable[[Makers, str], Run]] = {"ours": predicted, "cold": _cold, "peer": _peer}
 
 
 def table(seeds: int) -> list[BoundedQuantity]:
@@ -153,29 +150,18 @@ def _lines(
         yield BoundedQuantity(f"{name}: error of {goal.upper()}", ours[rms], most, "%", note, low)
 
 
-def _figures(
-    run: Callable[[Mapping[tuple[int, int], MakeSystem], str], Run], name: ModelName | HeldOut, seeds: int
-) -> dict[str, float]:
+def _figures(run: Callable[[Makers, str], Run], name: ModelName | HeldOut, seeds: int) -> dict[str, float]:
     """Time, spread and errors of runs of one side on one system."""
     law = _law(name)
     capacities = {cell: min(law(*cell), 0.95 * LINE_PPS) for cell in cells()}
     makers = {cell: maker(name, pps, {"noise": _NOISE}) for cell, pps in capacities.items()}
     runs = [run(makers, f"matrix/{name}/{seed}") for seed in range(seeds)]
-    found = [list(zip(makers, each, strict=True)) for each in runs]
     truths = {cell: {"ndr": make().truth_pps(0.0), "pdr": make().truth_pps(0.005)} for cell, make in makers.items()}
-    guessed = [(guess, one.ndr_pps) for each in runs for one, guess in each if guess is not None and one.ndr_pps]
-    figures = {
-        "mean_s": fmean(one.elapsed_s for each in runs for one, _ in each),
-        "prediction_error_percent": 100 * _rms([log(guess.pps / pps) for guess, pps in guessed]) if guessed else 0.0,
-        "outside_interval": fmean(not guess.interval_pps[0] <= pps <= guess.interval_pps[1] for guess, pps in guessed)
-        if guessed
-        else 0.0,
-        "predicted_share": len(guessed) / len(makers) / seeds,
-    }
+    figures = {"mean_s": fmean(one.elapsed_s for each in runs for one in each)}
     for goal in ("ndr", "pdr"):
         by_cell = {
-            cell: [getattr(one, f"{goal}_pps") for row in found for at, (one, _) in row if at == cell]
-            for cell in makers
+            cell: [getattr(one, f"{goal}_pps") for one in row]
+            for cell, row in zip(makers, zip(*runs, strict=True), strict=True)
         }
         figures[f"{goal}_spread_percent"] = 100 * _rms(
             [stdev(row) / fmean(row) if len(row) > 1 else 0.0 for row in by_cell.values()]

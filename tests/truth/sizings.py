@@ -17,7 +17,8 @@ from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import next_size
 from resources.libraries.python.studies.sizing.search.capacity_estimate import lasting_drift
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
-from tests.unit.studies.sizing.sizing_runs import run_sizing
+from tests.unit.studies.sizing.sizing_runs import run_simulated, service
+from tests.unit.studies.sizing.sizing_runs import workload as workload_of
 
 DROP, WASTE, CONTROL, LASTING = "calls dropped", "refused calls cost", "load control", "drift lasts"
 CPU, LOCK, THREAD, OUTSIDE = "CPUs", "a lock", "a single thread", "a part outside"
@@ -78,7 +79,7 @@ def _interval(kind: str, rng: Random) -> Outcomes:
     if kind == LASTING:
         truth["drift_lasts"] = 0.7
     spec, workload = _spec(("edge",), _FLAVORS[:1]), _workload(rng, capacity, thresholds=(0.8,))
-    (sized,) = _sizing(spec, workload, truth).sizes
+    (sized,) = run_simulated(spec, workload, truth).sizes
     drifts = lasting_drift(sized.offered, workload.threshold) is not None
     if kind != LASTING:
         yield _NO_DRIFT, drifts
@@ -121,7 +122,7 @@ def _cpu_limits(kind: str, rng: Random) -> Outcomes:
     truth: dict[str, Any] = {"components": costs, **_noise(rng), "full_falls": rng.uniform(0, 0.11)}
     truth["control"] = rng.choice((None, {}))
     simulated = SimulatedService.model_validate(truth)
-    sizing = _sizing(spec, _workload(rng, _capacity(simulated, spec, spec.smallest())), truth)
+    sizing = run_simulated(spec, _workload(rng, _capacity(simulated, spec, spec.smallest())), truth)
     for sized in sizing.sizes:
         limits = _limits(simulated, spec, sized.size)
         yield f"limited by {kind}: no component said to be near its limit", sized.near_limit is False
@@ -148,7 +149,7 @@ def _beside_cpus(kind: str, rng: Random) -> Outcomes:
         parts[limiting] |= {"threads": 1, "cpu_ms": 970 / capacity}
     else:
         truth["outside"] = capacity
-    sizing = _sizing(spec, _workload(rng, capacity), truth)
+    sizing = run_simulated(spec, _workload(rng, capacity), truth)
     said = any("no component is near its limit: a lock, a single thread" in step for step in sizing.steps)
     yield f"limited by {kind}: not recognized", not (sizing.stopped == "no gain" and said)
     yield f"limited by {kind}: a component named as the bottleneck", sizing.sizes[0].bottleneck is not None
@@ -161,7 +162,7 @@ def _scaling_out(kind: str, rng: Random) -> Outcomes:
     spec = _spec(("edge",), _FLAVORS[:1], most=4, scaling=Scaling.OUT)
     truth = {"components": {"edge": {"cpu_ms": rng.uniform(0.5, 4), "sync": sync}}, **_noise(rng)}
     simulated = SimulatedService.model_validate(truth)
-    sizing = _sizing(spec, _workload(rng, _capacity(simulated, spec, spec.smallest())), truth)
+    sizing = run_simulated(spec, _workload(rng, _capacity(simulated, spec, spec.smallest())), truth)
     if kind == OUT_COSTS:
         ended = (sizing.stopped, sizing.best) == ("no gain", sizing.sizes[0].name)
         yield "more instances gain nothing: not ended and taken back", not ended
@@ -186,33 +187,16 @@ def _spec(
     names: Sequence[str], vcpus: Sequence[int], *, most: int = 1, scaling: Scaling = Scaling.UP
 ) -> DeploymentSpec:
     flavors = {f"f{count}": {"vcpus": count, "memory_mb": 1024 * count} for count in vcpus}
-    components = [{"name": name, "short": name[:2], "flavors": list(flavors), "most_instances": most} for name in names]
-    return DeploymentSpec.model_validate(
-        {"vnf_name": "truth", "components": components, "flavors": flavors, "install": "install.sh"}
-        | {"mode": "directed", "scaling": scaling}
-    )
+    shorts, row = [name[:2] for name in names], {"scaling": scaling, "resources": {}}
+    return service(names, shorts, flavors=list(flavors), flavors_there=flavors, most=most, **row)
 
 
 def _workload(rng: Random, capacity: float, thresholds: Sequence[float] = ()) -> WorkloadSpec:
     """Loads from about half of a capacity on, 1 to 10 % of it apart (of several sizes 3 to 10 %), until two fail."""
     begin, step = rng.uniform(0.4, 0.6) * capacity, capacity * 10 ** rng.uniform(-2 if thresholds else -1.5, -1)
-    return WorkloadSpec.model_validate(
-        {
-            "range": {"min": begin, "max": 20 * capacity},
-            "increase": step,
-            "repeat": rng.choice((2, 3, 5, 10) if len(thresholds) else (2, 3)),
-            "stop": {"below": 0.8, "loads": 2},
-            "generator": "load.sh",
-            "duration_s": 3,
-            "thresholds": thresholds,
-        }
-    )
-
-
-def _sizing(spec: DeploymentSpec, workload: WorkloadSpec, truth: Mapping[str, Any]) -> Sizing:
-    time = VirtualTime()
-    orchestrator = SimOrchestrator(SimulatedService.model_validate(truth), spec, workload, time)
-    return run_sizing(spec, workload, orchestrator, time=time)
+    repeat = rng.choice((2, 3, 5, 10) if len(thresholds) else (2, 3))
+    row = {"repeat": repeat, "stop": {"below": 0.8, "loads": 2}, "duration_s": 3, "thresholds": thresholds}
+    return workload_of(begin, 20 * capacity, step, **row)
 
 
 def _limits(simulated: SimulatedService, spec: DeploymentSpec, size: Size) -> dict[str, float]:

@@ -59,25 +59,25 @@ def _sweep(rates: Array, through: Array, cpu: Array) -> tuple[SweepPoint, ...]:
     """Points of a service; what is lost is what does not get through."""
     return tuple(
         SweepPoint(
-            rate_pps=rate * 1e9 / PACKET_BITS,
-            samples=2,
-            input_pps=rate * 1e9 / PACKET_BITS,
-            sender_pps=None,
-            output_pps=out * 1e9 / PACKET_BITS,
-            input_bps=rate * 1e9,
-            output_bps=out * 1e9,
-            loss_ratio=max(0.0, 1 - out / rate),
-            delay_s=1e-4,
-            cpu={"vnf": (used,)},
+            rate_pps=rate * 1e9 / PACKET_BITS, samples=2, input_pps=rate * 1e9 / PACKET_BITS, sender_pps=None,
+            output_pps=out * 1e9 / PACKET_BITS, input_bps=rate * 1e9, output_bps=out * 1e9,
+            loss_ratio=max(0.0, 1 - out / rate), delay_s=1e-4, cpu={"vnf": (used,)},
         )
         for rate, out, used in zip(rates.tolist(), through.tolist(), cpu.tolist(), strict=True)
-    )
+    )  # fmt: skip
 
 
 def _rates(random: np.random.Generator, loads: int, last: float) -> Array:
     """Even loads up to some percent more or less than a rate."""
     last *= random.uniform(0.92, 1.08)
     return np.linspace(last / loads, last, loads)
+
+
+def _drawn(seed: int, loads: int, low: float = 0.5, high: float = 5.0) -> tuple[np.random.Generator, float, Array]:
+    """Random numbers, a capacity, and loads up to beyond it."""
+    random = np.random.default_rng(seed)
+    capacity = random.uniform(low, high)
+    return random, capacity, _rates(random, loads, _LAST * capacity)
 
 
 def _noisy(random: np.random.Generator, values: Array, noise: float) -> Array:
@@ -111,31 +111,17 @@ def two_break_points(seed: int, noise: float, loads: int = 30) -> KnownSweep:
 
 def smooth(seed: int, noise: float, loads: int = 30) -> KnownSweep:
     """What is lost is a share of the load that grows with it, up to 15 % where the CPU is full."""
-    random = np.random.default_rng(seed)
-    capacity = random.uniform(1.0, 4.0)
-    rates = _rates(random, loads, _LAST * capacity)
+    random, capacity, rates = _drawn(seed, loads, 1.0, 4.0)
     used = np.minimum(rates, capacity)
     through = used * (1 - 0.15 * used / capacity)
     cpu = np.minimum(1.0, 0.05 + 0.95 * rates / capacity)
     return KnownSweep(_sweep(rates, _noisy(random, through, noise), _noisy(random, cpu, noise)), (capacity,))
 
 
-def not_cpu_bound(seed: int, noise: float, loads: int = 12) -> KnownSweep:
-    """Throughput that stops growing while the CPU does not get beyond a part of what there is."""
-    random = np.random.default_rng(seed)
-    capacity = random.uniform(0.5, 5.0)
-    rates = _rates(random, loads, _LAST * capacity)
-    through = _noisy(random, np.minimum(rates, capacity), noise)
-    cpu = 0.6 * rates / rates[-1]
-    return KnownSweep(_sweep(rates, through, cpu), (capacity,))
-
-
-def falling(seed: int, noise: float, kind: str, loads: int = 12) -> KnownSweep:
-    """Throughput that falls beyond a capacity, by 0.4 of the excess load (`line`) or with the power -0.7 (`power`)."""
-    random = np.random.default_rng(seed)
-    capacity = random.uniform(0.5, 5.0)
-    rates = _rates(random, loads, _LAST * capacity)
-    beyond = capacity - 0.4 * (rates - capacity) if kind == "line" else capacity * (capacity / rates) ** 0.7
+def not_cpu_bound(seed: int, noise: float, line: float = 0.0, power: float = 0.0, loads: int = 12) -> KnownSweep:
+    """Throughput that stops growing, or falls by a part of the excess load or with a power, while CPUs have room."""
+    random, capacity, rates = _drawn(seed, loads)
+    beyond = (capacity - line * (rates - capacity)) * (capacity / rates) ** power
     through = _noisy(random, np.minimum(rates, beyond), noise)
     return KnownSweep(_sweep(rates, through, 0.6 * rates / rates[-1]), (capacity,))
 
@@ -153,9 +139,7 @@ def livelock(seed: int, noise: float, loads: int = 12) -> KnownSweep:
 
 def lossy(seed: int, noise: float, loads: int = 12) -> KnownSweep:
     """A capacity that differs from trial to trial; half of what exceeds it is lost."""
-    random = np.random.default_rng(seed)
-    capacity = random.uniform(0.5, 5.0)
-    rates = _rates(random, loads, _LAST * capacity)
+    random, capacity, rates = _drawn(seed, loads)
     excess = np.maximum(0.0, rates - _noisy(random, np.full(loads, capacity), noise))
     return KnownSweep(_sweep(rates, rates - excess / 2, 0.6 * rates / rates[-1]), (capacity,))
 
@@ -174,16 +158,11 @@ def memory_bound(seed: int, noise: float, loads: int = 12) -> KnownSweep:  # noq
     pool = BufferPool(buffers=1500, hold_s=0.005)
     capacity = pool.capacity_pps * PACKET_BITS / 1e9
     rates = _rates(random, loads, _LAST * capacity)
-    used = [
-        fmean(pool.draw_bytes(rate * 1e9 / PACKET_BITS, pool_random) for _ in range(2)) / MIB for rate in rates.tolist()
-    ]
-    points = _sweep(rates, np.minimum(rates, capacity), 0.6 * rates / rates[-1])
-    return KnownSweep(
-        tuple(
-            point.model_copy(update={"memory_mib": {"vnf": 2 + mib}}) for point, mib in zip(points, used, strict=True)
-        ),
-        (capacity,),
-    )
+    points = []
+    for point in _sweep(rates, np.minimum(rates, capacity), 0.6 * rates / rates[-1]):
+        used = fmean(pool.draw_bytes(point.rate_pps, pool_random) for _ in range(2)) / MIB
+        points.append(point.model_copy(update={"memory_mib": {"vnf": 2 + used}}))
+    return KnownSweep(tuple(points), (capacity,))
 
 
 def simulated(seed: int, noise: float, growth: float = 0.0, loads: int = 12) -> KnownSweep:
@@ -191,10 +170,8 @@ def simulated(seed: int, noise: float, growth: float = 0.0, loads: int = 12) -> 
 
     `growth` is the share of the load beyond the capacity by which the capacity grows; below 0 it falls.
     """
-    random, system_random = np.random.default_rng(seed), Random(seed)
-    capacity = random.uniform(0.5, 5.0)
+    (_, capacity, rates), system_random = _drawn(seed, loads), Random(seed)
     system = Noisy(capacity * 1e9 / PACKET_BITS, noise)
-    rates = _rates(random, loads, _LAST * capacity)
     counts = [system.forward(rate * 1e9 / PACKET_BITS, 2.0, system_random) for rate in rates.tolist()]
     passed = [received + growth * (sent - received) for sent, received in counts]
     through = np.array(passed) / 2 * PACKET_BITS / 1e9
@@ -224,8 +201,8 @@ KINDS: dict[str, Callable[[int, float], KnownSweep]] = {
     "two break-points": two_break_points,
     "CPU, smooth throughput": smooth,
     "throughput": not_cpu_bound,
-    "throughput that falls in a line": partial(falling, kind="line"),
-    "throughput that falls with a power": partial(falling, kind="power"),
+    "throughput that falls in a line": partial(not_cpu_bound, line=0.4),
+    "throughput that falls with a power": partial(not_cpu_bound, power=0.7),
     "CPU that falls with a power": livelock,
     "loss": lossy,
     "memory": memory_bound,

@@ -1,54 +1,17 @@
-"""`./csit bench`: what it runs, and how it reports what it cannot run; figures of benchmarks without a machine."""
+"""`./csit bench`: what it runs, and figures of benchmarks without a machine."""
 
 import importlib
 import inspect
-import json
-import sys
-from collections.abc import Callable
 from math import exp
-from types import ModuleType
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
-from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from tests.benchmarks import __main__ as bench
 from tests.benchmarks.overhead import trial_overhead
 from tests.benchmarks.watching import BLOCKS, costs, orders
-
-
-def fine(rounds: int = 5) -> dict[str, object]:
-    return {"ours": 2.0 * rounds, "peer": 1.0, "ratio": 2.0 * rounds, "unit": "s", "note": "works"}
-
-
-def impossible() -> dict[str, object]:
-    raise Unsupported("needs trafgen")
-
-
-def run(monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *functions: Callable[..., object]) -> Result:
-    module = ModuleType("tests.benchmarks.of_this_test")
-    entries = {"missing": bench.BenchmarkEntry("no_such_module", traffic=True)}
-    for function in functions:
-        setattr(module, function.__name__, function)
-        quick = {"rounds": 1} if function is fine else {}
-        entries[function.__name__] = bench.BenchmarkEntry("of_this_test", function.__name__, quick)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(bench, "BENCHMARKS", entries)
-    return CliRunner().invoke(bench.app, options)
-
-
-def test_what_cannot_run_here_is_skipped_with_its_reason_and_the_rest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = run(monkeypatch, ("--format", "json", "--no-traffic"), fine, impossible)
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {"name": "fine", **fine()},
-        {"name": "impossible", "skipped": "needs trafgen"},
-    ]
-    assert done.exit_code == 0
-    assert "skipped: needs trafgen" in run(monkeypatch, ("--no-traffic",), fine, impossible).stdout
-    assert run(monkeypatch, ("--no-traffic", "--no-skips"), fine, impossible).exit_code == 1
 
 
 @pytest.mark.parametrize("name", bench.BENCHMARKS)

@@ -1,4 +1,3 @@
-import errno
 import os
 import time
 from itertools import pairwise
@@ -16,7 +15,6 @@ from resources.libraries.python.dialogue import (
     error_of,
     line_of,
     plain,
-    shown,
 )
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
@@ -36,24 +34,17 @@ def test_records_come_out_whole_however_the_pipe_cuts_them(records: list[dict[st
     assert heard == records
 
 
-@pytest.mark.parametrize("said", [b"Welcome to node 7!\n", b"[1, 2]\n", b"{\n"])
-def test_what_is_no_dialogue_is_shown(said: bytes) -> None:
-    with pytest.raises(CsitError, match="no JSON") as found:
-        list(JsonLines().feed(said))
-    assert said.decode().strip() in str(found.value)
-
-
 @pytest.mark.parametrize(
-    "said", [b"[" * 100_000, b'{"a":' * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b"\xff\xfe", b'"a"', b"null", b""]
-)
-def test_no_line_is_quoted_at_length(said: bytes) -> None:
+    ("said", "quoted"),
+    [
+        (b"Welcome to \x1b[2J!", "Welcome to \\x1b[2J!"), (b"[1, 2]", "[1, 2]"), (b"[" * 100_000, "[[["),
+        (b'{"a":' * 100_000, '{"a":'), (b'{"a": ' + b"9" * 5000 + b"}", "999"), (b"\xff\xfe", ""), (b"", "nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_no_dialogue_is_quoted_and_not_at_length(said: bytes, quoted: str) -> None:
     with pytest.raises(CsitError, match="no JSON") as found:
         list(JsonLines().feed(said + b"\n"))
-    assert len(str(found.value)) < 300
-
-
-def test_control_characters_of_a_line_are_escaped() -> None:
-    assert shown(b"\x1b[2Jhello") == "\\x1b[2Jhello"
+    assert quoted in str(found.value) and len(str(found.value)) < 300
 
 
 @pytest.mark.slow
@@ -118,50 +109,34 @@ def test_any_record_of_an_error_is_an_error(record: object, kind: object) -> Non
     assert str(error).startswith("DUT1") or isinstance(error, OSError)
 
 
-def test_a_record_that_is_no_error_is_quoted() -> None:
-    assert str(error_of(["x" * 1000], "DUT1")).startswith("DUT1: an error of unknown form: ['xxx")
-    assert len(str(error_of(["x" * 1000], "DUT1"))) < 300
-
-
 def carried(error: BaseException, where: str = "DUT1") -> Exception:
     (record,) = JsonLines().feed(line_of(plain(error)))
     return error_of(record, where)
 
 
-@pytest.mark.parametrize("kind", LEAVES)
-def test_every_leaf_comes_back_as_it_was(kind: type[CsitError]) -> None:
-    back = carried(kind("no port"))
-    assert type(back) is kind
-    assert str(back) == "DUT1: no port"
+SIGNALS = {9: "SIGKILL", 37: "signal 37", 10**9: "sig"}
 
 
-def test_a_command_keeps_what_it_was_and_how_it_ended() -> None:
-    back = carried(CommandFailed(["ip", "link show"], 2, "no such device\n"))
-    assert isinstance(back, CommandFailed)
-    assert (back.argv, back.status, back.stderr) == (("ip", "link show"), 2, "no such device\n")
-    assert str(back) == "DUT1: ip link show ended with 2: no such device"
+def ip(status: int) -> CommandFailed:
+    return CommandFailed(["ip", "link show"], status, "no\n")
 
 
 @pytest.mark.parametrize(
-    ("status", "how"),
-    [(-9, "was killed by SIGKILL"), (-37, "was killed by signal 37"), (-(10**9), "was killed by sig")],
+    ("error", "keeps", "text"),
+    [
+        *((kind("no port"), {}, "DUT1: no port") for kind in LEAVES),
+        (ip(2), {"argv": ("ip", "link show"), "status": 2, "stderr": "no\n"}, "DUT1: ip link show ended with 2: no"),
+        *((ip(-at), {"status": -at}, f"DUT1: ip link show was killed by {end}") for at, end in SIGNALS.items()),
+        (NotReady("p1", 3.0, "down"), {"after_s": 3.0, "last_seen": "down"}, "DUT1: p1 not ready after 3.0 s; last se"),
+        (FileNotFoundError(2, "gone", "/sys/x"), {"errno": 2, "filename": "/sys/x"}, "[Errno 2] DUT1: gone"),
+    ],
+    ids=repr,
 )
-def test_a_command_that_was_killed_names_the_signal(status: int, how: str) -> None:
-    assert f"DUT1: ip link {how}" in str(carried(CommandFailed(["ip", "link"], status, "")))
-
-
-def test_what_was_waited_for_keeps_what_was_seen_last() -> None:
-    back = carried(NotReady("carrier of p1", 3.0, "down"))
-    assert isinstance(back, NotReady)
-    assert (back.after_s, back.last_seen) == (3.0, "down")
-    assert str(back) == "DUT1: carrier of p1 not ready after 3.0 s; last seen: down"
-
-
-def test_errors_of_the_system_keep_number_and_file() -> None:
-    back = carried(FileNotFoundError(errno.ENOENT, "No such file or directory", "/sys/x"))
-    assert isinstance(back, FileNotFoundError)
-    assert (back.errno, back.filename) == (errno.ENOENT, "/sys/x")
-    assert "DUT1: No such file" in str(back)
+def test_an_error_comes_back_as_it_was(error: Exception, keeps: dict[str, object], text: str) -> None:
+    back = carried(error)
+    assert type(back) is type(error)
+    assert {name: getattr(back, name) for name in keeps} == keeps
+    assert str(back).startswith(text)
 
 
 def test_a_defect_there_is_a_defect_here() -> None:
@@ -178,5 +153,6 @@ def test_a_text_that_no_driver_writes_is_cut() -> None:
         {"class": "CommandFailed", "argv": words, "status": 1, "stderr": "e" * 100_000},
         {"class": "OSError", "number": 2, "text": "t" * 100_000, "file": "f" * 100_000},
         {"class": "c" * 100_000, "text": "t" * 100_000},
+        ["x" * 100_000],
     ):
         assert len(str(error_of(record, "DUT1"))) < 3 * LONGEST_ERROR

@@ -1,6 +1,5 @@
 """Drivers are found by their registrations, and the how-to page that adds one holds."""
 
-import ast
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +15,7 @@ from resources.libraries.python.drivers.host.programs.program_output import path
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth, one_pps
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.driver import Driver, Form, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import Driver
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
@@ -130,8 +129,9 @@ def test_a_proxy_of_tcp_is_sent_connections_or_refused(
 
 
 def test_a_driver_of_the_page_is_one_folder() -> None:
-    lines = Counter[str]()
-    for name, text in files_of(ADD_A_DRIVER).items():
+    lines, files = Counter[str](), files_of(ADD_A_DRIVER)
+    assert ADD_A_DRIVER.read_text(encoding="utf-8").count("```python") == len(files)
+    for name, text in files.items():
         role, package, _ = name.removeprefix(DRIVERS_FOLDER).split("/")
         lines[f"{role}/{package}"] += len(text.splitlines())
     assert set(lines) == {"vswitches/learning_bridge", "functions/haproxy"}
@@ -139,42 +139,37 @@ def test_a_driver_of_the_page_is_one_folder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("given", "wrong", "sentence"),
     [
-        ("{isolatd: true}", r"nodes\.DUT1\.learning_bridge\.isolatd: unknown key; did you mean 'isolated'"),
-        ("{isolated: perhaps}", r"nodes\.DUT1\.learning_bridge\.isolated: true or false is expected here"),
+        ("{isolated:", "{isolatd:", r"nodes\.DUT1\.learning_bridge\.isolatd: unknown key; did you mean 'isolated'"),
+        ("d: true", "d: perhaps", r"nodes\.DUT1\.learning_bridge\.isolated: true or false is expected here"),
+        ("type: TG", "type: TG\n    learning_bridge: {}", r"nodes\.TG\.learning_bridge: unknown key"),
+        ("type: DUT", "type: DUT\n    ovss: {}", r"nodes\.DUT1\.ovss: unknown key; did you mean 'ovs'\?"),
+        (
+            "type: DUT",
+            "type: DUT\n    ovs: {port: auto}",
+            r"nodes\.DUT1\.ovs\.port: unknown key; did you mean 'ports'\?",
+        ),
+        (
+            "type: DUT",
+            "type: DUT\n    suricata: {rules: 99999}",
+            r"\.suricata\.rules: 99999 is above the maximum of 50,",
+        ),
+        ("type: DUT", "type: DUT\n    vm: 7", r"nodes\.DUT1\.vm: a mapping \(`key: value`\) is expected here, not a"),
+        ("vswitch: learning_bridge", "vswitch: bridge", r"unknown word 'bridge'.*\(known: .*\blearning_bridge\)"),
     ],
 )
-def test_options_are_those_of_the_declaration(topology: Path, options: str, sentence: str) -> None:
-    text = topology.read_text(encoding="utf-8").replace("{isolated: true}", options)
-    topology.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=sentence):
-        load_topology(topology)
-
-
-def test_settings_are_of_the_node_that_has_the_driver(topology: Path) -> None:
-    text = topology.read_text(encoding="utf-8").replace("    type: TG", "    type: TG\n    learning_bridge: {}")
-    topology.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"nodes\.TG\.learning_bridge: unknown key"):
-        load_topology(topology)
-
-
-@pytest.mark.parametrize(
-    ("key", "sentence"),
-    [
-        ("ovss: {}", r"nodes\.DUT1\.ovss: unknown key; did you mean 'ovs'\?"),
-        ("ovs: {port: auto}", r"nodes\.DUT1\.ovs\.port: unknown key; did you mean 'ports'\?"),
-        ("suricata: {rules: 99999}", r"nodes\.DUT1\.suricata\.rules: 99999 is above the maximum of 50,000"),
-        ("vm: 7", r"nodes\.DUT1\.vm: a mapping \(`key: value`\) is expected here, not a number"),
-    ],
-)
-def test_what_is_wrong_under_the_key_of_a_driver_is_named_with_its_line(
-    topology: Path, key: str, sentence: str
+def test_what_is_wrong_of_a_driver_is_named_with_its_line(
+    topology: Path, given: str, wrong: str, sentence: str
 ) -> None:
-    text = topology.read_text(encoding="utf-8").replace("    vswitch:", f"    {key}\n    vswitch:")
-    topology.write_text(text, encoding="utf-8")
-    line = text.splitlines().index(f"    {key}") + 1
-    with pytest.raises(ConfigError, match=rf"yaml:{line}: {sentence}"):
+    before = topology.read_text(encoding="utf-8")
+    assert given in before
+    topology.write_text(before.replace(given, wrong), encoding="utf-8")
+    lines = topology.read_text(encoding="utf-8").splitlines()
+    line = next(
+        number for number, pair in enumerate(zip(lines, before.splitlines(), strict=False), 1) if len({*pair}) > 1
+    )
+    with pytest.raises(ConfigError, match=rf"yaml:{line}: .*{sentence}"):
         load_topology(topology)
 
 
@@ -191,29 +186,17 @@ def test_settings_of_drivers_are_written_as_they_were_read(topology: Path) -> No
     assert testbed.dut.settings(Ngrep).patterns == 100
 
 
-def test_a_topology_names_only_drivers_that_there_are(topology: Path) -> None:
-    text = topology.read_text(encoding="utf-8").replace("vswitch: learning_bridge", "vswitch: bridge")
-    topology.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"vswitch: unknown word 'bridge'.*\(known: .*\blearning_bridge\)"):
-        load_topology(topology)
+def test_what_a_declaration_names_is_there() -> None:
+    for driver in DRIVERS:
+        for name in (driver.factory, driver.missing):
+            assert name is None or callable(driver_registry.load(name)), driver.name
 
 
-@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: f"{type(driver).__name__}-{driver.name}")
-def test_what_a_declaration_names_is_there(driver: Driver) -> None:
-    for name in (driver.factory, driver.missing):
-        assert name is None or callable(driver_registry.load(name))
-
-
-def test_checks_of_packages_are_there() -> None:
+def test_checks_of_packages_are_there_and_every_kind_has_its_place_in_topologies() -> None:
     for check in driver_registry.node_checks():
-        assert callable(driver_registry.load(check.check))
-        assert import_module(check.script)
-
-
-def test_every_kind_has_its_place_in_topologies() -> None:
+        assert callable(driver_registry.load(check.check)) and import_module(check.script)
     for name, driver in driver_registry.functions().items():
-        assert {*driver.listed} <= {"containers", "vms"}, name
-        assert driver.listed or driver.host, f"no topology can have {name}"
+        assert {*driver.listed} <= {"containers", "vms"} and (driver.listed or driver.host), name
 
 
 def test_packages_of_programs_are_those_that_are_installed_for_tests() -> None:
@@ -224,12 +207,6 @@ def test_packages_of_programs_are_those_that_are_installed_for_tests() -> None:
     assert "iperf3 iperf3" in declared
 
 
-def test_a_driver_may_name_the_products_whose_programs_it_runs() -> None:
-    program = RequiredProgram("nft", "nftables", label="nftables")
-    asked = FunctionDriver(name="hook", label="hook", word="hook", form=Form.NAMESPACE, programs=(program,))
-    assert asked.product_words == {"hook", "nft", "nftables"}
-
-
 def test_loss_of_tcp_is_known_of_segments_without_a_connection_only() -> None:
     sends = {name for name, driver in driver_registry.generators().items() if Protocol.TCP in driver.protocols}
     again = {name for name in sends if resends(name, Protocol.TCP)}
@@ -237,24 +214,10 @@ def test_loss_of_tcp_is_known_of_segments_without_a_connection_only() -> None:
     assert not any(resends(name, Protocol.UDP) for name in sends)
 
 
-def test_looking_drivers_up_imports_none() -> None:
-    code = (
-        "import sys; from resources.libraries.python import driver_registry as found; import json;"
-        "found.vswitches(), found.generators(), found.functions();"
-        "print(json.dumps([name for name in sys.modules if name.endswith('.driver') and '.drivers.' in name]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert ast.literal_eval(done.stdout) == []
-
-
 @pytest.mark.parametrize("check", [("check",), ("format", "--check")])
 def test_code_of_the_page_passes_the_linter(check: tuple[str, ...], tmp_path: Path) -> None:
     write_files_of(ADD_A_DRIVER, tmp_path)
     assert not lint(tmp_path, check, ["resources"])
-
-
-def test_the_page_names_all_of_its_files() -> None:
-    assert ADD_A_DRIVER.read_text(encoding="utf-8").count("```python") == len(files_of(ADD_A_DRIVER))
 
 
 def test_a_driver_that_is_added_changes_no_digest_of_a_testbed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What holds the rooms together: the pins, the pages."""
+"""What holds the rooms together: the pins, the pages, the help."""
 
 import ast
 import re
@@ -16,7 +16,9 @@ from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
+from csit_utils.commands.results.explain import variables_page
 from resources.libraries.python.model.bounds import ASKED
+from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
@@ -36,7 +38,6 @@ REQUIREMENTS = (
 
 
 def lines(name: str) -> Iterator[str]:
-    """Requirements of a file."""
     for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
         if line and not line.startswith(("#", "-")):
             yield line
@@ -55,72 +56,80 @@ def test_every_pin_is_exact_and_once(name: str) -> None:
         assert all("  # " in line or " # " in line for line in lines(name)), "a pin says why it is there"
 
 
-def listed_commands() -> set[str]:
-    """Commands that `./csit --help` lists."""
-    usage = subprocess.run([ROOT / "csit", "--help"], capture_output=True, text=True, check=True).stdout
-    columns = re.findall(r"^  (\w.*?)(?:   |$)", usage, re.MULTILINE)
-    return {word for column in columns for word in re.findall(r"\b[a-z]+\b", column)}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_tables_of_pages_are_whole(page: Path) -> None:
+def test_pages_have_whole_tables_and_name_commands_and_files_that_exist(page: Path) -> None:
     """A row that is wrapped or joined is no row of its table any more."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = page.read_text(encoding="utf-8")
+    assert set(re.findall(r"\./csit (\w+)", text)) <= {*COMMANDS, "bench", "docs", "setup", "test"}
+    for file in re.findall(r"(?:topologies|tests/density)/[\w.-]+\.(?:yaml|robot)\b", text):
+        assert (ROOT / file).exists() or page.name in FOLLOWED, file
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         rows = [re.sub(r"`[^`]*`", "", row) for row in table.splitlines()]
         assert all(row.endswith("|") for row in rows), table
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, table
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_name_commands_and_files_that_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert set(re.findall(r"\./csit (\w+)", text)) <= listed_commands() | {"setup"}
-    for file in re.findall(r"(?:topologies|tests/density)/[\w.-]+\.(?:yaml|robot)\b", text):
-        assert (ROOT / file).exists() or page.name in FOLLOWED, file
+OWN = sorted({*COMMANDS} - {"robot"})
+"""Commands that do not pass their options on."""
 
 
-OPTIONS_OF_OTHERS = {"robot"}
-"""Commands that pass their options on."""
+@cache
+def command_of(name: str) -> typer.core.TyperCommand:
+    group = typer.main.get_command(make_app([name]))
+    assert isinstance(group, typer.core.TyperGroup)
+    found = group.commands[name]
+    assert isinstance(found, typer.core.TyperCommand)
+    return found
 
 
 @cache
 def options_of(command: str) -> frozenset[str]:
-    """Options of a command."""
-    group = typer.main.get_command(make_app([command]))
-    assert isinstance(group, typer.core.TyperGroup)
-    parameters = group.commands[command].params
+    parameters = command_of(command).params
     return frozenset(option for each in parameters for option in (*each.opts, *each.secondary_opts)) | {"--help"}
 
 
-def test_pages_name_options_that_exist() -> None:
+def test_pages_and_help_name_options_that_exist() -> None:
+    texts = {str(page): page.read_text(encoding="utf-8") for page in PAGES}
+    texts |= {command: command_of(command).help or "" for command in OWN}
     found = set()
-    for page in PAGES:
-        text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
-        for command, words in re.findall(r"\./csit ([a-z]+)\b([^`\n|)>&;#]*)", text):
-            if command in {*COMMANDS} - OPTIONS_OF_OTHERS:
+    for source, text in texts.items():
+        for command, words in re.findall(r"\./csit ([a-z]+)\b([^`\n|)>&;#]*)", re.sub(r"\\\n\s*", " ", text)):
+            if command in OWN:
                 named = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", re.sub(r"'[^']*'", "", words)))
-                assert named <= options_of(command), (page, command)
+                assert named <= options_of(command), (source, command)
                 found |= named
     assert len(found) > 50
 
 
-@pytest.mark.parametrize("command", sorted({*COMMANDS} - OPTIONS_OF_OTHERS))
-def test_help_fits_a_terminal_and_its_examples_are_whole(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = CliRunner().invoke(make_app([command]), [command, "--help"]).stdout
-    assert [line for line in shown.splitlines() if len(line) > 80] == []
-    group = typer.main.get_command(make_app([command]))
-    assert isinstance(group, typer.core.TyperGroup)
-    text = group.commands[command].help or ""
-    examples = [line.strip() for block in text.split("\b\n")[1:] for line in block.split("\n\n")[0].splitlines()]
+@pytest.mark.parametrize("command", OWN)
+def test_help_has_no_types_of_python_fits_80_columns_and_has_whole_examples(command: str) -> None:
+    done = CliRunner().invoke(make_app([command]), [command, "--help"], env={"COLUMNS": "80"}, prog_name="./csit")
+    usage, *lines = done.stdout.splitlines()
+    assert not re.search(r"<(str|int|float|Path|text|number|path|list\[|[a-z]+ range)|\[\[|default: \(", done.stdout)
+    assert re.fullmatch(r"Usage: \./csit \S+ \[OPTIONS\](( [A-Z]+(\.\.\.)?)| \[[A-Z]+(\.\.\.)?\])*", usage)
+    assert str(ROOT) not in done.stdout and max(map(len, lines)) <= 80
+    blocks = (command_of(command).help or "").split("\b\n")[1:]
+    examples = [line.strip() for block in blocks for line in block.split("\n\n")[0].splitlines()]
     assert [line for line in examples if line.startswith("./csit ") or f"./csit {command}" in line], "no example"
-    assert [line for line in examples if line not in shown] == []
-    for line in examples:
-        for other, words in re.findall(r"\./csit ([a-z]+)\b([^`|)>&;#]*)", line):
-            if other in {*COMMANDS} - OPTIONS_OF_OTHERS:
-                named = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", re.sub(r"'[^']*'", "", words)))
-                assert named <= options_of(other), line
+    assert [line for line in examples if line not in done.stdout] == []
+
+
+def test_help_is_that_of_the_entry_script_and_lists_every_command_once() -> None:
+    shown = CliRunner().invoke(make_app([]), ["-h"], prog_name="./csit").output
+    script = subprocess.run([ROOT / "csit", "-h"], capture_output=True, text=True, check=True).stdout
+    assert shown == script
+    groups = re.findall(r"^(\w+).*:\n((?:  .*\n)+)", shown, re.MULTILINE)
+    listed = [
+        name for title, rows in groups if title != "Develop" for name in re.findall(r"^  (\w+)", rows, re.MULTILINE)
+    ]
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_examples_of_variables_can_be_pasted_into_a_shell() -> None:
+    lines = [f"printf '%s\\n' {variables_page(name).splitlines()[0]}" for name in VARIABLES]
+    pasted = subprocess.run(["sh", "-c", "\n".join(lines)], capture_output=True, text=True, check=True).stdout
+    assert pasted.split() == [word for each in VARIABLES.values() for word in ("-v", f"{each.name}:{each.example}")]
 
 
 FOLLOWED = {"add-a-driver.md", "add-a-metric.md", "add-a-study.md"}

@@ -18,19 +18,6 @@ from tests.how_to_pages import ADD_A_DRIVER, ADD_A_STUDY, files_of
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MAX_LINES = 600
-MAX_NAMING_CHAINS = 20
-"""Modules that mention `nf_chains`."""
-
-ODD_NAMES = {
-    *("alike", "alone", "aside", "beside", "brought", "claims", "giving_back", "held_out", "later", "moves"),
-    *("together", "told"),
-}
-NOUNS = {
-    *("cabling", "finding", "fitting", "folding", "grouping", "packing", "planning", "rendering", "ring", "routing"),
-    *("sampling", "scaling", "scheduling", "sizing", "staging", "testbed", "unpacking"),
-    *("waiting", "watching", "wiring"),
-}
-"""Last words of module names that are nouns, though they end like participles."""
 
 PURE = ("model", "planning", "search", "analysis", "registration")
 """Rooms of the libraries that need no machine; folders and modules of these names in a study are in the same rooms."""
@@ -71,7 +58,6 @@ DRIVERS = "resources.libraries.python.drivers"
 
 
 def every_driver() -> list[Driver]:
-    """Declarations of all drivers."""
     roles = (driver_registry.vswitches(), driver_registry.generators(), driver_registry.functions())
     return [each for role in roles for each in role.values()]
 
@@ -84,7 +70,6 @@ NAMES = {each.name for each in EVERY_DRIVER} | ENGINES
 
 
 def any_of(words: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that finds each of some words, the longest first."""
     return re.compile(rf"(?i)\b({'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})\b")
 
 
@@ -135,35 +120,22 @@ def sources(*suffixes: str) -> tuple[Path, ...]:
 
 @cache
 def python_sources() -> tuple[str, ...]:
-    """Paths of modules from the root of the project."""
     return tuple(str(file.relative_to(ROOT)) for file in sources(".py"))
 
 
 @cache
 def text_of(path: str) -> str:
-    """The text of a file, read once for all rules."""
     return (ROOT / path).read_text(encoding="utf-8")
 
 
 @cache
 def tree_of(path: str) -> ast.AST:
-    """The syntax tree of a file, made once for all rules."""
     return ast.parse(text_of(path))
 
 
 @cache
 def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """All nodes of a file, listed once for all rules; `ast.walk` takes twice as long."""
-    found, left = [], [tree]
-    while left:
-        node = left.pop()
-        found.append(node)
-        for value in vars(node).values():
-            if isinstance(value, ast.AST):
-                left.append(value)
-            elif isinstance(value, list):
-                left += (each for each in value if isinstance(each, ast.AST))
-    return tuple(found)
+    return tuple(ast.walk(tree))
 
 
 @cache
@@ -196,7 +168,6 @@ def room(name: str) -> str | None:
 
 
 def room_of(path: str) -> str | None:
-    """The room of a file, by its path from the root of the project."""
     return room(path.removesuffix(".py").replace("/", "."))
 
 
@@ -392,20 +363,16 @@ def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
 
 
 def is_production(path: str) -> bool:
-    """Whether a file is no test and not of the documentation."""
     return path.startswith(("resources/", "csit_utils/"))
 
 
 def production() -> dict[str, ast.AST]:
-    """Syntax trees of production modules by path."""
     return {path: tree_of(path) for path in python_sources() if is_production(path)}
 
 
-def test_no_class_name_is_used_for_two_things() -> None:
-    assert not shared_class_names(production())
-
-
-def test_files_of_how_to_pages_keep_to_their_rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_how_to_pages_keep_to_their_rooms_and_class_names_are_used_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of them at once, as in a project that follows both pages."""
     texts = files_of(ADD_A_DRIVER) | files_of(ADD_A_STUDY)
     trees = {path: ast.parse(text) for path, text in texts.items() if path.endswith(".py")}
@@ -425,30 +392,16 @@ def test_files_of_how_to_pages_keep_to_their_rooms(tmp_path: Path, monkeypatch: 
     assert not shared_class_names({**production(), **trees})
 
 
-def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:
-    """All others pass a `Cell` or its `Dimensions` on."""
-    assert sum(is_production(path) and "nf_chains" in text_of(path) for path in python_sources()) <= MAX_NAMING_CHAINS
-
-
 @pytest.mark.parametrize(
     ("rule", "path", "code"),
     [
-        (pure_rooms_need_no_machine, f"{LIBRARIES}model/x.py", "import os.path"),
         (pure_rooms_need_no_machine, "csit_utils/analysis/x.py", "from time import sleep"),
         (only_libraries_know_robot, f"{LIBRARIES}testbed/x.py", "def f():\n    from robot.api import logger"),
-        (only_libraries_know_robot, "csit_utils/report/x.py", "import robot"),
         (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
-        (data_goes_one_way, f"{LIBRARIES}testbed/roles/x.py", "from resources.libraries.python import drivers"),
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
         (studies_are_above_the_rest, f"{LIBRARIES}studies/shared/x.py", f"import {STUDIES}.density.run"),
         (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
-        (studies_are_above_the_rest, f"{LIBRARIES}recording/x.py", f"import {STUDIES}.sizing.model.spec"),
-        (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.vswitches import sim"),
-        (
-            offline_tools_touch_no_machine,
-            "csit_utils/studies/density/commands/plan.py",
-            f"import {DRIVERS}.vswitches.sim",
-        ),
+        (offline_tools_touch_no_machine, "csit_utils/studies/sizing/commands/x.py", f"import {DRIVERS}.vswitches.sim"),
         (products_live_in_drivers, f"{LIBRARIES}testbed/x.py", "argv = ['ovs-vsctl', 'show']"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/host/x.py", "program = 'vppctl'"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/vswitches/ovs/x.py", "program = 'nginx'"),
@@ -465,7 +418,6 @@ def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
     [
         ("except: g()", True),
         ("except Exception as error: g()", True),
-        ("except (OSError, BaseException): g()", True),
         ("except Exception as error: g()  # step boundary: any error is the test's verdict", False),
         ("except BaseException: g(); raise", False),
         ("except OSError: g()", False),
@@ -508,10 +460,7 @@ def test_no_modules_import_each_other() -> None:
     ("second", "circle"),
     [
         ("from p.a import f", True),
-        ("from p import a", True),
         ("import p.a", True),
-        ("try:\n    from p.a import f\nexcept ImportError: pass", True),
-        ("class Lazy:\n    from p.a import f", True),
         ("def f():\n    from p.a import f", True),
         ("if TYPE_CHECKING:\n    from p.a import f", True),
         ("from p import c", False),
@@ -522,17 +471,6 @@ def test_circles_of_imports_are_found(second: str, circle: bool) -> None:
     found = import_cycle({name: ast.parse(text) for name, text in modules.items()})
     assert bool(found) is circle
     assert set(found) == ({"p.a", "p.b"} if circle else set())
-
-
-def odd_name(stem: str) -> bool:
-    """Whether a module is named by a participle or an adverb, not by a noun of the field."""
-    last = stem.rpartition("_")[2].lower()
-    return stem in ODD_NAMES or (last.endswith(("ed", "ing", "ly")) and last not in NOUNS)
-
-
-def test_modules_are_named_by_nouns_of_the_field() -> None:
-    paths = (path for folder in ("resources", "csit_utils") for path in (ROOT / folder).rglob("*.[pj][ys]"))
-    assert not [str(path.relative_to(ROOT)) for path in paths if odd_name(path.stem)]
 
 
 def test_helpers_are_not_imported_from_tests() -> None:

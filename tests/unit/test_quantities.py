@@ -1,23 +1,12 @@
 """Quantities as texts: three digits and a unit, in full only where rates are compared."""
 
-import pytest
-
 from resources.libraries.python.quantities import DASH, count, latency, rate, rates
 
 
-@pytest.mark.parametrize(
-    ("value_pps", "text"),
-    [
-        (544_088, "544 kpps"),
-        (999_600, "1.00 Mpps"),
-        (0, "0 pps"),
-        (3.2, "3.20 pps"),
-        (14_880_952, "14.9 Mpps"),
-        (None, DASH),
-    ],
-)
-def test_a_rate_has_three_digits_and_a_unit(value_pps: float | None, text: str) -> None:
-    assert rate(value_pps) == text
+def test_a_rate_has_three_digits_and_a_unit() -> None:
+    assert [rate(value_pps) for value_pps in (544_088, 999_600, 0, 3.2, 14_880_952, None)] == [
+        "544 kpps", "1.00 Mpps", "0 pps", "3.20 pps", "14.9 Mpps", DASH,
+    ]  # fmt: skip
 
 
 def test_rates_that_are_compared_differ_as_texts() -> None:
@@ -27,6 +16,5 @@ def test_rates_that_are_compared_differ_as_texts() -> None:
 
 
 def test_counts_have_separators() -> None:
-    assert f"{count(10_899)} of {count(272_044)} packets" == "10,899 of 272,044 packets"
     assert (count(1234.6), count(999), count(0), count(None)) == ("1,235", "999", "0", DASH)
     assert latency(2_130_000) == "2.13 ms"

@@ -19,7 +19,7 @@ def pytest_configure(config):
     config.pluginmanager.register(realtime)
     config.pluginmanager.register(realtime.Tries())
 """
-HEAD = """
+SAMPLE = """
 import itertools
 import pytest
 from tests.realtime import LOSS, realtime
@@ -31,53 +31,38 @@ def number():
     mine = next(made)
     yield mine
     ended.append(mine)
+
+@realtime(LOSS)
+def test_a(number):
+    assert number == 3 and ended == [1, 2], f"number {number}"
+
+@realtime(LOSS)
+def test_b(number):
+    assert number == 3
+
+@realtime(LOSS)
+def test_c(number):
+    assert number > 9
+
+def test_without_the_grant(number):
+    assert number > 9
 """
 
 
-def run(folder: Path, tests: str, *argv: str) -> tuple[int, str]:
-    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    (folder / "test_sample.py").write_text(HEAD + tests, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(folder)]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # they take most of the time
-    done = subprocess.run(
-        [*command, *argv, str(folder)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("argv", [(), ("-p", "xdist", "-n", "1")], ids=["alone", "on a worker"])
-def test_what_a_module_made_is_made_anew_for_another_try(tmp_path: Path, argv: tuple[str, ...]) -> None:
-    status, told = run(
-        tmp_path,
-        "@realtime(LOSS)\ndef test_a(number):\n    assert number == 3 and ended == [1, 2], f'number {number}'\n"
-        "@realtime(LOSS)\ndef test_b(number):\n    assert number == 3\n",
-        *argv,
-    )
-    assert status == 0, told
-    assert "2 passed, 2 again" in told
-    assert told.count("AssertionError: number 1") == 1
-    assert told.count("AssertionError: number 2") == 1
-
-
-def test_one_that_always_fails_fails_with_all_that_happened(tmp_path: Path) -> None:
-    status, told = run(tmp_path, "@realtime(LOSS)\ndef test_a(number):\n    assert number > 9\n")
-    assert status == 1
-    assert "1 failed, 2 again" in told
-    assert all(f"assert {number} > 9" in told for number in (1, 2, 3))
-
-
-def test_a_test_without_the_grant_has_one_try(tmp_path: Path) -> None:
-    status, told = run(tmp_path, "def test_a(number):\n    assert number > 1\n")
-    assert status == 1
-    assert "1 failed" in told and "again" not in told
-
-
-def test_tries_are_counted_in_the_junit_file_and_summed_up(tmp_path: Path) -> None:
-    file = tmp_path / "junit.xml"
-    tests = "@realtime(LOSS)\ndef test_a(number):\n    assert number > 2\n"
-    status, told = run(tmp_path, tests, "--junit-xml", str(file))
-    assert status == 0, told
-    assert "2 further tries of 1 tests of real-time traffic" in told
-    text = file.read_text(encoding="utf-8")
+def test_what_a_module_made_is_made_anew_for_another_try_and_tries_are_counted(
+    tmp_path: Path, argv: tuple[str, ...]
+) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    (tmp_path / "test_sample.py").write_text(SAMPLE, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(tmp_path)]
+    argv = (*command, *argv, "--junit-xml", str(tmp_path / "junit.xml"), str(tmp_path))
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # they take most of the time
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    told = done.stdout + done.stderr
+    assert done.returncode == 1 and "2 failed, 2 passed, 4 again" in told, told
+    assert [told.count(f"AssertionError: number {number}") for number in (1, 2)] == [1, 1]
+    assert all(f"assert {number} > 9" in told for number in (3, 4, 5))
+    assert "4 further tries of 2 tests of real-time traffic" in told
+    text = (tmp_path / "junit.xml").read_text(encoding="utf-8")
     assert '<property name="tries" value="3" />' in text and 'name="failed at first" value="' in text

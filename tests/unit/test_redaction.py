@@ -1,12 +1,14 @@
-"""Secrets and control characters in texts that leave the program."""
+"""Texts that leave the program: no secrets, no control characters, and messages of at most 600 characters."""
 
 import json
 import os
 import shlex
 import subprocess
+import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,7 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import redaction
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.dialogue import LONGEST_ERROR, short
+from resources.libraries.python.errors import (
+    LONGEST_MESSAGE,
+    ConfigError,
+    CsitError,
+    HostRefused,
+    NotReady,
+    chain,
+    ending_of_shell,
+    message,
+)
+from resources.libraries.python.model.base import Frozen, error_text
 from resources.libraries.python.recording.lines import Lines
 from resources.libraries.python.redaction import (
     MASK,
@@ -45,14 +58,10 @@ def forgetting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     redaction._pattern.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["TOKEN", "lab_password", "Api Key", "DB-PASSPHRASE", "client.secret", "PRIVATE_KEY"])
-def test_names_of_secrets(name: str) -> None:
-    assert is_secret_name(name)
-
-
-@pytest.mark.parametrize("name", ["TOPOLOGY", "CELLS", "PWD", "TOKEN_FILE", "SECRET_PATH", "KEYS", "PASS", "SEARCH"])
-def test_names_of_other_things(name: str) -> None:
-    assert not is_secret_name(name)
+def test_names_of_secrets() -> None:
+    secret = ["TOKEN", "lab_password", "Api Key", "DB-PASSPHRASE", "client.secret", "PRIVATE_KEY"]
+    others = ["TOPOLOGY", "CELLS", "PWD", "TOKEN_FILE", "SECRET_PATH", "KEYS", "PASS", "SEARCH"]
+    assert [name for name in secret + others if is_secret_name(name)] == secret
 
 
 @pytest.mark.parametrize(
@@ -66,20 +75,18 @@ def test_a_secret_is_masked_however_it_is_quoted(shown: object) -> None:
     assert "ses" not in redacted(text) and MASK in redacted(text)
 
 
-def test_a_secret_that_begins_another_one() -> None:
-    keep_secret("opensesame", "opensesame-2")
-    assert redacted("opensesame-2 opensesame") == f"{MASK} {MASK}"
-
-
-def test_short_values_are_masked_as_words_and_shorter_ones_not_at_all() -> None:
-    keep_secret("root", "abc")
-    assert redacted("root@tg rooted uprooted abc") == f"{MASK}@tg rooted uprooted abc"
-
-
-def test_lines_of_a_key_are_masked_alone() -> None:
-    line = "MIIEpAIBAAKCAQEA7bq"
-    keep_secret(f"-----BEGIN KEY-----\n{line}\nAB==\n")
-    assert redacted(f"read {line} from it") == f"read {MASK} from it"
+@pytest.mark.parametrize(
+    ("secrets", "text", "shown"),
+    [
+        (["opensesame", "opensesame-2"], "opensesame-2 opensesame", f"{MASK} {MASK}"),
+        (["root", "abc"], "root@tg rooted uprooted abc", f"{MASK}@tg rooted uprooted abc"),
+        (["-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA7bq\nAB==\n"], "read MIIEpAIBAAKCAQEA7bq", f"read {MASK}"),
+    ],
+    ids=["one begins another one", "short ones as words, shorter ones not at all", "lines of a key alone"],
+)
+def test_what_is_masked_of_a_text(secrets: list[str], text: str, shown: str) -> None:
+    keep_secret(*secrets)
+    assert redacted(text) == shown
 
 
 def test_variables_by_name() -> None:
@@ -90,16 +97,17 @@ def test_variables_by_name() -> None:
 
 
 def test_command_lines() -> None:
-    words = [
-        "-v",
-        "TOKEN:opensesame",
-        "-vAPI_KEY:hunter22",
-        "--variable=PASSWORD: str: xy",
-        "-v",
-        "CELLS:1x1",
-        "opensesame",
-    ]
-    known = redacted_words(words)
+    known = redacted_words(
+        [
+            "-v",
+            "TOKEN:opensesame",
+            "-vAPI_KEY:hunter22",
+            "--variable=PASSWORD: str: xy",
+            "-v",
+            "CELLS:1x1",
+            "opensesame",
+        ]
+    )
     assert known == ["-v", f"TOKEN:{MASK}", f"-vAPI_KEY:{MASK}", f"--variable=PASSWORD:{MASK}", "-v", "CELLS:1x1", MASK]
     assert masked_words(known) == [known[1], known[2], known[3], MASK]
     assert redacted("it is hunter22") == f"it is {MASK}"
@@ -118,14 +126,11 @@ def test_journals_have_no_secrets(tmp_path: Path) -> None:
     lines.open()
     lines.append(json.dumps({"reason": f"login with {PHRASE} failed"}))
     lines.close()
-    assert json.loads((tmp_path / "journal.jsonl").read_text(encoding="utf-8")) == {
-        "reason": f"login with {MASK} failed"
-    }
+    (written,) = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(written) == {"reason": f"login with {MASK} failed"}
 
 
 class Row(Frozen):
-    """A record."""
-
     text: str
     rate_pps: float
 
@@ -143,9 +148,6 @@ def test_control_characters_are_visible(text: str) -> None:
     shown = outgoing(text)
     assert not any((ord(letter) < 32 and letter not in "\n\t\r") or 127 <= ord(letter) < 160 for letter in shown)
     assert "\r" not in shown.replace("\r\n", "")
-
-
-def test_escapes_are_visible() -> None:
     assert outgoing("a\x1b[2J\rb\tc\n\u202ed é 日本\u00a0x") == "a\\x1b[2J\\rb\tc\n\\u202ed é 日本\u00a0x"
 
 
@@ -171,3 +173,70 @@ def test_commands_can_be_pasted(name: str) -> None:
 @given(st.text(max_size=12))
 def test_texts_in_json_are_as_visible_as_others(text: str) -> None:
     assert json.loads(visible_json(json.dumps({text: [text, 1]}))) == {visible(text): [visible(text), 1]}
+
+
+@given(st.lists(st.integers(0, 9), min_size=10, max_size=10))
+def test_a_walk_over_causes_meets_each_error_once(causes: list[int]) -> None:
+    """An error that is raised from one of its own effects has causes without an end."""
+    errors = [CsitError(str(number)) for number in range(10)]
+    for error, cause in zip(errors, causes, strict=True):
+        error.__cause__ = errors[cause]
+    met = list(chain(errors[0], lambda each: each.__cause__))
+    assert met[0] is errors[0] and len({id(each) for each in met}) == len(met) <= 10
+    assert all(after is before.__cause__ for before, after in pairwise(met))
+
+
+@given(st.text(max_size=40), st.integers(1, 5000), st.text(max_size=40))
+def test_every_message_is_short_and_visible(before: str, times: int, after: str) -> None:
+    text = before + after * times
+    said = message(text)
+    assert len(said) <= LONGEST_MESSAGE
+    assert all(letter.isprintable() or letter == "\n" for letter in said)
+    assert said == text or len(text) > LONGEST_MESSAGE or not text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("bad", ["x" * 100_000, f"'{'a b ' * 25_000}'", f"'{'it, is ' * 90}'"])
+def test_the_quoted_input_is_shortened_and_not_the_reason(bad: str) -> None:
+    path = f"/srv/{'long/' * 20}lab.yaml:17: nodes.DUT1.cpus"
+    said = str(ConfigError(f"{path}: {bad} is no list of CPUs, 33 needed, 28 available"))
+    assert said.startswith(f"{path}: {bad[:100]}")
+    assert said.endswith("is no list of CPUs, 33 needed, 28 available")
+    assert f"({len(bad):,} characters)" in said or len(bad) > 20_000
+    assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
+
+
+def test_a_command_to_copy_stays_whole_where_the_text_is_too_long() -> None:
+    command = f"ssh-keyscan 203.0.113.1 >>/srv/{'long/' * 50}known_hosts"
+    said = str(
+        HostRefused(f"DUT1 is unknown: no file has it (looked in /srv/{'long/' * 90}known_hosts); run ", command)
+    )
+    assert said.startswith("DUT1 is unknown: no file has it (looked in /srv/") and said.endswith(f"; run {command}")
+    assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
+
+    endless = str(HostRefused("DUT1 is unknown: ", "\x1b" * 5000))
+    assert endless.startswith("DUT1 is unknown: ") and len(endless) <= LONGEST_MESSAGE
+
+
+def test_secrets_that_become_known_later_are_masked() -> None:
+    error = NotReady("login of opensesame", 3.0, "\x1b[2J")
+    keep_secret("opensesame")
+    assert str(error) == "login of *** not ready after 3.0 s; last seen: \\x1b[2J"
+
+
+@pytest.mark.slow
+def test_long_texts_are_shortened_in_linear_time() -> None:
+    began_s = time.process_time()
+    assert len(message("\x00 " * 20_000_000)) <= LONGEST_MESSAGE
+    assert time.process_time() - began_s < 2
+
+
+def test_a_status_of_a_shell_names_its_signal() -> None:
+    names = {0: "", 128: "", 137: " (SIGKILL)", 159: " (SIGSYS)", 255: ""}
+    assert {status: ending_of_shell(status) for status in names} == {at: f"ended with {at}{names[at]}" for at in names}
+
+
+@pytest.mark.parametrize("shown", [lambda text: error_text(ValueError(text)), short])
+def test_repeated_errors_keep_their_end_which_names_the_cause(shown: Callable[[str], str]) -> None:
+    text = f"{'a word ' * 1000}: no such file"
+    said = shown(text)
+    assert said.startswith("a word") and said.endswith(": no such file") and len(said) <= LONGEST_ERROR

@@ -5,12 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
 from resources.libraries.python.paths import PROJECT
-from tests.integration.preloaded import IMPORTED
 
 STARTS = {
     # Commands that read results, and runs of the studies.
@@ -37,59 +35,14 @@ QUICK = (
     "resources.libraries.python.drivers.generators.builtin.worker",
 )
 
-SHARED = "resources.libraries.python.studies.shared.StudyLibrary"
-"""Imported once for the libraries of all studies, which are forked from there."""
-IMPORT_EACH = f"""
-import json, os, sys
-import {SHARED}
-for start in sys.argv[1:]:
-    sys.stdout.flush()
-    if not (child := os.fork()):
-        exec("import " + start)
-        print(json.dumps([start, list(sys.modules)]), flush=True)
-        os._exit(0)
-    if os.waitpid(child, 0)[1]:
-        sys.exit(start)
-"""
-
-
-@pytest.fixture(scope="module")
-def of_studies() -> dict[str, list[str]]:
-    """Modules that each library of a study has imported."""
-    code = [sys.executable, "-c", IMPORT_EACH, *(start for start in STARTS if is_of_study(start))]
-    done = subprocess.run(code, cwd=PROJECT, capture_output=True, text=True, check=True, timeout=600)
-    return dict(map(json.loads, done.stdout.splitlines()))
-
-
-def is_of_study(start: str) -> bool:
-    return start.startswith("resources.libraries.python.studies.")
-
 
 @pytest.mark.parametrize(
     "start", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in STARTS]
 )
-def test_programs_start_without(start: str, request: pytest.FixtureRequest) -> None:
-    if is_of_study(start):
-        modules = request.getfixturevalue("of_studies")[start]
-        assert start in modules
-    else:
-        code = f"import {start}; import json, sys; print(json.dumps(list(sys.modules)))"
-        modules = json.loads(printed(code))
-    assert not set(STARTS[start]) & set(modules)
-
-
-def printed(code: str) -> str:
-    """Run code in a new interpreter and return what it prints."""
+def test_programs_start_without(start: str) -> None:
+    code = f"import {start}; import json, sys; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def test_no_validator_of_a_model_is_built_before_it_is_used() -> None:
-    code = (
-        "import resources.libraries.python.recording.records as read;"
-        "print([each.__name__ for each in read.RECORDS.values() if each.__pydantic_complete__])"
-    )
-    assert printed(code) == "[]"
+    assert not set(STARTS[start]) & set(json.loads(done.stdout))
 
 
 def test_ctrl_c_while_a_command_starts_ends_it_without_a_word() -> None:
@@ -103,7 +56,3 @@ def test_ctrl_c_while_a_command_starts_ends_it_without_a_word() -> None:
         cwd=PROJECT, capture_output=True, text=True, preexec_fn=send, check=False, timeout=600,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
-
-
-def test_modules_that_are_imported_before_runs_are_forked_exist() -> None:
-    assert [name for name in IMPORTED if find_spec(name) is None] == []

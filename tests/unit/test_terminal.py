@@ -3,15 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.terminal import shortened, with_command, wrapped, wrapped_line
+from resources.libraries.python.terminal import shortened, with_command, wrapped
 
 _PATH = "/srv/results/of-a-night/with-a-long-name/csc-ndrpdr/output.xml"
-
-
-def test_words_go_to_indented_lines_and_a_path_stays_whole() -> None:
-    assert wrapped_line(f"{_PATH}: cannot be read: No such file or directory", 40) == (
-        f"{_PATH}:\n  cannot be read: No such file or\n  directory"
-    )
 
 
 def test_lines_that_are_laid_out_stay_as_they_are() -> None:
@@ -32,8 +26,8 @@ def test_characters_that_are_already_on_the_line_count() -> None:
 
 def test_a_command_to_copy_has_a_line_of_its_own_where_it_does_not_fit() -> None:
     command = f"./csit robot --resume {_PATH}"
-    assert with_command("resume with", command, None) == f"resume with {command}"
-    assert with_command("resume with", command, 120) == f"resume with {command}"
+    for width in (None, 120):
+        assert with_command("resume with", command, width) == f"resume with {command}"
     assert with_command("interrupted; resume with", command, 80) == f"interrupted; resume with\n  {command}"
     assert with_command("two\nlines", "", 80) == "two\nlines"
 

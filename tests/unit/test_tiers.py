@@ -1,17 +1,22 @@
-"""The tiers of tests: which there are, what the command says of them, and what the default one must not have."""
+"""How tests are run: the tiers, taking turns, the same examples always, and the table of faults that they prove."""
 
-import os
+import ast
+import importlib
 import re
-import subprocess
-import sys
 import tomllib
 from configparser import ConfigParser
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests import tiers
-from tests.tiers import ALL, Test, added, by_name_only, environments, plan_text, read_junit, report
+from tests.faults import load
+from tests.integration.traffic import BESIDE, takes_turns
+from tests.tiers import ALL, Test, added, by_name_only, environments, report
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ("unit", "simulated", "traffic")
@@ -55,81 +60,79 @@ def test_the_default_tier_needs_no_browser_java_containers_or_virtual_machines(f
         assert [word for word in words if f"from {word}" in text] == [], path
 
 
-def test_the_first_line_says_what_runs_for_how_long_and_what_all_adds() -> None:
-    first = plan_text("")
-    assert first.startswith(f"csit test: {', '.join(environments(''))}; about {tiers.MINUTES['']} minutes")
-    assert f"--all adds {', '.join(added())}; about {tiers.MINUTES[ALL]} minutes" in first
-    assert "adds" not in plan_text(ALL)
-
-
-def measured(
-    name: str,
-    environment: str = "unit",
-    *,
-    skipped: str = "",
-    failed: bool = False,
-    cpu_s: float = 0.1,
-    retried: str = "",
-) -> Test:
-    return Test(environment=environment, name=name, failed=failed, skipped=skipped, cpu_s=cpu_s, retried=retried)
-
-
-def test_the_last_lines_have_counts_skips_and_what_did_not_run() -> None:
-    tests = [
-        measured("a"),
-        measured("b", skipped="needs root"),
-        measured("c", skipped="needs root"),
-        measured("d", failed=True),
-        measured("e", cpu_s=1.5),
-        measured("f", "integration", cpu_s=99.0),
-        measured("g", retried="lost 2"),
-    ]
+def test_the_last_line_counts_and_others_have_failures_skips_retries_and_slow_tests() -> None:
+    fine = Test(environment="unit", name="a", failed=False, skipped="", cpu_s=0.1, retried="")
+    changes: list[dict[str, Any]] = [{}, {"failed": True}, {"cpu_s": 1.5}, {"retried": "lost 2"}]
+    tests = [replace(fine, name=f"t{at}", **change) for at, change in enumerate(changes)]
+    tests += [replace(fine, skipped="needs root")] * 2
     *lines, last = report(tests, "", 305.2, 411.7).splitlines()
-    assert last == "4 passed, 1 failed, 2 skipped"
-    assert lines == [
-        "csit test: unit: failed: d",
-        "csit test: unit: passed on retry: g: lost 2",
-        "csit test: unit: 2 skipped: needs root",
-        "csit test: unit: slow: e used 1.5 s of CPU time, the limit is 1 s",
-        f"csit test: not run: {', '.join(added())} (./csit test --all, or -e NAME for one)",
-        "csit test: 5 min 5 s, 412 s of CPU time",
-    ]
-    assert "not run" not in report(tests, ALL, 1.0, 1.0)
+    assert last == "3 passed, 1 failed, 2 skipped"
+    assert [line.removeprefix("csit test: unit: ") for line in lines][:4] == [
+        "failed: t1", "passed on retry: t3: lost 2", "2 skipped: needs root",
+        "slow: t2 used 1.5 s of CPU time, the limit is 1 s",
+    ]  # fmt: skip
+    assert f"not run: {', '.join(added())} " in lines[4]
 
 
-TESTS = """
-import pytest
-
-@pytest.fixture
-def broken():
-    raise RuntimeError
-
-def test_passes(): pass
-def test_fails(): assert False
-def test_breaks(broken): pass
-@pytest.mark.skip(reason="needs root")
-def test_skipped(): pass
-def test_works():
-    import time
-    until = time.process_time() + 0.1
-    while time.process_time() < until: pass
-"""
+INTEGRATION = ROOT / "tests" / "integration"
 
 
-def test_results_of_pytest_are_read_with_the_cpu_time_of_each_test(tmp_path: Path) -> None:
-    (tmp_path / "test_sample.py").write_text(TESTS, encoding="utf-8")
-    words = ["-c", "/dev/null", "-p", "tests.conftest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
-    subprocess.run(
-        [sys.executable, "-m", "pytest", *words, f"--junitxml={tmp_path}/tests.xml", str(tmp_path)],
-        cwd=ROOT, check=False, capture_output=True, timeout=600,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-    )  # fmt: skip
-    found = {test.name.partition("::")[2]: test for test in read_junit("unit", tmp_path / "tests.xml")}
-    assert {name: (test.failed, test.skipped) for name, test in found.items()} == {
-        "test_passes": (False, ""),
-        "test_fails": (True, ""),
-        "test_breaks": (True, ""),
-        "test_skipped": (False, "needs root"),
-        "test_works": (False, ""),
-    }
-    assert found["test_works"].cpu_s >= 0.05
+def test_what_needs_root_takes_turns_unless_it_is_known_not_to(tmp_path: Path) -> None:
+    names = ("test_call_stacks_local.py", "test_resume.py", "test_node_doctor.py")
+    assert [takes_turns(INTEGRATION / name) for name in names] == [True, False, False]
+    (tmp_path / "test_new.py").write_text("pytestmark = [pytest.mark.root, pytest.mark.parallel]\n", encoding="utf-8")
+    assert takes_turns(tmp_path / "test_new.py")
+
+
+def test_no_exception_outlives_its_reason() -> None:
+    for name in BESIDE:
+        text = (INTEGRATION / name).read_text(encoding="utf-8")
+        assert "mark.root" in text and "mark.parallel" in text, name
+
+
+def examples() -> list[int]:
+    drawn: list[int] = []
+
+    @given(st.integers())
+    def collect(number: int) -> None:
+        drawn.append(number)
+
+    collect()
+    return drawn
+
+
+@pytest.mark.skipif(not settings().derandomize, reason="this profile looks for new examples")
+def test_examples_do_not_depend_on_modules_that_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = examples()
+    (tmp_path / "module_with_constants.py").write_text(f"NUMBERS = {list(range(1000, 1500))}\n", encoding="ascii")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("module_with_constants")
+    assert examples() == before
+
+
+FAULTS = load()
+MIN_FAULTS = 15
+
+
+@cache
+def functions(file: str) -> set[str]:
+    tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_cell_has_known_codes_and_every_code_is_in_a_cell() -> None:
+    used: set[str] = set()
+    for columns, rows in FAULTS.tables.values():
+        for fault, cells in rows.items():
+            assert len(cells) == len(columns) - 1, fault
+            codes = [code for cell in cells for code in cell.split(", ")]
+            assert {*codes} <= FAULTS.tests.keys() | FAULTS.explanations.keys(), fault
+            used |= {*codes}
+    assert used == FAULTS.tests.keys() | FAULTS.explanations.keys()
+    assert sum(len(section.rows) for section in FAULTS.tables.values()) >= MIN_FAULTS
+
+
+@pytest.mark.parametrize("code", FAULTS.tests)
+def test_a_test_that_a_cell_names_exists(code: str) -> None:
+    file, _, name = FAULTS.tests[code].test.partition("::")
+    assert name in functions(file)

@@ -65,10 +65,13 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "wide.json.gz": lambda: gzip.compress(
         b'{"schema_version":"1.0",' + b",".join(b'"key%d":1' % number for number in range(150_000)) + b"}"
     ),
+    "bzip2.zip": lambda: zipped(("output.xml", HEAD + b"a" * SIZE), method=zipfile.ZIP_BZIP2),  # a few hundred bytes
+    "lzma.zip": lambda: zipped(("output.xml", HEAD + b"a" * SIZE), method=zipfile.ZIP_LZMA),
     "directory.zip": lambda: repeated_directory(200_000),
     "nested-directory.zip": lambda: zipped(("a.zip", repeated_directory(1_000_000))),
     "text.xml.xz": lambda: lzma.compress(HEAD + b"a" * 60_000_000),
     "text.xml.zst": lambda: PACKERS[".zst"](HEAD + b"a" * 60_000_000),
+    "zips.zip": lambda: zipped(("a.zip", zipped(("b.zip", zipped(("output.xml", bytes(50_000_000))))))),
     "twice.zip": lambda: zipped(*((f"{each}/output.xml.gz", gzip.compress(HEAD + b"a" * SIZE)) for each in range(3))),
 }
 """By the name of the file. Each took more than 10 s or 400 MB once, or would have."""
@@ -94,19 +97,7 @@ def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> No
     file.write_bytes(BOMBS[name]())
     outcome = run("bombs", "show", str(file))
     assert outcome.status in (1, 2)
-    assert name in outcome.err
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_imported")
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_what_is_packed_by_other_methods_is_refused_before_it_is_unpacked(tmp_path: Path, method: int) -> None:
-    """A few hundred bytes of bzip2 are 400 MB."""
-    file = tmp_path / "other.zip"
-    file.write_bytes(zipped(("output.xml", HEAD + b"a" * SIZE), method=method))
-    outcome = run("bombs", "show", str(file))
-    assert outcome.status == 2
-    assert outcome.err.startswith(f"{file}!output.xml: packed by another method than deflate")
+    assert name in outcome.stderr
 
 
 def test_a_file_in_two_layers_is_counted_in_both() -> None:
@@ -126,9 +117,10 @@ def test_decompression_that_takes_long_is_refused() -> None:
 
 
 def test_files_that_share_their_bytes_are_refused() -> None:
-    made = repeated_directory(100)
     with pytest.raises(UnpackError, match=r"files of [\d,]+ bytes in an archive of 1,000"):
-        open_archive(io.BytesIO(made), 1_000)
+        open_archive(io.BytesIO(repeated_directory(100)), 1_000)
+    with pytest.raises(UnpackError, match="ends too early"):
+        inflate(b"")
 
 
 def test_a_directory_of_many_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,8 +176,3 @@ def test_modules_of_the_kernel_are_unpacked_within_bounds(pack: Callable[[bytes]
     bomb = pack(bytes(20_000_000))
     with pytest.raises(UnpackError, match="unpack to more than"):
         read_packed(opened(io.BytesIO(bomb)), len(bomb))
-
-
-def test_an_empty_stream_is_too_short() -> None:
-    with pytest.raises(UnpackError, match="ends too early"):
-        inflate(b"")

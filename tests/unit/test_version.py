@@ -23,11 +23,8 @@ def test_both_entry_points_show_the_version_of_pyproject() -> None:
     assert shown == expected
 
 
-def test_records_carry_it() -> None:
+def test_records_carry_it_and_it_is_shown_with_the_revision() -> None:
     assert fingerprint().program_version == program_version()
-
-
-def test_it_is_shown_with_the_revision() -> None:
     known = {"a": ENVIRONMENT, "b": ENVIRONMENT.model_copy(update={"program_version": "1.2.3"})}
     shown = {name: values for name, values, _ in side_by_side(environment_views(known, [], {}))}
     assert shown["program version"] == (DASH, "1.2.3")

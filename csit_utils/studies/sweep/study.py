@@ -31,16 +31,27 @@ def on_periods(samples: Sequence[SweepSample]) -> list[tuple[int, int]]:
 
 
 def _lines(record: SweepRecord) -> Iterator[Row]:
-    """A value for each second, drawn over that second: the last one once more at its end."""
+    """A value for each second, drawn over that second: once more at its end where the next second has none."""
     assert record.sweep is not None  # noqa: S101 - the content of a record without a result is None
-    samples = record.sweep.samples
-    for second, sample in enumerate([*samples, *samples[-1:]]):
-        yield {"line": _SENT, "second": second, "rate": sample.input_pps}
-        loss = {"loss": sample.loss_ratio, "delay": sample.delay_s}
-        yield {"line": _ARRIVED, "second": second, "rate": sample.output_pps, **loss}
-        for vnf in record.sweep.vnfs:
-            used = sum(sample.cpu[vnf.name]) if vnf.name in sample.cpu else None
-            yield {"line": vnf_words(vnf), "second": second, "cpu": used}
+    drawn: dict[str, Row] = {}
+    for second, sample in enumerate([*record.sweep.samples, None]):
+        used = {} if sample is None else {name: sum(threads) for name, threads in sample.cpu.items()}
+        now: dict[str, Row] = {
+            _SENT: {"rate": sample and sample.input_pps},
+            _ARRIVED: {
+                "rate": sample and sample.output_pps,
+                "loss": sample and sample.loss_ratio,
+                "delay": sample and sample.delay_s,
+            },
+            **{vnf_words(vnf): {"cpu": used.get(vnf.name)} for vnf in record.sweep.vnfs},
+        }
+        for line, values in now.items():
+            before = drawn.get(line, {})
+            ended = {key: before.get(key) for key, value in values.items() if value is None}
+            yield {"line": line, "second": second, **values, **ended}
+            if any(value is not None for value in ended.values()):
+                yield {"line": line, "second": second, **values}
+        drawn = now
 
 
 def _samples(record: SweepRecord) -> Iterator[Row]:
@@ -78,7 +89,7 @@ def _blocks(record: SweepRecord) -> Iterable[Block]:
             mark="lines",
             style={"line": {"width": 2, "shape": "hv"}},
             lines={_SENT: {"line": {"width": 2, "shape": "hv", "dash": "dash"}}},
-            layout={"shapes": shades},
+            layout={"shapes": shades, "showlegend": name in {"rate", "cpu"}},
         )
     yield Sentences(lambda _: ("Shaded: the burst is on.",), paragraph=True)
     yield Table(

@@ -40,38 +40,21 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 NDR = Goal(name="NDR", loss_ratio=0.0)
 PDR = Goal(name="PDR", loss_ratio=0.005)
 PROFILE = SearchProfile(
-    name="ladder",
-    goals=(NDR, PDR),
-    duration_max_s=1200.0,
-    latency_duration_s=5.0,
-    latency_probe_pps=200.0,
-    mrr_trials=10,
-    mrr_duration_s=1.0,
-)
+    name="ladder", goals=(NDR, PDR), duration_max_s=1200.0, latency_duration_s=5.0, latency_probe_pps=200.0,
+    mrr_trials=10, mrr_duration_s=1.0,
+)  # fmt: skip
 B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 IMIX = Frame(
     name="IMIX",
-    parts=(
-        FramePart(frame_bytes=64, weight=7),
-        FramePart(frame_bytes=570, weight=4),
-        FramePart(frame_bytes=1518, weight=1),
-    ),
+    parts=tuple(FramePart(frame_bytes=size, weight=weight) for size, weight in ((64, 7), (570, 4), (1518, 1))),
 )
 ENVIRONMENT = Environment(
-    hostname="bench-1",
-    cpu_model="Intel(R) Xeon(R) Platinum 8180 CPU @ 2.50GHz",
-    microcode="0x2006e05",
-    cpus_online=56,
-    memory_bytes=201_326_592_000,
-    kernel="6.18.4-amd64",
-    command_line="isolcpus=1-27 nohz_full=1-27 intel_pstate=disable",
-    distribution="Debian GNU/Linux 12 (bookworm)",
-    virtualization=None,
-    python="3.11.2",
+    hostname="bench-1", cpu_model="Intel(R) Xeon(R) Platinum 8180 CPU @ 2.50GHz", microcode="0x2006e05", cpus_online=56,
+    memory_bytes=201_326_592_000, kernel="6.18.4-amd64", distribution="Debian GNU/Linux 12 (bookworm)",
+    command_line="isolcpus=1-27 nohz_full=1-27 intel_pstate=disable", virtualization=None, python="3.11.2",
     versions={"robotframework": "7.5", "MLRsearch": "1.2.1"},
-    git_revision="c3313a2d0f5b8b7a4fc3a8f9d4f4e3b2a1908765",
-    git_dirty=True,
-)
+    git_revision="c3313a2d0f5b8b7a4fc3a8f9d4f4e3b2a1908765", git_dirty=True,
+)  # fmt: skip
 
 
 def rate_of(service: ServiceType, chains: int, nodes: int) -> float:
@@ -95,37 +78,26 @@ def flow_latency(instance: int, direction: Direction, median_ns: float, count: i
         made.record_value(value)
     at = made.get_percentile_to_value_dict([50, 90, 99, 99.9])
     return FlowLatency(
-        instance=instance,
-        direction=direction,
-        sent=count,
-        received=count,
-        min_ns=int(made.get_min_value()),
+        instance=instance, direction=direction, sent=count, received=count, min_ns=int(made.get_min_value()),
         mean_ns=fmean(values_ns),  # the histogram takes 0.3 s for its own
-        p50_ns=at[50],
-        p90_ns=at[90],
-        p99_ns=at[99],
-        p999_ns=at[99.9],
-        max_ns=int(made.get_max_value()),
+        p50_ns=at[50], p90_ns=at[90], p99_ns=at[99], p999_ns=at[99.9], max_ns=int(made.get_max_value()),
         histogram=made.encode().decode(),
-    )
+    )  # fmt: skip
 
 
 def trial(load_pps: float, chains: int, loss_ratio: float, purpose: str = "search", frame: Frame = B64) -> TrialResult:
     """One trial; the last instance loses most."""
     sent = int(load_pps) // (2 * chains)
     lost = round(loss_ratio * sent * chains)
-    flows = [
+    flows = tuple(
         FlowCount(instance=i, direction=d, sent=sent, received=max(0, sent - (lost if i == chains else 0)))
         for i in range(1, chains + 1)
         for d in Direction
-    ]
-    return TrialResult(
-        trial=Trial(load_pps=load_pps, duration_s=1.0, frame=frame, purpose=purpose),
-        started_at="2026-11-20T10:00:00Z",
-        offered_duration_s=1.0,
-        total_duration_s=1.04,
-        flows=tuple(flows),
     )
+    return TrialResult(
+        trial=Trial(load_pps=load_pps, duration_s=1.0, frame=frame, purpose=purpose), flows=flows,
+        started_at="2026-11-20T10:00:00Z", offered_duration_s=1.0, total_duration_s=1.04,
+    )  # fmt: skip
 
 
 def goal_result(goal: Goal, lower_pps: float) -> GoalResult:
@@ -151,42 +123,26 @@ def search_trials(ndr_pps: float, pdr_pps: float, chains: int, frame: Frame) -> 
 
 def plan(cell: Cell, *, oversubscribed: bool = False) -> Plan:
     """A plan with a core map and nothing else."""
-
-    def place(cpu: int) -> int:
-        return 1 + cpu % 2 if oversubscribed else cpu
-
-    threads = [Thread(owner="system", role=ThreadRole.SYSTEM, index=0, cpu=0)]
-    threads.append(Thread(owner="generator", role=ThreadRole.DATA, index=0, cpu=place(1)))
-    threads.append(Thread(owner="vswitch", role=ThreadRole.MAIN, index=0, cpu=place(2)))
-    threads.append(Thread(owner="vswitch", role=ThreadRole.DATA, index=0, cpu=place(3)))
-    cpu = 4
-    for instance in range(1, cell.nf_chains + 1):
-        for node in range(1, cell.nf_nodes + 1):
-            owner = f"nf-{instance}-{node}"
-            threads.append(Thread(owner=owner, role=ThreadRole.DATA, index=0, cpu=place(cpu)))
-            threads.append(Thread(owner=owner, role=ThreadRole.MAIN, index=0, cpu=place(4 + cell.nf_count)))
-            cpu += 1
-    return Plan(
-        testbed="local",
-        cell=cell,
-        suite_id=f"eth-l2bd-{cell.nf_chains}ch-{2 * cell.nf_count}veth-{cell.nf_count}dcr1t-lnxip4",
-        tags=("NF_DENSITY", cell.service_type, cell.locator),
-        discriminator="link",
-        cores=CoreMap(
-            numa_node=0,
-            smt=False,
-            physical=tuple((cpu,) for cpu in sorted({thread.cpu for thread in threads})),
-            threads=tuple(threads),
-            cores_needed=5 + cell.nf_count,
-            cores_there=3 if oversubscribed else 28,
-            oversubscribed=oversubscribed,
-        ),
-        links=(),
-        segments=(),
-        functions=(),
-        flows=(),
-        paths=(),
+    last = 4 + cell.nf_count
+    planned = [("system", ThreadRole.SYSTEM, 0), ("generator", ThreadRole.DATA, 1)]
+    planned += [("vswitch", ThreadRole.MAIN, 2), ("vswitch", ThreadRole.DATA, 3)]
+    places = ((instance, node) for instance in range(1, cell.nf_chains + 1) for node in range(1, cell.nf_nodes + 1))
+    for cpu, (instance, node) in enumerate(places, 4):
+        planned += [(f"nf-{instance}-{node}", ThreadRole.DATA, cpu), (f"nf-{instance}-{node}", ThreadRole.MAIN, last)]
+    threads = tuple(
+        Thread(owner=owner, role=role, index=0, cpu=1 + cpu % 2 if oversubscribed and cpu else cpu)
+        for owner, role, cpu in planned
     )
+    cores = CoreMap(
+        numa_node=0, smt=False, physical=tuple((cpu,) for cpu in sorted({thread.cpu for thread in threads})),
+        threads=threads, cores_needed=5 + cell.nf_count, cores_there=3 if oversubscribed else 28,
+        oversubscribed=oversubscribed,
+    )  # fmt: skip
+    return Plan(
+        testbed="local", cell=cell, tags=("NF_DENSITY", cell.service_type, cell.locator), discriminator="link",
+        suite_id=f"eth-l2bd-{cell.nf_chains}ch-{2 * cell.nf_count}veth-{cell.nf_count}dcr1t-lnxip4", cores=cores,
+        links=(), segments=(), functions=(), flows=(), paths=(),
+    )  # fmt: skip
 
 
 def result(  # noqa: PLR0917 - the six words that name a cell read well in their order
@@ -217,86 +173,65 @@ def _itemized(made: DensityRecord) -> DensityRecord:
 
 @cache
 def _fields(  # noqa: PLR0917 - those of `result`
-    service: ServiceType,
-    chains: int,
-    nodes: int,
-    frame: Frame,
-    size: NfSize,
-    vs_dtc: int,
-    simulated: bool,
-    oversubscribed: bool,
-    histograms: bool,
-) -> dict[str, Any]:
+    service: ServiceType, chains: int, nodes: int, frame: Frame, size: NfSize, vs_dtc: int, simulated: bool,
+    oversubscribed: bool, histograms: bool,
+) -> dict[str, Any]:  # fmt: skip
     cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
     rng = random.Random(f"{cell}{frame.name}")
-    ndr = (
-        rate_of(service, chains, nodes)
-        * (1 if frame is B64 else 0.6)
-        * (20 if simulated else 1)
-        * rng.uniform(0.97, 1.03)
-    )
+    ndr = rate_of(service, chains, nodes) * (1 if frame is B64 else 0.6) * (20 if simulated else 1)
+    ndr *= rng.uniform(0.97, 1.03)
     pdr = ndr * rng.uniform(1.02, 1.12)
     name = f"{frame.name}-{vs_dtc}c-{service.lower()}-{chains}ch-{nodes}n-ndrpdr"
-    loads = (("PDR0", 0.0, 30_000), ("PDR10", 0.1, 34_000), ("PDR50", 0.5, 52_000), ("PDR90", 0.9, 140_000))
-    kinds = (VerdictKind.OVERSUBSCRIBED,) if oversubscribed else (VerdictKind.MEASURED,)
     made_plan = plan(cell, oversubscribed=oversubscribed)
+    loads = (("PDR0", 0.0, 30_000), ("PDR10", 0.1, 34_000), ("PDR50", 0.5, 52_000), ("PDR90", 0.9, 140_000))
+    latency = tuple(
+        LatencyAtLoad(
+            label=label,
+            load_pps=share * pdr,
+            flows=tuple(
+                flow_latency(i, d, median * nodes * rng.uniform(0.9, 1.1), 1000, rng)
+                for i in range(1, chains + 1)
+                for d in Direction
+            ),
+        )
+        for label, share, median in (loads if histograms else ())
+    )
+    affinity = tuple(
+        Affinity(owner=t.owner, interface=f"cs{t.owner}", planned_cpu=t.cpu, actual_cpus=(t.cpu,))
+        for t in made_plan.cores.threads
+        if t.role is ThreadRole.DATA
+    )
+    verdict = Verdict(
+        kinds=(VerdictKind.OVERSUBSCRIBED if oversubscribed else VerdictKind.MEASURED,),
+        evidence=(f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %",),
+    )
     return {
-        "test_id": f"Density.{service}.{name}",
-        "test_name": name,
-        "tags": made_plan.tags,
+        "test_id": f"Density.{service}.{name}", "test_name": name, "tags": made_plan.tags,
         "started_at": f"2026-11-20T1{chains % 10}:{nodes:02d}:00Z",
         "finished_at": f"2026-11-20T1{chains % 10}:{nodes + 3:02d}:00Z",
-        "passed": True,
-        "message": "",
-        "world": World.SIM if simulated else World.LOCAL,
-        "simulated": simulated,
+        "passed": True, "message": "", "world": World.SIM if simulated else World.LOCAL, "simulated": simulated,
         "testbed": "sim" if simulated else "local",
         "asked": MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame, profile=PROFILE),
-        "plan": made_plan,
-        "plan_digest": "0" * 64,
-        "environment": ENVIRONMENT,
+        "plan": made_plan, "plan_digest": "0" * 64, "environment": ENVIRONMENT,
         "drivers": {"generator": "sim" if simulated else "ring", "vswitch": "sim" if simulated else "linux_bridge"},
-        "trials": search_trials(ndr, pdr, chains, frame),
-        "ndr": goal_result(NDR, ndr),
-        "pdr": goal_result(PDR, pdr),
-        "latency": tuple(
-            LatencyAtLoad(
-                label=label,
-                load_pps=share * pdr,
-                flows=tuple(
-                    flow_latency(i, d, median * nodes * rng.uniform(0.9, 1.1), 1000, rng)
-                    for i in range(1, chains + 1)
-                    for d in Direction
-                ),
-            )
-            for label, share, median in (loads if histograms else ())
-        ),
-        "affinity": tuple(
-            Affinity(owner=t.owner, interface=f"cs{t.owner}", planned_cpu=t.cpu, actual_cpus=(t.cpu,))
-            for t in made_plan.cores.threads
-            if t.role is ThreadRole.DATA
-        ),
-        "deployment": DeploymentTimes(deploy_s=0.41, remove_s=0.12),
-        "verdict": Verdict(kinds=kinds, evidence=(f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %",)),
-    }
+        "trials": search_trials(ndr, pdr, chains, frame), "ndr": goal_result(NDR, ndr), "pdr": goal_result(PDR, pdr),
+        "latency": latency, "affinity": affinity, "deployment": DeploymentTimes(deploy_s=0.41, remove_s=0.12),
+        "verdict": verdict,
+    }  # fmt: skip
 
 
 def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) -> DensityRecord:
     """A finished MRR test."""
     base = result(service, chains, nodes, histograms=False)
     rates = tuple(rate_of(service, chains, nodes) * factor for factor in (1.30, 1.31, 1.29))
-    trials = tuple(trial(2_000_000, chains, 0.5, purpose="mrr") for _ in rates)
+    mrr = ReceiveRate(
+        offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]
+    )  # fmt: skip
     fields: dict[str, Any] = {
-        "asked": base.asked.model_copy(update={"test_type": TestType.MRR}),
-        "test_id": base.test_id.replace("ndrpdr", "mrr"),
-        "test_name": base.test_name.replace("ndrpdr", "mrr"),
-        "ndr": None,
-        "pdr": None,
-        "trials": trials,
-        "mrr": ReceiveRate(
-            offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]
-        ),
-    }
+        "asked": base.asked.model_copy(update={"test_type": TestType.MRR}), "ndr": None, "pdr": None, "mrr": mrr,
+        "test_id": base.test_id.replace("ndrpdr", "mrr"), "test_name": base.test_name.replace("ndrpdr", "mrr"),
+        "trials": tuple(trial(2_000_000, chains, 0.5, purpose="mrr") for _ in rates),
+    }  # fmt: skip
     return _itemized(base.model_copy(update={"itemized": (), **fields, **changes}))
 
 
@@ -304,22 +239,10 @@ def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord
     """A test whose plan was refused."""
     reason = "needs 33 cores on NUMA 0, 28 available"
     return result(
-        service,
-        chains,
-        nodes,
-        histograms=False,
-        passed=False,
-        message=reason,
-        unfit=True,
-        plan=None,
-        plan_digest=None,
-        trials=(),
-        ndr=None,
-        pdr=None,
-        affinity=(),
-        deployment=None,
+        service, chains, nodes, histograms=False, passed=False, message=reason, unfit=True, plan=None, plan_digest=None,
+        trials=(), ndr=None, pdr=None, affinity=(), deployment=None,
         verdict=Verdict(kinds=(VerdictKind.FAILED,), evidence=(reason,)),
-    )
+    )  # fmt: skip
 
 
 def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "output.xml", **parts: Any) -> Refusal:
@@ -329,19 +252,11 @@ def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "outp
 
 
 CSC = ServiceType.CSC
-
-
 SOAK = Goal(name="SOAK", loss_ratio=1e-7, final_trial_duration_s=5.1, duration_sum_s=1800.0)
-
-
 PRIOR = Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
-
-
 RECORD = SearchRecord(
     algorithm=Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
 )
-
-
 VERDICT = Verdict(
     kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.UNSTABLE),
     evidence=("too slow", "two bands"),
@@ -359,18 +274,11 @@ def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> DensityReco
         load.model_copy(update={"label": load.label.replace("PDR", "SOAK"), "load_pps": share * rate})
         for load, share in zip(base.latency, (0.0, 0.1, 0.5, 0.9), strict=True)
     )
+    profile = PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})
+    plr = {"algorithm": Algorithm.PLR, "prior": None, "prior_refuted": False, "aborted_trials": 0}
     fields = {
-        "asked": base.asked.model_copy(
-            update={"profile": PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})}
-        ),
-        "ndr": None,
-        "pdr": None,
-        "soak": goal_result(SOAK, rate),
-        "latency": latency,
+        "asked": base.asked.model_copy(update={"profile": profile}), "ndr": None, "pdr": None, "latency": latency,
+        "soak": goal_result(SOAK, rate), "search": RECORD.model_copy(update=plr), "verdict": VERDICT,
         "trials": tuple(trial(rate * factor, chains, 0.0, purpose="soak") for factor in (0.9, 1.0, 1.0)),
-        "search": RECORD.model_copy(
-            update={"algorithm": Algorithm.PLR, "prior": None, "prior_refuted": False, "aborted_trials": 0}
-        ),
-        "verdict": VERDICT,
-    }
+    }  # fmt: skip
     return base.model_copy(update={**fields, **changes})

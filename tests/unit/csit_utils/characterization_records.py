@@ -49,19 +49,11 @@ LOADS = 12
 def record(kind: str, name: str, **parts: Any) -> Any:
     """A record that passed on the local testbed, unless `parts` say otherwise."""
     usual = {
-        "test_id": f"Characterization.{kind.title()}.{name}",
-        "test_name": name,
-        "tags": (kind.upper(),),
-        "started_at": "2026-01-01T00:00:00+00:00",
-        "finished_at": "2026-01-01T00:01:00+00:00",
-        "passed": True,
-        "message": "",
-        "world": World.LOCAL,
-        "simulated": False,
-        "testbed": "local",
-        "environment": ENVIRONMENT,
+        "test_id": f"Characterization.{kind.title()}.{name}", "test_name": name, "tags": (kind.upper(),),
+        "started_at": "2026-01-01T00:00:00+00:00", "finished_at": "2026-01-01T00:01:00+00:00", "passed": True,
+        "message": "", "world": World.LOCAL, "simulated": False, "testbed": "local", "environment": ENVIRONMENT,
         "drivers": {"generator": "auto"},
-    }
+    }  # fmt: skip
     if kind in ("sweep", "bursts", "chain"):
         return SweepRecord.model_validate({**usual, **parts, "pattern": kind})
     return RECORDS[kind].model_validate({**usual, **parts})
@@ -84,30 +76,20 @@ def _second(rate_pps: float, second: int, vnfs: tuple[Vnf, ...], capacity_pps: f
     passed = min(rate_pps, capacity_pps)
     full = min(1.0, rate_pps / capacity_pps)
     return SweepSample(
-        rate_pps=rate_pps,
-        second=second,
-        input_pps=rate_pps,
-        output_pps=passed,
+        rate_pps=rate_pps, second=second, input_pps=rate_pps, output_pps=passed,
         loss_ratio=1 - passed / rate_pps if rate_pps else None,
         delay_s=2e-3 if rate_pps >= capacity_pps else 5e-5 + 2e-5 * full,
         cpu={vnf.name: (full if vnf is vnfs[-1] else 0.5 * full,) * vnf.vcpus for vnf in vnfs},
-    )
+    )  # fmt: skip
 
 
 def _mean(sample: SweepSample, frame: Frame) -> SweepPoint:
     bits = 8 * frame.mean_bytes
     return SweepPoint(
-        rate_pps=sample.rate_pps,
-        samples=2,
-        input_pps=sample.input_pps,
-        sender_pps=sample.input_pps,
-        output_pps=sample.output_pps,
-        input_bps=bits * sample.input_pps,
-        output_bps=bits * sample.output_pps,
-        loss_ratio=sample.loss_ratio,
-        delay_s=sample.delay_s,
-        cpu=sample.cpu,
-    )
+        rate_pps=sample.rate_pps, samples=2, input_pps=sample.input_pps, sender_pps=sample.input_pps,
+        output_pps=sample.output_pps, input_bps=bits * sample.input_pps, output_bps=bits * sample.output_pps,
+        loss_ratio=sample.loss_ratio, delay_s=sample.delay_s, cpu=sample.cpu,
+    )  # fmt: skip
 
 
 def profiled(sweep: Sweep) -> Profile:
@@ -148,30 +130,20 @@ def burst(**parts: Any) -> SweepRecord:
 
 def sized(**parts: Any) -> SizingRecord:
     """A service of two components: one size carries 300, one 500 or more, one could not be deployed."""
+    flavors = {name: {"vcpus": vcpus, "memory_mb": 512 * vcpus} for name, vcpus in (("s", 1), ("m", 2))}
+    components = [{"name": name, "short": name[:2], "flavors": [*flavors]} for name in ("front", "back")]
     deployment = DeploymentSpec.model_validate(
-        {
-            "vnf_name": "proxy",
-            "components": [{"name": name, "short": name[:2], "flavors": ["s", "m"]} for name in ("front", "back")],
-            "flavors": {"s": {"vcpus": 1, "memory_mb": 512}, "m": {"vcpus": 2, "memory_mb": 1024}},
-            "install": "install.sh",
-            "mode": "directed",
-        }
+        {"vnf_name": "proxy", "components": components, "flavors": flavors, "install": "i.sh", "mode": "directed"}
     )
     workload = WorkloadSpec.model_validate(
         {"range": {"min": 100, "max": 500}, "increase": 100, "repeat": 2, "generator": "load.sh"}
     )
-    sizes = (_size("s", "s", 300.0), _size("m", "s", 500.0), _size("m", "m", None))
-    steps = ("fr1s-ba1s first: the smallest size.", "Ended: fr1m-ba1m could not be deployed.")
     sizing = Sizing(
-        deployment=deployment,
-        workload=workload,
-        sizes=sizes,
-        steps=steps,
-        best="fr1m-ba1s",
-        stopped="failed",
-        planned=None,
+        deployment=deployment, workload=workload, best="fr1m-ba1s", stopped="failed", planned=None,
+        sizes=(_size("s", "s", 300.0), _size("m", "s", 500.0), _size("m", "m", None)),
+        steps=("fr1s-ba1s first: the smallest size.", "Ended: fr1m-ba1m could not be deployed."),
         notes=("back does not scale.",),
-    )
+    )  # fmt: skip
     return record("sizing", "Proxy", sizing=sizing, **parts)
 
 
@@ -186,40 +158,31 @@ def traced(record: SizingRecord, loads: tuple[float, ...] = (100.0, 300.0, 500.0
 
 def _trace(row: Offered) -> Trace:
     """Four seconds; the CPU of the fourth was not read."""
-    cpu = row.load / 1000
+    front = (*[row.load / 1000] * 3, None)
     return Trace(
         indicators=(row.mean, row.mean - 10, row.mean, row.mean),
         ends_s=(1.0, 2.0, 3.0, 4.0),
-        cpu={"front-1": (cpu, cpu, cpu, None), "back-1": (0.5, 0.5, 0.5, 0.5)},
+        cpu={"front-1": front, "back-1": (0.5, 0.5, 0.5, 0.5)},
     )
 
 
 def _size(front: str, back: str, capacity: float | None) -> MeasuredSize:
-    vcpus = {"s": 1, "m": 2}
-    loads = [100.0 * number for number in range(1, 6)] if capacity else []
-    offered = tuple(
-        Offered(
-            load=load,
-            indicators=(min(load, capacity or 0.0), min(load, capacity or 0.0)),
-            mean=min(load, capacity or 0.0),
-            stdev=0.0 if load <= (capacity or 0.0) else 20.0,
-            use={f"{part}-1": Use(cpu=load / 1000, memory=0.25, network_bps=1e4 * load) for part in ("front", "back")},
-        )
-        for load in loads
-    )
+    vcpus, offered = {"s": 1, "m": 2}, []
+    for load in [100.0 * number for number in range(1, 6)] if capacity else []:
+        carried, uses = min(load, capacity or 0.0), Use(cpu=load / 1000, memory=0.25, network_bps=1e4 * load)
+        offered.append(
+            Offered(
+                load=load, indicators=(carried, carried), mean=carried, stdev=0.0 if load == carried else 20.0,
+                use={"front-1": uses, "back-1": uses},
+            )
+        )  # fmt: skip
     return MeasuredSize(
         size=Size(components={"front": Share(flavor=front), "back": Share(flavor=back)}),
-        name=f"fr1{front}-ba1{back}",
-        vcpus=vcpus[front] + vcpus[back],
-        memory_mb=1024,
-        offered=offered,
-        capacity=capacity,
-        at_top=capacity == 500.0,
-        bottleneck="front" if capacity else None,
-        overload_from=400.0 if capacity == 300.0 else None,
-        failed=None if capacity else "back-1 did not start",
+        name=f"fr1{front}-ba1{back}", vcpus=vcpus[front] + vcpus[back], memory_mb=1024, offered=tuple(offered),
+        capacity=capacity, at_top=capacity == 500.0, bottleneck="front" if capacity else None,
+        overload_from=400.0 if capacity == 300.0 else None, failed=None if capacity else "back-1 did not start",
         deploy_s=1.0,
-    )
+    )  # fmt: skip
 
 
 def one_of_each(**parts: Any) -> list[Record]:

@@ -39,10 +39,8 @@ def html_of(dataset: Dataset) -> str:
 
 def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> DensityRecord:
     """A CSC test with round numbers."""
-    pdr = pdr or ndr
-    return result(
-        CSC, chains, nodes, histograms=False, ndr=goal_result(NDR, ndr), pdr=goal_result(PDR, pdr), **changes
-    )  # fmt: skip
+    goals = {"ndr": goal_result(NDR, ndr), "pdr": goal_result(PDR, pdr or ndr)}
+    return result(CSC, chains, nodes, histograms=False, **goals, **changes)
 
 
 def imported(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[FileImport]:
@@ -69,19 +67,11 @@ def plan(capsys: pytest.CaptureFixture[str], *options: str) -> str:
 
 
 def history(folder: Path) -> Layout:
+    """Three nights of two cells, a failed test of the last one, and a copy of that night that breaks off."""
     files = []
     for night in (1, 2, 3):
-        made = [
-            result(
-                ServiceType.CSC,
-                chains,
-                1,
-                histograms=False,
-                started_at=f"2026-11-0{night}T1{chains}:00:00Z",
-                passed=True,
-            )
-            for chains in (1, 2)
-        ]
+        begun = {chains: f"2026-11-0{night}T1{chains}:00:00Z" for chains in (1, 2)}
+        made = [result(CSC, chains, 1, histograms=False, started_at=at) for chains, at in begun.items()]
         failed = [("No start", "Fail", "nf-1-1 is down", ("CSC",))] if night == 3 else []
         files.append(write_output_xml(folder / f"output-{night}.xml", made, failed))
     cut = folder / "output-cut.xml"

@@ -18,34 +18,21 @@ def histogram_us(*values_us: int) -> str:
 
 def csit(result: Json, **changes: Any) -> Json:
     """A density test of FD.io CSIT: 4 instances of 2 NFs of a core each, 64 B."""
+    short = "eth-l2bd-4ch-16mif-8dcr2t-vppip4"
     return {
-        "version": "1.5.1",
-        "start_time": "2024-03-02T21:10:05.250000Z",
-        "end_time": "2024-03-02T21:12:15.500000Z",
-        "duration": 130.25,
-        "dut_type": "vpp",
-        "dut_version": "24.06-rc0~11-gabcdef123",
-        "tg_type": "trex",
-        "tg_version": "3.03",
-        "hosts": ["10.30.51.71", "10.30.51.70"],
-        "message": "",
-        "passed": True,
+        "version": "1.5.1", "start_time": "2024-03-02T21:10:05.250000Z", "end_time": "2024-03-02T21:12:15.500000Z",
+        "duration": 130.25, "dut_type": "vpp", "dut_version": "24.06-rc0~11-gabcdef123", "tg_type": "trex",
+        "tg_version": "3.03", "hosts": ["10.30.51.71", "10.30.51.70"], "message": "", "passed": True,
         "tags": [
             *("2_NODE_SINGLE_LINK_TOPO", "NDRPDR", "NIC_Intel-X710", "MEMIF", "DOCKER", "4R2C", "NF_DENSITY", "CHAIN"),
-            *("NF_VPPIP4", "8DCR2T", "DRV_VFIO_PCI", "64B", "1C", "2T1C", "eth-l2bd-4ch-16mif-8dcr2t-vppip4"),
+            *("NF_VPPIP4", "8DCR2T", "DRV_VFIO_PCI", "64B", "1C", "2T1C", short),
         ],
-        "test_documentation": "",
+        "test_documentation": "", "test_name_long": f"x710-64b-2t1c-{short}", "test_name_short": short,
         "test_id": (
-            "tests.vpp.perf.nfv_density.dcr_memif.chain.2n-10ge2p1x710-eth-l2bd-4ch-16mif-8dcr2t-vppip4-ndrpdr."
-            "64b-1c-eth-l2bd-4ch-16mif-8dcr2t-vppip4-ndrpdr"
+            f"tests.vpp.perf.nfv_density.dcr_memif.chain.2n-10ge2p1x710-{short}-ndrpdr.64b-1c-{short}-ndrpdr"
         ),
-        "test_name_long": "x710-64b-2t1c-eth-l2bd-4ch-16mif-8dcr2t-vppip4",
-        "test_name_short": "eth-l2bd-4ch-16mif-8dcr2t-vppip4",
-        "test_type": "ndrpdr",
-        "telemetry": [],
-        "result": result,
-        **changes,
-    }
+        "test_type": "ndrpdr", "telemetry": [], "result": result, **changes,
+    }  # fmt: skip
 
 
 def pps(value: float) -> Json:
@@ -81,14 +68,11 @@ def csit_unmeasured() -> Json:
 def plain(**changes: Any) -> Json:
     """A test without NFs."""
     return csit(
-        csit_mrr(),
+        csit_mrr(), test_type="mrr", test_name_long="e810cq-imix-4t2c-avf-eth-l2xcbase",
         tags=["MRR", "NIC_Intel-E810CQ", "DRV_AVF", "ETH", "L2XCFWD", "IMIX", "2C", "4T2C", "eth-l2xcbase"],
         test_id="tests.vpp.perf.l2.2n1l-100ge2p1e810cq-avf-eth-l2xcbase-mrr.imix-2c-avf-eth-l2xcbase-mrr",
-        test_name_long="e810cq-imix-4t2c-avf-eth-l2xcbase",
-        test_name_short="avf-eth-l2xcbase",
-        test_type="mrr",
-        **changes,
-    )
+        test_name_short="avf-eth-l2xcbase", **changes,
+    )  # fmt: skip
 
 
 def at_load(rate_pps: float, rate_percent: float, drops: float) -> Json:
@@ -97,38 +81,24 @@ def at_load(rate_pps: float, rate_percent: float, drops: float) -> Json:
     overall: Json = {**port, "avg_delay_usec": 25.5, "min_delay_usec": 10, "max_delay_usec": 80}
     overall |= {"hdrh": histogram_us(10, 20, 30, 80), "lat_percentile": {"25": 20, "75": 30, "99": 80}}
     return {
-        "l2frame_size": "64",
-        "duration_sec": 60.0,
-        "initial_rate_type": "rate_percent",
-        "rate_percent": rate_percent,
-        "rate_pps": rate_pps,
-        "rate_bps": rate_pps * 672.0,
-        "load_percent_per_direction": rate_percent / 2,
-        "stats": {"0": port, "1": port, "overall": overall, "total_tx_rate": rate_pps},
-        "timestamp_sec": 1.0,
+        "l2frame_size": "64", "duration_sec": 60.0, "initial_rate_type": "rate_percent", "rate_percent": rate_percent,
+        "rate_pps": rate_pps, "rate_bps": rate_pps * 672.0, "load_percent_per_direction": rate_percent / 2,
+        "stats": {"0": port, "1": port, "overall": overall, "total_tx_rate": rate_pps}, "timestamp_sec": 1.0,
         "time_taken_sec": 300.0,
-    }
+    }  # fmt: skip
 
 
 def trials(*pairs: tuple[float, float]) -> Json:
     """Loads of a search with the drops in percent."""
-    return {
-        "ndr_pdr": [
-            {"tx_pps": load, "rx_pps": load, "tx_pkts": 1, "rx_pkts": 1, "drop_pct": 0, "drop_percentage": drops}
-            for load, drops in pairs
-        ]
-    }
+    usual = {"tx_pkts": 1, "rx_pkts": 1, "drop_pct": 0}
+    return {"ndr_pdr": [usual | {"tx_pps": load, "rx_pps": load, "drop_percentage": drops} for load, drops in pairs]}
 
 
 def searched() -> Json:
     """NDR at 10 %, PDR at 12.5 % of 10 Gbit/s line rate (14.88 Mpps for 64 B) in each direction."""
-    return {
-        "ndr": at_load(2_976_190, 20.0, 0.0005),
-        "pdr": at_load(3_720_238, 25.0, 0.09),
-        "iteration_stats": trials(
-            (29_761_904, 60.0), (3_000_000, 0.02), (2_976_190, 0.0005), (3_720_238, 0.09), (3_740_000, 0.2)
-        ),
-    }
+    tried = ((29_761_904, 60.0), (3_000_000, 0.02), (2_976_190, 0.0005), (3_720_238, 0.09), (3_740_000, 0.2))
+    ndr, pdr = at_load(2_976_190, 20.0, 0.0005), at_load(3_720_238, 25.0, 0.09)
+    return {"ndr": ndr, "pdr": pdr, "iteration_stats": trials(*tried)}
 
 
 def not_reached(warning: object = 0) -> Json:
@@ -154,31 +124,19 @@ def fixed(percent: float) -> Json:
 def nfvbench(sizes: Json, chain: str = "PVVP", count: int = 3, generator: str = "TRex", **config: Any) -> Json:
     """A run."""
     told = {
-        "flow_count": 10000,
-        "service_chain_count": count,
-        "bidirectional": True,
-        "profile": "custom_traffic_profile",
-        "compute_nodes": {"nova:compute-4": {"bios_settings": {"Altitude": "300 M"}}},
-        "result": sizes,
-    }
+        "flow_count": 10000, "service_chain_count": count, "bidirectional": True, "profile": "custom_traffic_profile",
+        "compute_nodes": {"nova:compute-4": {"bios_settings": {"Altitude": "300 M"}}}, "result": sizes,
+    }  # fmt: skip
+    usual = {
+        "duration_sec": 60.0, "measurement": {"NDR": 0.001, "PDR": 0.1, "load_epsilon": 0.1}, "tg-name": "trex-local",
+        "tg-tool": generator, "vm_forwarder": "testpmd", "flavor": {"vcpus": 2, "ram": 4096, "disk": 0},
+        "vif_multiqueue_size": 1, "user_label": None, "sriov": False,
+    }  # fmt: skip
     return {
-        "date": "2023-06-01 12:30:45",
-        "nfvbench_version": "5.1.3",
+        "date": "2023-06-01 12:30:45", "nfvbench_version": "5.1.3", "config": {**usual, **config},
         "openstack_spec": {"vswitch": "OVS-DPDK", "encaps": "VLAN"},
-        "config": {
-            "duration_sec": 60.0,
-            "measurement": {"NDR": 0.001, "PDR": 0.1, "load_epsilon": 0.1},
-            "tg-name": "trex-local",
-            "tg-tool": generator,
-            "vm_forwarder": "testpmd",
-            "flavor": {"vcpus": 2, "ram": 4096, "disk": 0},
-            "vif_multiqueue_size": 1,
-            "user_label": None,
-            "sriov": False,
-            **config,
-        },
         "benchmarks": {"network": {"service_chain": {chain: {"result": told}}, "versions": {}}},
-    }
+    }  # fmt: skip
 
 
 DTS_ROW = {"frame_size": 64, "num_descriptors": 1024, "expected_mpps": 30.0, "measured_mpps": 27.5}

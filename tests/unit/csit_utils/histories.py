@@ -41,47 +41,22 @@ def row(
     kind, chains, nodes = cell
     begun = FIRST + timedelta(days=night, minutes=10 * chains + nodes)
     passed = pdr_pps is not None
-    ndr = 0.9 * pdr_pps if pdr_pps is not None else None
-    name = f"64B-1c-{kind.lower()}-{chains}ch-{nodes}n-ndrpdr"
+    name, run = f"64B-1c-{kind.lower()}-{chains}ch-{nodes}n-ndrpdr", f"{testbed}/{night}/output.xml"
     fields: dict[str, Any] = {
-        "anchor": f"test-{testbed}-{night}-{name}",
-        "test_id": f"Density.{name}",
-        "test_name": name,
-        "source": f"{testbed}/{night}/output.xml",
-        "recorded": True,
-        "status": "PASS" if passed else "FAIL",
-        "message": "" if passed else "no traffic at hop 2",
-        "tags": "",
-        "run": f"{testbed}/{night}/output.xml",
-        "started_at": begun.isoformat(),
-        "finished_at": (begun + timedelta(minutes=5)).isoformat(),
-        "world": "lab",
-        "simulated": False,
-        "testbed": testbed,
-        "drivers": "generator trex, vswitch vpp",
-        "version": "VPP 26.06",
-        "revision": "c3313a2d0f5b",
-        "environment": environment().digest,
-        "profile": PROFILE.name,
-        "goals": profile_text(PROFILE),
-        "test_type": "NDRPDR",
-        "service_type": kind,
-        "nf_chains": chains,
-        "nf_nodes": nodes,
-        "nf_size": "1c",
-        "vs_dtc": 1,
-        "frame": "64B",
-        "frame_mean_bytes": 64.0,
-        "ndr_loss_ratio": 0.0,
-        "ndr_lower_pps": ndr,
-        "ndr_upper_pps": ndr * 1.005 if ndr is not None else None,
-        "ndr_complete": passed or None,
-        "pdr_loss_ratio": 0.005,
-        "pdr_lower_pps": pdr_pps,
-        "pdr_upper_pps": pdr_pps * 1.005 if pdr_pps is not None else None,
-        "pdr_complete": passed or None,
+        "anchor": f"test-{testbed}-{night}-{name}", "test_id": f"Density.{name}", "test_name": name, "source": run,
+        "recorded": True, "status": "PASS" if passed else "FAIL", "message": "" if passed else "no traffic at hop 2",
+        "tags": "", "run": run, "started_at": begun.isoformat(),
+        "finished_at": (begun + timedelta(minutes=5)).isoformat(), "world": "lab", "simulated": False,
+        "testbed": testbed, "drivers": "generator trex, vswitch vpp", "version": "VPP 26.06",
+        "revision": "c3313a2d0f5b", "environment": environment().digest, "profile": PROFILE.name,
+        "goals": profile_text(PROFILE), "test_type": "NDRPDR", "service_type": kind, "nf_chains": chains,
+        "nf_nodes": nodes, "nf_size": "1c", "vs_dtc": 1, "frame": "64B", "frame_mean_bytes": 64.0,
         "verdicts": "measured" if passed else "failed",
-    }
+    }  # fmt: skip
+    for goal, loss_ratio, share in (("ndr", 0.0, 0.9), ("pdr", 0.005, 1.0)):
+        lower = share * pdr_pps if pdr_pps is not None else None
+        fields |= {f"{goal}_loss_ratio": loss_ratio, f"{goal}_complete": passed or None, f"{goal}_lower_pps": lower}
+        fields[f"{goal}_upper_pps"] = lower * 1.005 if lower is not None else None
     return TestRow(**{**fields, **changes})
 
 
@@ -123,11 +98,6 @@ def planted() -> Rows:
         (("CSP", 2, 1), lambda night: 3e6 if night < NIGHTS - 1 else 2.6e6),
     ]
     rows = [each for cell, rate_of in cells for each in nights(NIGHTS, rate_of, cell=cell)]
-    upgraded = [
-        replace(each, version="VPP 26.10", environment=new.digest)
-        if int(each.run.split("/")[1]) >= STEP_NIGHT
-        else each
-        for each in rows
-    ]
-    quiet = nights(6, lambda _: 2.5e6, "lab-b")
-    return Rows([*upgraded, *quiet], old, new)
+    upgrade = {"version": "VPP 26.10", "environment": new.digest}
+    rows = [replace(each, **upgrade) if int(each.run.split("/")[1]) >= STEP_NIGHT else each for each in rows]
+    return Rows([*rows, *nights(6, lambda _: 2.5e6, "lab-b")], old, new)

@@ -26,6 +26,7 @@ from csit_utils.studies.density.answer_text import evidence_text, next_text, vie
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.loaded import Dataset, rows_of_tests, table_rows
+from tests.unit.csit_utils import histories
 from tests.unit.csit_utils.builders import PDR, does_not_fit, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -34,37 +35,17 @@ from tests.unit.examples import share
 
 def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -> TestRow:
     """A test of a cell; without a rate it has no lower bound."""
-    fields: dict[str, Any] = {
-        "anchor": f"t-{services}-{nfs}-{changes.get('test_type', 'NDRPDR')}",
-        "test_id": "i",
-        "test_name": f"{services}x{nfs}",
-        "source": "output.xml",
-        "recorded": True,
+    anchor = f"t-{services}-{nfs}-{changes.get('test_type', 'NDRPDR')}"
+    usual: dict[str, Any] = {
+        "anchor": anchor,
         "status": "PASS",
         "message": "",
-        "tags": "",
-        "world": "local",
-        "simulated": False,
-        "testbed": "local",
-        "drivers": "ring",
-        "profile": "ladder",
-        "goals": "g",
-        "test_type": "NDRPDR",
-        "service_type": "CSC",
-        "nf_chains": services,
-        "nf_nodes": nfs,
-        "nf_size": "1c",
-        "vs_dtc": 1,
-        "frame": "64B",
-        "frame_mean_bytes": 64.0,
-        "planned": True,
-        "pdr_lower_pps": pdr,
-        "pdr_upper_pps": None if pdr is None else pdr * 1.005,
-        "pdr_complete": True,
-        "pdr_loss_ratio": None if pdr is None else 0.005,
         "verdicts": "measured",
+        "source": "output.xml",
     }
-    return TestRow(**{**fields, **changes})
+    usual |= {f"ndr_{name}": None for name in ("loss_ratio", "lower_pps", "upper_pps", "complete")}
+    usual |= {"pdr_complete": True, "pdr_loss_ratio": None if pdr is None else 0.005}
+    return histories.row(pdr, cell=("CSC", services, nfs), **{**usual, **changes})
 
 
 def flows(test: TestRow, rates: Sequence[tuple[float, float]], metric: str = "PDR") -> list[InstanceRow]:
@@ -161,30 +142,45 @@ def test_the_evidence_names_test_instance_and_load() -> None:
     )
     assert next_text(ask(ladder(), 100)) == "8x1 does not fit: needs 33 cores; 5 to 7 not measured"
     assert view(ask(ladder(), 5000)).cells[5] == "none"
+    assert "mean of all instances" in evidence_text(ask(evidence([TWO], []), 450)), "without counts by instance"
 
 
-def test_without_counts_by_instance_the_mean_is_called_a_mean() -> None:
-    tests = [row(2, pdr=900.0)]
-    found = ask(evidence(tests, []), 450)
-    assert found.best is not None
-    assert found.best.run is not None
-    assert (found.services, found.best.run.worst_of) == (2, "mean of all instances")
-    assert ask(evidence(tests, []), 451).services == 0
+ONE, TWO, WORSE = row(1, pdr=900.0), row(2, pdr=900.0), row(2, pdr=700.0, anchor="again")
+TWICE = [*latency(TWO, (800, [10])), *latency(WORSE, (800, [99]))]
+WITH_NDR = row(1, pdr=900.0, ndr_lower_pps=500.0, ndr_upper_pps=502.0, ndr_complete=True)
+
+
+@pytest.mark.parametrize(
+    ("tests", "latencies", "rate", "p99_us", "services"),
+    [
+        pytest.param([TWO], [], 450, None, 2, id="without counts by instance the mean counts"),
+        pytest.param([TWO], [], 451, None, 0, id="which is not enough here"),
+        pytest.param([TWO, WORSE], [], 400, None, 0, id="of several runs the one that keeps least decides"),
+        pytest.param([TWO, WORSE], [], 350, None, 2, id="which keeps this rate"),
+        pytest.param([TWO, WORSE], TWICE, 350, 50, 0, id="the latest one of several decides"),
+        pytest.param([TWO, WORSE], TWICE, 350, 100, 2, id="which keeps this bound"),
+        pytest.param([ONE], latency(ONE, (450, [80]), (810, [20])), 100, 50, 1, id="any load that is high enough"),
+        pytest.param([ONE], latency(ONE, (450, [80]), (810, [20])), 800, 50, 1, id="its own load"),
+        pytest.param([ONE], latency(ONE, (800, [10]), lost=10), 100, 50, 1, id="lost probes beyond the percentile"),
+        pytest.param([ONE], latency(ONE, (800, [10]), lost=11), 100, 50, 0, id="a lost probe is too late"),
+        pytest.param([ONE], latency(ONE, (800, [10, None])), 100, 50, 0, id="a flow without a latency is too late"),
+        pytest.param([WITH_NDR], [], 600, None, 1, id="PDR is asked for by default"),
+    ],
+)
+def test_services_of_small_evidence(
+    tests: list[TestRow], latencies: list[LatencyRow], rate: float, p99_us: float | None, services: int
+) -> None:
+    assert ask(evidence(tests, latencies), rate, p99_us).services == services
+
+
+def test_ndr_is_asked_for_by_name() -> None:
+    assert ask(evidence([WITH_NDR], []), 600, metric=columns.NDR).services == 0
 
 
 def test_there_is_no_prediction_beyond_the_measured_range() -> None:
-    found = ask(evidence([row(2, pdr=900.0)], []), 1)
+    found = ask(evidence([TWO], []), 1)
     assert (found.services, found.next.verdict, found.next.services) == (2, AnswerVerdict.NOT_MEASURED, 3)
     assert next_text(found) == "3x1 was not measured"
-
-
-def test_of_several_runs_the_one_that_keeps_least_decides() -> None:
-    good, bad = row(2, pdr=900.0), row(2, pdr=700.0, anchor="again")
-    assert ask(evidence([good, bad], []), 400).services == 0
-    assert ask(evidence([good, bad], []), 350).services == 2
-    late = [*latency(good, (800, [10])), *latency(bad, (800, [99]))]
-    assert ask(evidence([good, bad], late), 350, 50).services == 0
-    assert ask(evidence([good, bad], late), 350, 100).services == 2
 
 
 def test_latency_may_come_from_another_test_of_the_cell() -> None:
@@ -205,19 +201,6 @@ def test_the_rate_is_answered_also_without_a_latency_test() -> None:
     assert found.next.run.row == slow
 
 
-def test_any_measured_load_that_is_high_enough_counts() -> None:
-    test = row(1, pdr=900.0)
-    seen = evidence([test], latency(test, (450, [80]), (810, [20])))
-    assert ask(seen, 100, 50).services == ask(seen, 800, 50).services == 1, "800 kept within 50 us means 100 is too"
-
-
-def test_a_lost_probe_is_too_late() -> None:
-    test = row(1, pdr=900.0)
-    assert ask(evidence([test], latency(test, (800, [10]), lost=10)), 100, 50).services == 1
-    assert ask(evidence([test], latency(test, (800, [10]), lost=11)), 100, 50).services == 0
-    assert ask(evidence([test], latency(test, (800, [10, None]))), 100, 50).services == 0
-
-
 def test_failed_tests_count_for_nothing_and_say_so() -> None:
     seen = evidence([row(1, pdr=900.0), row(2, pdr=900.0, status="FAIL", message="nf-2-1 is down")], [])
     found = ask(seen, 100)
@@ -233,12 +216,6 @@ def test_a_hole_below_the_answer_is_reported() -> None:
     assert "but 2x1: rate too low" in view(found).cells[6]
 
 
-def test_ndr_is_asked_for_by_name() -> None:
-    test = row(1, pdr=900.0, ndr_lower_pps=500.0, ndr_upper_pps=502.0, ndr_complete=True)
-    assert ask(evidence([test], []), 600).services == 1
-    assert ask(evidence([test], []), 600, metric=columns.NDR).services == 0
-
-
 def test_simulated_and_measured_services_are_answered_apart() -> None:
     tests = [row(1, pdr=900.0), row(4, pdr=9000.0, simulated=True, world="sim", testbed="sim", source="sim.xml")]
     found = answers(Question(100.0), evidence(tests, []))
@@ -252,52 +229,51 @@ def sextet(*points: tuple[float, Sequence[float | None]], **changes: Any) -> Ans
     return evidence([test], latency(test, *points))
 
 
-def test_a_load_that_was_never_measured_is_not_called_too_slow() -> None:
-    seen = sextet((0.31e6, [20]), (1.55e6, [42]), (2.79e6, [120]))
-    found = ask(seen, 360e3, 80)
-    assert (found.services, found.next.verdict, found.trial_pps) == (0, AnswerVerdict.LATENCY_UNKNOWN, 2.16e6)
-    assert next_text(found) == (
-        "6x1: p99 not measured between 1.55 Mpps (p99 42.0 µs) and 2.79 Mpps (p99 120 µs); a trial at 2.16 Mpps "
-        "decides; 1 to 5 not measured"
-    )
+MEASURED = ((0.31e6, [20]), (1.55e6, [42]), (2.79e6, [120]))
 
 
-def test_a_bound_that_is_missed_at_a_lower_load_is_missed() -> None:
-    found = ask(sextet((0.31e6, [20]), (1.55e6, [90]), (2.79e6, [120])), 360e3, 80)
-    assert (found.next.verdict, found.trial_pps) == (AnswerVerdict.LATENCY, None)
-    assert "latency too high, p99 90.0 µs at L1.55e+06 (1.55 Mpps)" in next_text(found)
-
-
-def test_a_bound_that_is_met_at_a_higher_load_is_met_and_a_contradiction_is_named() -> None:
-    found = ask(sextet((0.31e6, [95]), (1.55e6, [42]), (2.79e6, [60])), 360e3, 80)
-    assert found.services == 6
-    assert "p99 60.0 µs at L2.79e+06" in evidence_text(found)
-    assert "although p99 95.0 µs at the lower 310 kpps" in evidence_text(found)
-
-
-def test_noise_below_a_load_that_met_the_bound_does_not_decide_above_it() -> None:
-    found = ask(sextet((0.31e6, [95]), (1.55e6, [42])), 360e3, 80)
-    assert found.next.verdict is AnswerVerdict.LATENCY_UNKNOWN
-    assert "p99 not measured above 1.55 Mpps (p99 42.0 µs)" in next_text(found)
-
-
-def test_without_an_upper_bound_a_higher_rate_is_not_too_high() -> None:
-    found = ask(sextet(pdr_upper_pps=None), 520e3)
-    assert found.next.verdict is AnswerVerdict.RATE_UNKNOWN
-    assert next_text(found) == (
-        "6x1: loss not measured above 3.10 Mpps (met); a trial at 3.12 Mpps decides; 1 to 5 not measured"
-    )
+@pytest.mark.parametrize(
+    ("seen", "rate", "verdict", "trial_pps", "said"),
+    [
+        # A load that was never measured is not called too slow.
+        (
+            sextet(*MEASURED), 360e3, AnswerVerdict.LATENCY_UNKNOWN, 2.16e6,
+            "6x1: p99 not measured between 1.55 Mpps (p99 42.0 µs) and 2.79 Mpps (p99 120 µs); a trial at 2.16 Mpps "
+            "decides; 1 to 5 not measured",
+        ),
+        # A bound that is missed at a lower load is missed.
+        (
+            sextet((0.31e6, [20]), (1.55e6, [90]), (2.79e6, [120])), 360e3, AnswerVerdict.LATENCY, None,
+            "latency too high, p99 90.0 µs at L1.55e+06 (1.55 Mpps)",
+        ),
+        # One that is met at a higher load is met, and a contradiction is named.
+        (
+            sextet((0.31e6, [95]), (1.55e6, [42]), (2.79e6, [60])), 360e3, AnswerVerdict.KEPT, None,
+            "although p99 95.0 µs at the lower 310 kpps",
+        ),
+        # Noise below a load that met the bound does not decide above it.
+        (
+            sextet((0.31e6, [95]), (1.55e6, [42])), 360e3, AnswerVerdict.LATENCY_UNKNOWN, 2.16e6,
+            "p99 not measured above 1.55 Mpps (p99 42.0 µs)",
+        ),
+        # Without an upper bound a higher rate is not too high.
+        (
+            sextet((3.2e6, [20]), pdr_upper_pps=None), 520e3, AnswerVerdict.RATE_UNKNOWN, 3.12e6,
+            "6x1: loss not measured above 3.10 Mpps (met); a trial at 3.12 Mpps decides; 1 to 5 not measured",
+        ),
+    ],
+)  # fmt: skip
+def test_loads_beside_the_measured_ones(
+    seen: AnswerEvidence, rate: float, verdict: AnswerVerdict, trial_pps: float | None, said: str
+) -> None:
+    found = ask(seen, rate, 80)
+    assert ((found.best or found.next).verdict, found.trial_pps) == (verdict, trial_pps)
+    assert said in " ".join(map(str, view(found).cells))
 
 
 def decided(seen: AnswerEvidence, load: float, *, sustained: bool | None, p99_us: float) -> AnswerEvidence:
     """The same with trials at a load."""
-    test = row(
-        6,
-        anchor="at-rate",
-        test_type="LATENCY",
-        rate_load_pps=load,
-        rate_pdr_sustained=sustained,
-    )
+    test = row(6, anchor="at-rate", test_type="LATENCY", rate_load_pps=load, rate_pdr_sustained=sustained)
     flow = InstanceRow("at-rate", "", "RATE", load, 9, 1, "forward", 1, 1, load / 12, load / 12, 0, False, None, "")
     own = [each for rows in seen.latencies.values() for each in rows]
     return evidence([*seen.rows, test], [flow, *own, *latency(test, (load, [p99_us]))])
@@ -313,8 +289,7 @@ def decided(seen: AnswerEvidence, load: float, *, sustained: bool | None, p99_us
     ],
 )
 def test_trials_at_the_rate_decide(*, sustained: bool | None, p99_us: float, verdict: AnswerVerdict) -> None:
-    seen = sextet((0.31e6, [20]), (1.55e6, [42]), (2.79e6, [120]))
-    found = ask(decided(seen, 2.16e6, sustained=sustained, p99_us=p99_us), 360e3, 80)
+    found = ask(decided(sextet(*MEASURED), 2.16e6, sustained=sustained, p99_us=p99_us), 360e3, 80)
     assert (found.best or found.next).verdict is verdict
     assert found.trial_pps is None
 
@@ -436,30 +411,27 @@ def test_the_best_configuration_is_one_line_for_each_service_type(
     ]  # fmt: skip
 
 
-def test_the_command_refuses_what_it_cannot_read(tmp_path: Path) -> None:
-    path = write_output_xml(tmp_path / "output.xml", [each.record for each in records().recorded])
-    for options in (["--rate", "fast"], ["--rate", "1kpps", "--p99", "soon"]):
-        with pytest.raises(ConfigError):
-            make_app(["answer"])(["answer", str(path), *options], standalone_mode=False)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--rate fast", "fast"),
+        ("--rate 1kpps --p99 soon", "soon"),
+        ("--rate 1kpps --goal MRR", "^--goal MRR: choose from "),
+        ("--rate 1kpps --layer L3", "^--layer L3: choose from "),
+    ],
+)
+def test_the_command_refuses_choices_that_do_not_exist(options: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_app(["answer"])(["answer", "x", *options.split()], standalone_mode=False)
 
 
-@pytest.mark.parametrize(("option", "value"), [("--goal", "MRR"), ("--layer", "L3")])
-def test_the_command_names_the_choice_that_does_not_exist(option: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{option} {value}: choose from "):
-        make_app(["answer"])(["answer", "x", "--rate", "1kpps", option, value], standalone_mode=False)
-
-
-def test_results_without_a_rate_are_an_error_not_an_empty_answer(tmp_path: Path) -> None:
-    skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs real hosts", ())])
-    with pytest.raises(ConfigError, match=r"output\.xml: contains no density test with a rate to answer from"):
-        make_app(["answer"])(["answer", str(skipped), "--rate", "1kpps"], standalone_mode=False)
-
-
-def test_a_damaged_file_is_named_where_no_other_has_a_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_without_a_rate_are_refused_and_a_damaged_file_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     skipped = write_output_xml(tmp_path / "output.xml", [], [("SIP Service", "Skip", "needs real hosts", ())])
     cut = tmp_path / "cut.xml"
     cut.write_bytes(b"<robot>")
-    with pytest.raises(ConfigError, match="contains no density test with a rate"):
+    with pytest.raises(ConfigError, match=r"output\.xml.*contains no density test with a rate"):
         make_app(["answer"])(["answer", str(skipped), str(cut), "--rate", "1kpps"], standalone_mode=False)
     assert f"{cut}: truncated or damaged XML" in " ".join(capsys.readouterr().err.split())
 

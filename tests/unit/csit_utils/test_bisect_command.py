@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
 from csit_utils.bisection.page import as_object, effort, headline, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionResult, BisectionRun
-from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, OrderedList, share_of
+from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, OrderedList
 from csit_utils.commands.runs.bisect import bisect
 from csit_utils.commands.tables import TableForm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
-from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import PROJECT
 
 VERSIONS = tuple(Revision(name=f"1.{number}", label=f"1.{number}") for number in range(12))
@@ -62,18 +62,9 @@ class System:
 def bisected(system: System, path: Path, digest: str = "one") -> BisectionResult:
     with BisectionJournal(path, digest) as journal:
         question = BisectionQuestion(len(VERSIONS))
-        return BisectionRun(VERSIONS, question, journal, system.install, system.measure, clock=Clock().read).run()
-
-
-class Clock:
-    """Each look takes a second."""
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-
-    def read(self) -> float:
-        self._seconds += 1.0
-        return self._seconds
+        return BisectionRun(
+            VERSIONS, question, journal, system.install, system.measure, clock=count(1.0).__next__
+        ).run()
 
 
 def culprits(result: BisectionResult) -> list[tuple[int, int]]:
@@ -81,19 +72,15 @@ def culprits(result: BisectionResult) -> list[tuple[int, int]]:
 
 
 def test_the_culprit_is_named_with_change_and_effort(tmp_path: Path) -> None:
-    result = bisected(System(7), tmp_path / "j")
+    system = System(7)
+    result = bisected(system, tmp_path / "j")
     assert culprits(result) == [(7, 7)]
+    assert all(one != other for one, other in pairwise(system.installed)), "what is there is not installed again"
     assert headline(result, VERSIONS).startswith("culprit: 1.7: 1.00 kpps to 902 pps (")
     assert f"of {len(VERSIONS)} revisions, {int(result.seconds)}" in effort(result, VERSIONS)
     found = json.loads(json.dumps(as_object(result, VERSIONS)))
     assert found["culprits"][0]["revisions"] == ["1.7"]
     assert found["trials"] == sum(len(each["values"]) for each in found["revisions"])
-
-
-def test_a_revision_that_is_installed_is_not_installed_again(tmp_path: Path) -> None:
-    system = System(7)
-    bisected(system, tmp_path / "j")
-    assert all(one != other for one, other in zip(system.installed, system.installed[1:], strict=False))
 
 
 def test_what_cannot_be_installed_or_forwards_nothing_is_skipped_after_a_second_attempt(tmp_path: Path) -> None:
@@ -121,19 +108,8 @@ def test_an_interrupted_bisection_continues_and_installs_again(tmp_path: Path) -
     second.measured = 6
     result = bisected(second, tmp_path / "j")
     assert second.measured == whole.measured
-    assert len(second.installed) >= 1
     assert culprits(result) == culprits(expected)
     assert result.trials == expected.trials
-
-
-def test_a_torn_line_costs_one_observation(tmp_path: Path) -> None:
-    first = System(7)
-    first.dies_after = 5
-    with pytest.raises(KeyboardInterrupt):
-        bisected(first, tmp_path / "j")
-    path = tmp_path / "j"
-    path.write_bytes(path.read_bytes()[:-9])
-    assert culprits(bisected(System(7), path)) == [(7, 7)]
 
 
 def test_a_step_that_cannot_be_of_this_bisection_is_refused(tmp_path: Path) -> None:
@@ -142,11 +118,6 @@ def test_a_step_that_cannot_be_of_this_bisection_is_refused(tmp_path: Path) -> N
     path.write_text(path.read_text(encoding="utf-8").replace('"1.11"', '"2.0"'), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"a step of revision '2\.0', which is not in this bisection"):
         bisected(System(7), path)
-
-
-def test_another_question_begins_anew(tmp_path: Path) -> None:
-    bisected(System(7), tmp_path / "j")
-    assert culprits(bisected(System(4), tmp_path / "j", "two")) == [(4, 4)]
 
 
 def test_the_page_marks_the_culprit_and_escapes_texts(tmp_path: Path) -> None:
@@ -217,11 +188,6 @@ def test_wrong_ends_are_refused(repository: Path, good: str, bad: str, reason: s
         revisions_of(GitRange(git=Path(), good=good, bad=bad), repository)
 
 
-def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no revision 'a'"):
-        revisions_of(GitRange(git=Path("nowhere"), good="a", bad="b"), tmp_path)
-
-
 def test_command_lines_change_by_one_parameter_at_a_time() -> None:
     found = revisions_of(
         CommandLines(good_command_line="quiet isolcpus=2 nosmt", bad_command_line="quiet isolcpus=2-3 mitigations=off"),
@@ -243,37 +209,7 @@ def test_equal_command_lines_and_repeated_versions_are_refused() -> None:
         revisions_of(OrderedList(versions=("1", "2", "2")), Path())
 
 
-@pytest.mark.parametrize(("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("50%", 0.5)])
-def test_shares_are_read(text: str, share: float) -> None:
-    assert share_of(text) == pytest.approx(share)
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"install": ["make"]}, "install"),
-        ({"install": ["make", "now"]}, "no argument has {revision}"),
-        ({"change": "0%"}, "expected a share from 0.1% to 50%"),
-        ({"source": {"versions": ["1"]}}, r"source\.versions: 1 item; at least 2 are needed"),
-        (
-            {"source": {"versions": [1.0, 1.1]}},
-            r"source\.versions\.0: 1\.0 without quotes is a number, and a string is expected",
-        ),
-        ({"source": {"good_command_line": "a"}}, r"source\.bad_command_line: is missing"),
-        ({"metric": "speed"}, "metric"),
-        ({"trials": 0}, "trials"),
-        ({"colour": "red"}, "colour"),
-    ],
-)
-def test_wrong_specifications_are_refused_with_their_key(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_text(yaml.safe_dump(SIM | change), encoding="utf-8")
-    with pytest.raises(ConfigError, match=reason):
-        load_yaml(path, BisectionSpec)
-
-
 def command(folder: Path, **change: Any) -> int:
-    """Run the command in a folder; return its status."""
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(SIM | change), encoding="utf-8")
     try:
@@ -315,6 +251,18 @@ def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
+        ({"install": ["make"]}, "install"),
+        ({"install": ["make", "now"]}, "no argument has {revision}"),
+        ({"change": "0%"}, "expected a share from 0.1% to 50%"),
+        ({"source": {"versions": ["1"]}}, r"source\.versions: 1 item; at least 2 are needed"),
+        (
+            {"source": {"versions": [1.0, 1.1]}},
+            r"source\.versions\.0: 1\.0 without quotes is a number, and a string is expected",
+        ),
+        ({"source": {"good_command_line": "a"}}, r"source\.bad_command_line: is missing"),
+        ({"metric": "speed"}, "metric"),
+        ({"trials": 0}, "trials"),
+        ({"colour": "red"}, "colour"),
         ({"load_pps": 1000.0}, "load_pps is for the metric forwarded"),
         ({"metric": "forwarded"}, "load_pps is for the metric forwarded"),
         ({"cell": "CSC {1,2}x1"}, "cell"),
@@ -329,13 +277,6 @@ def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
 def test_what_cannot_work_is_one_sentence(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     with pytest.raises(CsitError, match=reason):
         command(tmp_path, **change)
-
-
-def test_revisions_are_listed_without_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "spec.yaml"
-    path.write_text(yaml.safe_dump(SIM | {"topology": "no such file"}), encoding="utf-8")
-    bisect(path, None, list_them=True)
-    assert capsys.readouterr().out.splitlines() == ["0\t1.0", "1\t1.1", "2\t1.2", "3\t1.3"]
 
 
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])

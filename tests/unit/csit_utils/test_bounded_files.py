@@ -45,14 +45,15 @@ def folder(dataset: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_is_left_out(folder: Path, bomb: Callable[[Path], None]) -> None:
+def test_a_bomb_is_left_out_by_readers_and_engines(folder: Path, bomb: Callable[[Path], None]) -> None:
+    """The other file is read."""
     bomb(folder)
     before = pa.default_memory_pool().bytes_allocated()
-    stored = Stored(Layout(folder))
+    stored, files = Stored(Layout(folder)), files_of(Layout(folder))
     left = len(stored.tests) + len(stored.characterizations)
-    (problem,) = stored.problems
-    assert BOMBS[bomb] in problem.text
-    assert left == 1, "the other file is read"
+    assert left == len(files.tests) + len(files.characterizations) == 1
+    for (problem,) in (stored.problems, files.problems):
+        assert BOMBS[bomb] in problem.text
     assert pa.default_memory_pool().bytes_allocated() - before < 10_000_000
 
 
@@ -67,15 +68,6 @@ def test_a_footer_whose_statistics_contradict_its_schema_does_not_end_the_proces
         file.read(0)
     with bounded_files.opened_table(content, "x".__eq__) as file:
         assert file.read(0).to_pydict() == {"x": [1, 2, 3]}
-
-
-@pytest.mark.parametrize("bomb", BOMBS)
-def test_no_engine_opens_a_bomb(folder: Path, bomb: Callable[[Path], None]) -> None:
-    bomb(folder)
-    files = files_of(Layout(folder))
-    (problem,) = files.problems
-    assert BOMBS[bomb] in problem.text
-    assert len(files.tests) + len(files.characterizations) == 1, "the other file is read"
 
 
 def test_packed_details_are_refused_where_they_are_read(folder: Path) -> None:
@@ -114,19 +106,19 @@ def test_more_rows_than_the_import_says(folder: Path) -> None:
     assert "it has 1 rows, and its import says 2" in Stored(Layout(folder)).problems[0].text
 
 
-PATHS = (
-    "../../../etc/passwd",
-    "/etc/passwd",
-    "testbed=a/night=b/../../../../0123456789abcdef.parquet",
-    "testbed=*/night=*/0123456789abcdef.parquet",
-    "s3://bucket/testbed=a/night=b/0123456789abcdef.parquet",
-    "testbed=a/night=b/0123456789abcdef.parquet\n",
+PLACE = "testbed=a/night=b/0123456789abcdef.parquet"
+PATHS = ("../../../etc/passwd", "/etc/passwd", f"s3://bucket/{PLACE}", f"{PLACE}\n", PLACE.replace("a/", "*/"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"digest": "../../../../etc/passwd", "parts": []},
+        *({"path": path} for path in (*PATHS, f"testbed=a/{PATHS[0]}")),
+    ],
 )
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_paths_that_lead_out_of_the_dataset(folder: Path, path: str) -> None:
-    say(folder, path=path)
+def test_paths_and_digests_that_lead_out_of_the_dataset(folder: Path, changes: dict[str, object]) -> None:
+    say(folder, **changes)
     (problem,) = Stored(Layout(folder)).problems
     assert "damaged; remove it and import its file again" in problem.text
     assert "etc/passwd" not in problem.text.replace(str(folder), "")
@@ -134,23 +126,16 @@ def test_paths_that_lead_out_of_the_dataset(folder: Path, path: str) -> None:
         Layout(folder).imports()
 
 
-def test_digests_that_are_paths(folder: Path) -> None:
-    say(folder, digest="../../../../etc/x", parts=[])
-    assert "damaged" in Stored(Layout(folder)).problems[0].text
-
-
-@pytest.mark.parametrize("name", ["tests", "details", "characterizations", "imports"])
+@pytest.mark.parametrize(("name", "left"), [("tests", 1), ("details", 1), ("characterizations", 1), ("imports", 0)])
 @pytest.mark.parametrize("whole", [True, False], ids=["folder", "file"])
-def test_links_are_not_followed(folder: Path, tmp_path: Path, name: str, *, whole: bool) -> None:
+def test_links_are_not_followed(folder: Path, tmp_path: Path, name: str, left: int, *, whole: bool) -> None:
     there = folder / name if whole else part_of(folder, name)
     there.rename(tmp_path / "elsewhere")
     there.symlink_to(tmp_path / "elsewhere")
     stored = Stored(Layout(folder))
-    expected = {"tests": 1, "details": 1, "characterizations": 1, "imports": 0}
-    assert len(stored.tests) + len(stored.characterizations) == expected[name]
+    assert len(stored.tests) + len(stored.characterizations) == left
     (problem,) = stored.problems
-    assert str(there) in problem.text
-    assert "a link; replace it by what it leads to" in problem.text
+    assert str(there) in problem.text and "a link; replace it by what it leads to" in problem.text
 
 
 @pytest.mark.parametrize("name", ["tests", "details", "imports", ".importing"])
@@ -178,21 +163,12 @@ def test_footers_of_arrow_files_are_read_or_refused(data: bytes, length: int) ->
         assert all(each.offset >= 0 for each in arrow_blocks.blocks_of(file.read_at, file.size()))
 
 
-def test_blocks_are_those_of_the_reader(dataset: Path) -> None:
-    part = part_of(dataset, "details")
-    with pa.OSFile(str(part)) as file:
-        assert len(arrow_blocks.blocks_of(file.read_at, file.size())) == pa.ipc.open_file(file).num_record_batches == 1
-
-
-def test_a_pipe_is_not_waited_for(folder: Path) -> None:
-    part = part_of(folder, "tests")
+def test_pipes_are_not_waited_for(folder: Path, tmp_path: Path) -> None:
+    part, output = part_of(folder, "tests"), tmp_path / "output.xml"
     part.unlink()
-    os.mkfifo(part)
+    for path in (part, output):
+        os.mkfifo(path)
     with pytest.raises(ReadError, match="no regular file"), bounded_files.opened(part, columns.TESTS, columns.NAMES):
         pass
-
-
-def test_a_pipe_in_the_place_of_an_output_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "output.xml")
-    (found,) = sources_of_file(tmp_path / "output.xml")
+    (found,) = sources_of_file(output)
     assert isinstance(found, Problem) and "not a regular file" in found.text

@@ -10,12 +10,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from csit_utils.cli import make_app
 from csit_utils.dataset.foreign import bucket
 from csit_utils.dataset.foreign.bucket import Bucket
 from resources.libraries.python.errors import ConfigError
+from tests.unit.csit_utils.datasets import invoked
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, flat
 
 _DATE = "2026-11-29T12:00:00.000Z"
@@ -26,13 +26,11 @@ class Store(ThreadingHTTPServer):
 
     def __init__(self, objects: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.objects = objects
-        self.read: list[str] = []
+        self.objects, self.read = objects, list[str]()
         self.listed_bytes: int | None = None
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def folder(self, name: str = "csit") -> str:
+        return f"s3://tables/{name}?endpoint=http://127.0.0.1:{self.server_port}"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -88,20 +86,15 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 def imported(store: Store, output: Path, folder: str = "csit") -> Result:
-    address = f"s3://tables/{folder}?endpoint={store.url}"
-    return CliRunner().invoke(make_app(["import"]), ["import", address, "-o", str(output)])
+    return invoked("import", store.folder(folder), "-o", output)
 
 
-def test_tables_of_a_folder_are_imported_and_copied_once(store: Store, tmp_path: Path) -> None:
+def test_tables_of_a_folder_are_imported_and_copied_once_unless_they_have_changed(store: Store, tmp_path: Path) -> None:
     first, again = (imported(store, tmp_path / "history") for _ in range(2))
     assert "1 test of 1 file added" in first.output, first.output
     assert "1 file already there" in again.output
     assert store.read == ["csit/trending/1.parquet"], "and nothing beside the folder"
     assert (tmp_path / "history" / "buckets" / "tables" / "csit" / "trending" / "1.parquet").exists()
-
-
-def test_a_table_that_has_changed_is_copied_again(store: Store, tmp_path: Path) -> None:
-    imported(store, tmp_path / "history")
     store.objects["csit/trending/1.parquet"] += b"\0"
     assert imported(store, tmp_path / "history").exit_code == 1, "it is damaged now"
     assert store.read == ["csit/trending/1.parquet"] * 2
@@ -116,26 +109,24 @@ def test_what_cannot_be_read_is_refused_with_its_address(store: Store, tmp_path:
     assert said in str(done.exception) and "s3:" in str(done.exception)
 
 
-def test_a_key_that_leaves_the_folder_is_refused(store: Store, tmp_path: Path) -> None:
-    store.objects["csit/../../../x.parquet"] = b""
-    with pytest.raises(ConfigError, match="leaves its folder"):
-        Bucket.parse(f"s3://tables/csit?endpoint={store.url}").copy(tmp_path / "to")
-
-
-def test_more_than_fits_is_refused_before_anything_is_copied(
+def test_what_leaves_the_folder_is_larger_than_listed_or_does_not_fit_is_not_copied(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket, "MAX_BUCKET_BYTES", 100)
-    with pytest.raises(ConfigError, match="GB of tables; at most"):
-        Bucket.parse(f"s3://tables/csit?endpoint={store.url}").copy(tmp_path / "to")
-    assert not (tmp_path / "to").exists() and not store.read
-
-
-def test_a_table_that_is_larger_than_listed_is_not_copied(store: Store, tmp_path: Path) -> None:
+    found, to = Bucket.parse(store.folder()), tmp_path / "to"
+    store.objects["csit/../../../x.parquet"] = b""
+    with pytest.raises(ConfigError, match="leaves its folder"):
+        found.copy(to)
+    del store.objects["csit/../../../x.parquet"]
     store.listed_bytes = 10
     with pytest.raises(ConfigError, match="larger than the 10 bytes"):
-        Bucket.parse(f"s3://tables/csit?endpoint={store.url}").copy(tmp_path / "to")
-    assert not [path for path in (tmp_path / "to").rglob("*") if path.is_file()]
+        found.copy(to)
+    assert not [path for path in to.rglob("*") if path.is_file()]
+    store.listed_bytes = None
+    store.read.clear()
+    monkeypatch.setattr(bucket, "MAX_BUCKET_BYTES", 100)
+    with pytest.raises(ConfigError, match="GB of tables; at most"):
+        found.copy(to)
+    assert not store.read, "it is refused before anything is copied"
 
 
 @pytest.mark.parametrize("name", ["to", "to/tables", "to/tables/csit/trending/.1.parquet.part"])
@@ -145,7 +136,7 @@ def test_copies_are_written_through_no_planted_link(store: Store, tmp_path: Path
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).symlink_to(victim)
     with nullcontext() if name.endswith("part") else pytest.raises(ConfigError, match="a link"):
-        Bucket.parse(f"s3://tables/csit?endpoint={store.url}").copy(tmp_path / "to")
+        Bucket.parse(store.folder()).copy(tmp_path / "to")
     assert victim.read_text() == "precious" if name.endswith("part") else not list(victim.iterdir())
 
 

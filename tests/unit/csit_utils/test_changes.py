@@ -1,21 +1,31 @@
-"""Compare and trend pages, and the overview's lines, on histories whose truth is planted."""
+"""Changes between runs on pages, in small drawings and in messages, on histories whose truth is planted."""
 
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from csit_utils.analysis.trends.events import events, grouped
 from csit_utils.analysis.trends.trend import FEWEST, TrendState
+from csit_utils.cli import make_app
 from csit_utils.commands.results.report import _check_side
+from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
+from csit_utils.report.exports.messages import MessageLine, MessagePart, markdown, message_parts
 from csit_utils.report.pages import compare, trend
+from csit_utils.report.pages.trend import HEIGHT, WIDTH, LevelSpan, Mark, sparkline
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import RenderedPage, render
+from csit_utils.report.site import RenderedPage, render, write_site
 from csit_utils.report.units import MINUS
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.redaction import keep_secret
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.histories import NIGHTS, STEP_NIGHT, Rows, nights, planted, row
+from tests.unit.csit_utils.in_memory import InMemory
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'"
 
@@ -29,24 +39,19 @@ def shown() -> ReportContents:
 @pytest.fixture(scope="module")
 def trend_page(shown: ReportContents) -> RenderedPage:
     """Its trend page."""
-    made = render(trend.PAGE, shown)
-    assert made is not None
-    return made
+    return render(trend.PAGE, shown)
 
 
 @pytest.fixture(scope="module")
 def compare_page(shown: ReportContents) -> RenderedPage:
     """Its compare page."""
-    made = render(compare.PAGE, shown)
-    assert made is not None
-    return made
+    return render(compare.PAGE, shown)
 
 
-def data(page: RenderedPage, identity: str) -> dict[str, list[object]]:
+def data(page: RenderedPage, identity: str) -> dict[str, Any]:
     """The data for a page's script."""
     found = re.search(rf'<script type="application/json" id="{identity}">(.*?)</script>', page.html, re.DOTALL)
-    loaded: dict[str, list[object]] = json.loads(found[1])
-    return loaded
+    return dict(json.loads(found[1]))
 
 
 def place(each: TestRow) -> str:
@@ -56,23 +61,16 @@ def place(each: TestRow) -> str:
 
 def test_the_events_are_those_that_were_planted_and_no_others(shown: ReportContents) -> None:
     found = events(shown.trends)
-    assert {(place(each.after.row), each.up, each.suspected) for each in found} == {
-        ("CSC 2x1", False, False),
-        ("CSC 4x1", True, False),
-        ("CSP 2x1", False, True),
+    assert {(place(each.after.row), each.up, each.suspected, each.after.row.run.split("/")[1]) for each in found} == {
+        ("CSC 2x1", False, False, str(STEP_NIGHT)),
+        ("CSC 4x1", True, False, str(STEP_NIGHT - 3)),
+        ("CSP 2x1", False, True, str(NIGHTS - 1)),
     }
-    nights_of = {place(each.after.row): each.after.row.run for each in found}
-    assert nights_of["CSC 2x1"] == f"lab-a/{STEP_NIGHT}/output.xml"
-    assert nights_of["CSP 2x1"] == f"lab-a/{NIGHTS - 1}/output.xml"
     assert [each.after.at for each in found] == sorted((each.after.at for each in found), reverse=True)
     fall = next(each for each in found if not each.up and not each.suspected)
     assert fall.change == pytest.approx(-0.08, abs=0.005)
     assert fall.before.row.run == f"lab-a/{STEP_NIGHT - 1}/output.xml"
-
-
-def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
-    groups = grouped(events(shown.trends))
-    assert [(group.cells, len(group.events), group.up, group.doubt) for group in groups] == [
+    assert [(group.cells, len(group.events), group.up, group.doubt) for group in grouped(found)] == [
         (1, 2, False, "suspected"),
         (1, 2, False, ""),
         (1, 2, True, ""),
@@ -86,28 +84,21 @@ def test_each_cell_has_a_drawing_or_a_line_with_an_address(trend_page: RenderedP
     assert lines and len(cards) + len(lines) == len(judged) == len({address for address, _ in cards} | {*lines})
     assert not [address for address, kinds in cards if kinds.split() == [TrendState.STEADY]]
     states = {address: kinds.split() for address, kinds in cards}
-    assert {address.split("-64b")[0] for address, kinds in states.items() if TrendState.REGRESSION in kinds} == {
-        "trend-csc-2x1-ndr",
-        "trend-csc-2x1-pdr",
-    }
-    assert {address.split("-64b")[0] for address, kinds in states.items() if "two-bands" in kinds} == {
-        "trend-vsc-1x1-ndr",
-        "trend-vsc-1x1-pdr",
-    }
+    for kind, cell in ((TrendState.REGRESSION, "csc-2x1"), ("two-bands", "vsc-1x1")):
+        found = {address.split("-64b")[0] for address, kinds in states.items() if kind in kinds}
+        assert found == {f"trend-{cell}-ndr", f"trend-{cell}-pdr"}
     assert set(data(trend_page, "trend-data")["cells"]) > set(states), "others are drawn on demand"
 
 
 def test_cells_with_few_runs_are_points_of_one_plot(trend_page: RenderedPage) -> None:
     (figure,) = trend_page.figures
-    assert "lab-b" in figure.title
     (points,) = figure.variants["CSC · PDR"]["data"]
-    assert len(points["y"]) == 6
-    assert points["y"][0] == 0
+    assert "lab-b" in figure.title and (len(points["y"]), points["y"][0]) == (6, 0)
 
 
 def test_a_failed_night_is_a_gap_with_a_tick_and_its_message(trend_page: RenderedPage) -> None:
     cells = data(trend_page, "trend-data")["cells"]
-    failing = {address: cell for address, cell in cells.items() if "f" in cell}  # type: ignore[attr-defined]
+    failing = {address: cell for address, cell in cells.items() if "f" in cell}
     assert {address.split("-64b")[0] for address in failing} == {"trend-csp-1x1-ndr", "trend-csp-1x1-pdr"}
     (cell, _) = failing.values()
     assert cell["f"] == [[5, "no traffic at hop 2"]]
@@ -169,15 +160,10 @@ def test_runs_of_different_tests_are_no_pair_and_make_no_page() -> None:
     assert pairs == [("lab-a 2026-11-03", "lab-a 2026-11-05"), ("lab-a 2026-11-01", "lab-a 2026-11-04")]
 
 
-def test_several_figures_in_one_run_are_no_trend() -> None:
-    again = replace(row(1e6), anchor="again")
-    assert render(trend.PAGE, ReportContents(Rows([row(1e6), again]))) is None
-
-
-def test_a_history_of_one_run_has_neither_page() -> None:
+def test_one_run_is_no_history_also_with_several_figures() -> None:
+    assert render(trend.PAGE, ReportContents(Rows([row(1e6), replace(row(1e6), anchor="again")]))) is None
     alone = ReportContents(Rows([row(1e6)]))
-    assert render(trend.PAGE, alone) is None
-    assert render(compare.PAGE, alone) is None
+    assert render(trend.PAGE, alone) is render(compare.PAGE, alone) is None
     assert alone.changes == []
 
 
@@ -185,21 +171,19 @@ def test_text_from_outside_stays_text() -> None:
     rows = nights(12, lambda night: None if night == 3 else 1e6, HOSTILE, version=HOSTILE, label=HOSTILE)
     hostile = ReportContents(Rows([replace(each, message=HOSTILE) for each in rows]))
     for page in (trend.PAGE, compare.PAGE):
-        made = render(page, hostile)
-        assert "<img" not in made.html
+        assert "<img" not in render(page, hostile).html
 
 
 @pytest.mark.slow
 def test_ten_thousand_tests_stay_below_three_megabytes() -> None:
-    places = [(s, n) for s in (1, 2, 4, 6, 8, 10) for n in (1, 2, 4, 6, 8, 10, 12)]
-    cells = [(kind, s, n) for kind in ("VSC", "CSC", "CSP") for s, n in places]
+    sizes = [(s, n) for s in (1, 2, 4, 6, 8, 10) for n in (1, 2, 4, 6, 8, 10, 12)]
+    cells = [(kind, *size) for kind in ("VSC", "CSC", "CSP") for size in sizes]
     rows = [each for cell in cells for each in nights(20, lambda _: 1e6, cell=cell)]
     assert 4 * len(rows) > 10_000
     quarter = ReportContents(Rows(rows))
     for page in (trend.PAGE, compare.PAGE):
-        made = render(page, quarter)
         # Four times as many nights take less than four times the room.
-        assert 4 * len(made.html.encode()) < 3e6, page.name
+        assert 4 * len(render(page, quarter).html.encode()) < 3e6, page.name
     assert events(quarter.trends) == []
 
 
@@ -212,3 +196,120 @@ def test_a_pair_that_was_asked_for_comes_before_all_others() -> None:
 def test_a_side_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(ConfigError, match=r"no such run, release or testbed; choose from lab-b 2026-11-\d+, "):
         _check_side("lab-b 2026-11-20", list(compare.comparable(ReportContents(planted()))))
+
+
+def numbers(svg: str, kind: str) -> list[str]:
+    """Paths of a kind."""
+    return re.findall(rf'<path class="{kind}" d="([^"]*)"', svg)
+
+
+def heights(svg: str) -> list[float]:
+    return [float(number) for number in re.findall(r"[ML][\d.]+ ([\d.]+)", svg)]
+
+
+def test_a_gap_interrupts_the_line_and_a_lone_night_is_a_dot() -> None:
+    (line,) = numbers(sparkline([1.0, 1.0, None, 1.0, None, 1.0, 1.0]), "v")
+    assert [part.count("L") for part in line.split("M")[1:]] == [1, 0, 1]
+    assert line.count("h.1") == 1
+
+
+def test_a_regression_points_down_and_one_that_is_only_suspected_is_open() -> None:
+    svg = sparkline(
+        [2.0, 1.0, 2.0], (LevelSpan(0, 0, 2.0), LevelSpan(1, 2, 1.5)), [Mark(1, 1.0, False), Mark(2, 2.0, True, True)]
+    )
+    assert len(numbers(svg, "down")) == 1
+    assert len(numbers(svg, "up open")) == 1
+    assert numbers(svg, "l")[0].count("H") == 2
+
+
+def test_all_stays_inside_and_no_night_at_all_is_an_empty_drawing() -> None:
+    svg = sparkline([0.0, 1e9, 5e8], failed=[1])
+    assert max(float(number) for number in re.findall(r"[ML]([\d.]+)", svg)) <= WIDTH
+    assert max(heights(svg)) <= HEIGHT
+    assert "path" not in sparkline([None, None])
+    assert len(numbers(sparkline([None, None], failed=[0, 1]), "f")) == 1
+
+
+def test_noise_of_a_quiet_cell_stays_flat() -> None:
+    (quiet,) = numbers(sparkline([100.0, 100.1, 99.9]), "v")
+    assert max(heights(quiet)) - min(heights(quiet)) < 2
+
+
+MARKED_UP = "</li><img src=x onerror=alert(1)> [a](http://b) `c` **d**\n# e"
+
+
+def parts(rows: Rows) -> dict[str, list[MessageLine]]:
+    found = message_parts(ReportContents(rows), lambda href: f"at{href}")
+    return {part.heading: list(part.lines) for part in found}
+
+
+def test_a_message_has_the_planted_changes_and_key_figures() -> None:
+    found = parts(planted())
+    changes = [f"{each.testbed}: {each.text}" for each in ReportContents(planted()).changes]
+    assert [line.text for line in found["What changed"]] == changes[:20]
+    assert all(line.href and line.href.startswith("at#") for line in found["What changed"])
+    assert re.search(r"CSC carries [\d.]+ [kM]pps", found["Key figures"][0].text)
+
+
+def test_a_night_like_the_one_before_has_no_changes_and_says_so() -> None:
+    first = [replace(row, started_at="2026-11-01T01:00:00+00:00", run="1") for row in planted().tests[-1:]]
+    second = [replace(row, started_at="2026-11-02T01:00:00+00:00", run="2", anchor="t-2") for row in first]
+    (line,) = parts(Rows([*first, *second]))["What changed"]
+    assert line.text == "No unexplained change beyond noise, and no test changed its status." and line.href is None
+    assert "What changed" not in parts(Rows(first))
+
+
+def test_failed_tests_are_listed_with_their_message_in_one_bounded_line() -> None:
+    last = planted().tests[-1]
+    failed = [replace(last, anchor=f"t-{n}", test_name=f"t{n}", status="FAIL", message="x\n" * 500) for n in range(30)]
+    lines = parts(Rows([*planted().tests, *failed]))["Failed"]
+    assert len(lines) == 21 and lines[-1].text == "10 more"
+    assert lines[0].text.startswith("t0: x x") and len(lines[0].text) == 200
+
+
+def test_texts_are_escaped_in_markdown_and_html(tmp_path: Path) -> None:
+    text = markdown(MARKED_UP, [MessagePart("Failed", (MessageLine(" ".join(MARKED_UP.split()), "a.html"),))], "")
+    assert "<img" not in text and r"\[a\]\(http" in text and r"\`c\`" in text and text.count("](") == 1
+    failed = Unrecorded("id", MARKED_UP, (), "output.xml", Status.FAIL, MARKED_UP)
+    shown = ReportContents(InMemory(dataset_of(result(), unrecorded=(failed,))))
+    write_site(shown, tmp_path, url="https://ci.example/job (1)")
+    html = (tmp_path / "message.html").read_text(encoding="utf-8")
+    assert "img src" in html and "<img" not in html and "<script" not in html
+    chat = (tmp_path / "message.md").read_text(encoding="utf-8")
+    assert "(https://ci.example/job%20%281%29/index.html)" in chat
+
+
+@pytest.mark.parametrize("call", ["@channel", "<!here>", "https://203.0.113.1/x", "www.example.org", "mailto:a@b.org"])
+def test_a_message_calls_nobody_and_links_to_nothing_of_its_own(call: str) -> None:
+    text = markdown("night", [MessagePart("Failed", (MessageLine(f"x {call} y"),))], "")
+    assert call not in text.replace("\\", "")
+    assert text.replace("\u2060", "").replace("\\", "") == f"**night**\n\n**Failed**\n\n- x {call} y\n"
+
+
+def test_a_message_has_no_secret_and_moves_no_cursor() -> None:
+    keep_secret("open sesame")
+    failed = replace(planted().tests[-1], status="FAIL", message="open sesame \x1b[2J \u202efdp.exe")
+    (line,) = parts(Rows([failed]))["Failed"]
+    assert "*** \\x1b[2J \\u202efdp.exe" in line.text
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("--url", "javascript:alert(1)", "--url javascript:alert(1): expected an address that begins with https://"),
+        (
+            "-o",
+            "density.PDF",
+            "a report is a folder of pages, or one .html file; a browser prints it as PDF",
+        ),
+        ("-o", "all.csv", "for other formats see ./csit export"),
+    ],
+)
+def test_an_invalid_address_and_another_format_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, value: str, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("report", "output.xml", option, value)
+    with pytest.raises(ConfigError, match=re.escape(reason)):
+        make_app(words)(words, standalone_mode=False)
+    assert not list(tmp_path.iterdir())

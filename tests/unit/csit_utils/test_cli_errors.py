@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,25 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from tests.unit.unwritable import UNWRITABLE, unwritable
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, error: Exception, *arguments: str) -> int:
-    def fail(_: object) -> object:
-        raise error
+def of_its_own_causes() -> CsitError:
+    refused = CsitError("the rows cannot be made")
+    refused.__cause__ = CsitError("the run is refused")
+    refused.__cause__.__cause__ = refused
+    return refused
 
-    monkeypatch.setattr(cli, "make_app", fail)
+
+def ran(monkeypatch: pytest.MonkeyPatch, command: Callable[..., object], *arguments: str) -> int:
+    """The status of the command line whose command is a function."""
+    monkeypatch.setattr(cli, "make_app", lambda _: command)
     monkeypatch.setattr("sys.argv", ["csit", *arguments])
     return cli.main()
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, error: Exception, *arguments: str) -> int:
+    def fail(*_: object, **__: object) -> object:
+        raise error
+
+    return ran(monkeypatch, fail, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +46,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, error: Exception, *arguments: str) ->
         (ConfigError("x" * 900), 2, f"{'x' * 387}… (900 characters) …{'x' * 193}"),
         (OSError(36, "File name too long", "x" * 300), 1, f"{'x' * 200}… (300 characters): File name too long"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (of_its_own_causes(), 1, "the rows cannot be made"),
     ],
 )
 def test_expected_errors_are_one_sentence(
@@ -50,20 +64,9 @@ def test_a_defect_is_one_sentence_with_a_log_for_its_owner(
     found = re.fullmatch(r"internal error: KeyError: 'colour'; its traceback is in (\S+)\n", said)
     assert found is not None, said
     log = Path(found[1])
-    text = log.read_text(encoding="utf-8")
-    assert "Traceback" in text and "a.xml" in text
-    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    text, mode = log.read_text(encoding="utf-8"), stat.S_IMODE(log.stat().st_mode)
     log.unlink()
-
-
-def test_an_error_that_is_among_its_own_causes_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused = CsitError("the rows cannot be made")
-    refused.__cause__ = CsitError("the run is refused")
-    refused.__cause__.__cause__ = refused
-    assert ended(monkeypatch, refused) == 1
-    assert capsys.readouterr().err == "the rows cannot be made\n"
+    assert "Traceback" in text and "a.xml" in text and mode == 0o600
 
 
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,9 +119,7 @@ def test_closed_streams_are_no_defect(monkeypatch: pytest.MonkeyPatch, closed: t
 @pytest.mark.parametrize(
     ("command", "lost", "status"),
     [
-        ("robot", ("stdout", "stderr"), 0),
-        ("local", ("stdout", "stderr"), 0),
-        ("night", ("stdout", "stderr"), 0),
+        *((command, ("stdout", "stderr"), 0) for command in ("robot", "local", "night")),
         ("show", ("stderr",), 0),
         ("show", ("stdout",), 1),
     ],
@@ -139,10 +140,8 @@ def test_a_run_goes_on_without_its_console_and_a_result_is_written_or_fails(
         for name in lost:
             monkeypatch.setattr(sys, name, stream)
             monkeypatch.setattr(sys, f"__{name}__", stream)
-        monkeypatch.setattr(cli, "make_app", lambda _: run)
-        monkeypatch.setattr("sys.argv", ["csit", command])
         with pytest.raises(SystemExit) as ended:
-            sys.exit(cli.main())
+            sys.exit(ran(monkeypatch, run, command))
     assert ended.value.code == (128 + signal.SIGPIPE if status and lack == "closed pipe" else status)
     assert went_on == [True] * (not status)
 
@@ -157,11 +156,9 @@ def test_the_end_of_the_terminal_ends_a_command_unless_it_is_ignored(
         signal.raise_signal(signal.SIGHUP)
         went_on.append(True)
 
-    monkeypatch.setattr(cli, "make_app", lambda _: run)
-    monkeypatch.setattr("sys.argv", ["csit", "robot"])
     earlier = {signal.SIGTERM: signal.getsignal(signal.SIGTERM), signal.SIGHUP: signal.signal(signal.SIGHUP, before)}
     try:
-        status = cli.main()
+        status = ran(monkeypatch, run, "robot")
     except SystemExit as ended:
         status = ended.code
     finally:
@@ -173,15 +170,11 @@ def test_the_end_of_the_terminal_ends_a_command_unless_it_is_ignored(
 def test_no_character_is_refused_by_the_encoding_of_a_locale(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii", errors="strict"))
-    monkeypatch.setattr(cli, "make_app", lambda _: lambda *_, **__: print("1\u20132 \ud800"))
-    monkeypatch.setattr("sys.argv", ["csit", "show"])
-    assert cli.main() == 0
+    assert ran(monkeypatch, lambda *_, **__: print("1\u20132 \ud800"), "show") == 0
     assert written.getvalue() == b"1\\u20132 \\ud800\n"
 
 
 class Terminal(io.StringIO):
-    """Standard output of a user."""
-
     def isatty(self) -> bool:
         return True
 
@@ -198,12 +191,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_control_characters_are_visible_on_a_terminal(monkeypatch: pytest.MonkeyPatch, text: str, shown: str) -> None:
-    def writing(_: object) -> object:
-        return lambda *_, **__: print(text, end="")
-
     for stream, said in ((Terminal(), shown), (io.StringIO(), text)):
-        monkeypatch.setattr(cli, "make_app", writing)
-        monkeypatch.setattr("sys.argv", ["csit", "show"])
         monkeypatch.setattr("sys.stdout", stream)
-        assert cli.main() == 0
+        assert ran(monkeypatch, lambda *_, **__: print(text, end=""), "show") == 0
         assert stream.getvalue() == said

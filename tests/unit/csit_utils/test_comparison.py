@@ -1,16 +1,46 @@
-"""Two selections side by side: change, interval, outcome."""
+"""Two selections side by side: change, interval, outcome, what a gate says of it, and how their machines differ."""
 
-from math import inf, sqrt
+import json
+from dataclasses import replace
+from math import exp, inf, log, sqrt
+from pathlib import Path
 from random import Random
+from statistics import stdev
 from typing import Any
 
 import pytest
-from scipy.stats import false_discovery_control
+from defusedxml.ElementTree import fromstring
+from scipy.stats import false_discovery_control, median_abs_deviation, t
+from typer.testing import CliRunner
 
-from csit_utils.analysis.comparisons.comparison import Change, Method, Outcome, compare
-from csit_utils.analysis.comparisons.gate import decide
-from csit_utils.dataset.rows import PDR, TestRow
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures
+from csit_utils.analysis.comparisons.comparison import (
+    FEWEST_CELLS,
+    CellSide,
+    Change,
+    JudgedChange,
+    Method,
+    Outcome,
+    SpreadRatio,
+    compare,
+    judge,
+    judge_sides,
+    relative,
+    side,
+)
+from csit_utils.analysis.comparisons.differences import Difference, environment_differences
+from csit_utils.analysis.comparisons.gate import Decision, decide
+from csit_utils.analysis.grouping import Series
+from csit_utils.cli import make_app
+from csit_utils.commands.results.gate import junit_xml
+from csit_utils.dataset.measures import Measure
+from csit_utils.dataset.rows import MRR, PDR, TestRow
+from csit_utils.studies.sizing.study import CAPACITY
+from resources.libraries.python.model.request.cell import Dimensions, ServiceType
+from tests.unit.csit_utils.builders import ENVIRONMENT, goal_result, result
+from tests.unit.csit_utils.builders import PDR as PDR_GOAL
 from tests.unit.csit_utils.histories import nights, row
+from tests.unit.csit_utils.robot_output import write_output_xml
 
 RATE = 5e6
 
@@ -27,36 +57,15 @@ def pdr(a: list[TestRow], b: list[TestRow], **options: bool) -> Change:
 
 
 def test_several_runs_are_judged_by_welch() -> None:
-    """Means 20 and 22, variances 4 and 4/3, 5 and 4 runs: t is 1.88 with 6.5 degrees of freedom."""
-    a = [18.0, 18.0, 20.0, 22.0, 22.0]
-    b = [21.0, 21.0, 23.0, 23.0]
-    found = pdr(runs(a), runs(b))
-    variance_b = 4 / 3
-    error = sqrt(4 / 5 + variance_b / 4)
-    freedom = error**4 / ((4 / 5) ** 2 / 4 + (variance_b / 4) ** 2 / 3)
+    """Means 20 and 22, variances 4 and 4/3, 5 and 4 runs: t is 1.88 with 6.54 degrees of freedom."""
+    found = pdr(runs([18.0, 18.0, 20.0, 22.0, 22.0]), runs([21.0, 21.0, 23.0, 23.0]))
+    error = sqrt(4 / 5 + 4 / 3 / 4)
+    freedom = error**4 / ((4 / 5) ** 2 / 4 + (1 / 3) ** 2 / 3)
     assert found.method is Method.RUNS
     assert found.change == pytest.approx(0.1)
-    assert found.probability == pytest.approx(two_sided(2 / error, freedom), abs=0.002)
+    assert found.probability == pytest.approx(2 * t.sf(2 / error, freedom), abs=0.002)
     assert (found.low + found.high) / 2 == pytest.approx(found.change)
     assert found.outcome is Outcome.NO_CHANGE
-
-
-def two_sided(t: float, freedom: float, steps: int = 200_000) -> float:
-    """Student's t by summing its density: independent of the library."""
-    from math import gamma, pi
-
-    norm = gamma((freedom + 1) / 2) / (sqrt(freedom * pi) * gamma(freedom / 2))
-    width = 2 * t / steps
-    inside = sum(norm * (1 + (i * width - t) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(steps)) * width
-    return float(1 - inside)
-
-
-def test_a_clear_fall_is_a_regression_and_a_clear_rise_a_progression() -> None:
-    fall = pdr(nights(5, lambda _: RATE), nights(5, lambda _: 0.95 * RATE))
-    assert (fall.outcome, fall.method) == (Outcome.REGRESSION, Method.RUNS)
-    assert fall.low < -0.05 < fall.high < 0
-    rise = pdr(nights(5, lambda _: 0.95 * RATE), nights(5, lambda _: RATE))
-    assert rise.outcome is Outcome.PROGRESSION
 
 
 @pytest.mark.slow
@@ -69,24 +78,14 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert 0.92 <= held / 300 <= 0.98
 
 
-def test_one_run_on_either_side_is_judged_by_bounds_only() -> None:
-    apart = pdr([row(RATE)], [row(0.98 * RATE)])
-    assert (apart.method, apart.outcome, apart.probability) == (Method.BOUNDS, Outcome.REGRESSION, None)
-    overlapping = pdr([row(RATE)], [row(0.997 * RATE)])
-    assert overlapping.outcome is Outcome.CANNOT_TELL
-    assert overlapping.low < 0 < overlapping.high
-
-
-@pytest.mark.parametrize("width", [0.0, 0.005])
-def test_two_figures_that_differ_by_noise_only_are_seldom_called_changed(width: float) -> None:
-    """Two runs that differ by 0.3 %, of which a search gives bounds on a grid of its width."""
-    rng, called = Random(3), 0
-    for _ in range(500):
-        rates = [RATE * rng.gauss(1.0, 0.003) for _ in range(2)]
-        lows = [rate - rate % (width * RATE) if width else rate for rate in rates]
-        a, b = ([row(low, pdr_upper_pps=low + width * RATE, ndr_lower_pps=None, ndr_upper_pps=None)] for low in lows)
-        called += pdr(a, b).outcome is not Outcome.CANNOT_TELL
-    assert called <= 25
+@pytest.mark.parametrize(
+    ("factor", "outcome"),
+    [(0.98, Outcome.REGRESSION), (1.02, Outcome.PROGRESSION), (0.997, Outcome.CANNOT_TELL)],
+)
+def test_one_run_on_either_side_is_judged_by_bounds_only(factor: float, outcome: Outcome) -> None:
+    found = pdr([row(RATE)], [row(factor * RATE)])
+    assert (found.method, found.outcome, found.probability) == (Method.BOUNDS, outcome, None)
+    assert (found.low < 0 < found.high) is (outcome is Outcome.CANNOT_TELL)
 
 
 PLACES = [("CSC", chains, nodes) for chains in (1, 2, 4) for nodes in (1, 2, 4, 6)]
@@ -119,12 +118,6 @@ def test_single_runs_that_differ_by_noise_only_are_seldom_called_changed() -> No
     assert called <= 12
 
 
-def test_one_run_against_several_takes_their_variation() -> None:
-    found = pdr(nights(10, lambda _: RATE), [row(0.9 * RATE, 20)])
-    assert (found.method, found.outcome) == (Method.ONE_RUN, Outcome.REGRESSION)
-    assert pdr(nights(10, lambda _: RATE), [row(0.993 * RATE, 20)]).outcome is Outcome.NO_CHANGE
-
-
 def test_runs_that_agree_by_rounding_are_not_without_variation() -> None:
     a, b = ([row(rate, night) for night in range(2)] for rate in (RATE, 0.998 * RATE))
     assert pdr(a, b).outcome is Outcome.NO_CHANGE
@@ -137,12 +130,14 @@ def test_a_lower_limit_says_so_and_has_no_upper_end() -> None:
     assert any("lower bound" in remark for remark in found.remarks)
 
 
-def test_unlike_figures_are_compared_only_on_request() -> None:
+def test_unlike_figures_are_compared_only_on_request_and_never_judged() -> None:
     measured, simulated = nights(3, lambda _: RATE), nights(3, lambda _: 0.5 * RATE, world="sim", simulated=True)
     found = pdr(measured, simulated)
-    assert found.outcome is Outcome.UNLIKE
-    assert any("simulated" in remark for remark in found.remarks)
+    assert found.outcome is Outcome.UNLIKE and any("simulated" in remark for remark in found.remarks)
     assert pdr(measured, simulated, insist=True).outcome is Outcome.REGRESSION
+    decision = gate(measured, simulated)
+    assert (decision.judged, len(decision.unjudged)) == (0, 2)
+    assert all("simulated" in reason and "overlap" not in reason for reason in reasons(decision).values())
 
 
 def test_the_same_testbed_is_compared_with_itself_and_a_lone_one_with_the_other() -> None:
@@ -160,56 +155,313 @@ def test_cells_of_one_side_are_reported() -> None:
     assert {cell.series.service_type for cell in found.only_b} == {"CSP"}
 
 
-def test_where_nothing_changed_hardly_any_of_many_cells_is_called_changed() -> None:
+def test_probabilities_are_adjusted_for_how_many_cells_there_are() -> None:
+    """Of a hundred cells some differ by chance when looked at alone; one of a hundred and one fell."""
     a, b = (
         [each for chains in range(1, 101) for each in nights(4, lambda _: RATE, bed, ("CSC", chains, 1))]
-        for bed in ("lab-a", "lab-b")
+        + nights(4, lambda _, rate=rate: rate, bed, ("CSC", 101, 1))
+        for bed, rate in (("lab-a", RATE), ("lab-b", 0.7 * RATE))
     )
-    found = compare(a, b)
-    assert len(found.changes) == 200
-    alone = [each for each in found.changes if each.probability is not None and each.probability <= 0.05]
-    assert alone, "some of 200 differ by chance when looked at alone"
-    assert all("among this many" in each.remarks[-1] for each in alone)
-    others = [each for each in found.changes if each not in alone]
-    assert not any("among this many" in remark for each in others for remark in each.remarks)
-    assert {each.outcome for each in found.changes} == {Outcome.NO_CHANGE}
-
-
-def test_probabilities_are_adjusted_for_how_many_cells_there_are() -> None:
-    a, b = (
-        [each for chains in range(1, 9) for each in nights(4, lambda _: RATE, bed, ("CSC", chains, 1))]
-        for bed in ("lab-a", "lab-b")
-    )
-    b += nights(4, lambda _: 0.7 * RATE, "lab-b", ("CSC", 9, 1))
-    a += nights(4, lambda _: RATE, "lab-a", ("CSC", 9, 1))
     changes = compare(a, b).changes
     expected = false_discovery_control([each.probability for each in changes])
     assert [each.adjusted for each in changes] == pytest.approx(list(expected))
-    called = [each for each in changes if each.outcome is Outcome.LOWER]
-    assert {each.dimensions.instances for each in called} == {9}
-
-
-def test_bounds_that_lie_apart_upwards_are_a_progression() -> None:
-    found = pdr([row(RATE)], [row(1.02 * RATE)])
-    assert (found.method, found.outcome) == (Method.BOUNDS, Outcome.PROGRESSION)
+    fell = {each.dimensions.instances for each in changes if each.outcome is not Outcome.NO_CHANGE}
+    assert fell == {101}
+    by_chance = [each for each in changes if each.probability <= 0.05 and each.dimensions.instances != 101]
+    remarked = [each for each in changes if any("among this many" in remark for remark in each.remarks)]
+    assert by_chance and remarked == by_chance
 
 
 def test_a_gate_counts_what_fell_what_kept_and_what_it_could_not_judge() -> None:
-    baseline = [
-        *nights(6, lambda _: RATE),
-        *nights(6, lambda _: RATE, cell=("CSC", 2, 1)),
-        *nights(6, lambda _: RATE, cell=("CSC", 4, 1)),
-    ]
-    candidate = [
-        *nights(6, lambda _: 0.9 * RATE),
-        *nights(6, lambda _: RATE, cell=("CSC", 2, 1)),
-        row(None, cell=("CSC", 4, 1)),
-    ]
-    found = decide(compare(baseline, candidate), candidate)
+    lost = ("CSC", 4, 1)
+    baseline = [each for cell in (ONE, TWO, lost) for each in nights(6, lambda _: RATE, cell=cell)]
+    candidate = [*nights(6, lambda _: 0.9 * RATE), *nights(6, lambda _: RATE, cell=TWO), row(None, cell=lost)]
+    found = gate(baseline, candidate)
     assert {each.dimensions.instances for each in found.fallen} == {1}
     assert {each.dimensions.instances for each in found.kept} == {2}
     assert found.judged == 4
     assert [each.reason for each in found.unjudged] == ["the candidate's test ended with FAIL: no traffic at hop 2"] * 2
-    tolerant = decide(compare(baseline, candidate), candidate, tolerance=0.15)
-    assert not tolerant.fallen
-    assert tolerant.judged == 4
+    tolerant = gate(baseline, candidate, tolerance=0.15)
+    assert (tolerant.fallen, tolerant.judged) == ((), 4)
+
+
+CHANGES = [-0.03, -0.02, -0.01, 0.0, 0.01, 0.02, 0.03, 0.5]
+"""Logarithms of the ratios of eight cells; the last one has changed."""
+
+
+def ratios(error: float = 0.0, changes: list[float] = CHANGES) -> list[SpreadRatio]:
+    return [SpreadRatio(2e6, 2e6 * exp(change), error) for change in changes]
+
+
+def judged(found: list[SpreadRatio], confidence: float = 0.95) -> list[JudgedChange]:
+    return judge(found, confidence)
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.5])
+def test_a_change_is_held_against_the_spread_of_all_by_students_t(confidence: float) -> None:
+    noise = float(median_abs_deviation(CHANGES, scale="normal"))
+    assert noise == pytest.approx(0.02 * 1.4826, rel=1e-4)
+    reach = t.ppf((1 + confidence) / 2, 7) * noise
+    found = judged(ratios(), confidence)
+    for change, one in zip(CHANGES, found, strict=True):
+        assert (log(1 + one.low), log(1 + one.high)) == pytest.approx((change - reach, change + reach), abs=1e-6)
+        assert one.probability == pytest.approx(2 * t.sf(abs(change) / noise, 7), rel=1e-3)
+    assert found[-1].probability < 1e-5
+
+
+def test_what_all_cells_have_in_common_is_no_spread() -> None:
+    common = judged(ratios(changes=[change - 0.3 for change in CHANGES]))
+    reaches = [log(1 + one.high) - log(1 + one.low) for one in (common[3], judged(ratios())[3])]
+    assert reaches[0] == pytest.approx(reaches[1])
+    assert all(one.probability < 1e-4 for one in common[:-1]), "all of them fell by a quarter"
+
+
+def test_a_cells_own_error_counts_where_it_is_larger_than_the_spread() -> None:
+    first, *others = ratios()
+    found = judged([first._replace(error=0.1), *others])
+    assert found[0].probability == pytest.approx(2 * t.sf(0.03 / 0.1, 7))
+    assert found[1:] == judged(ratios())[1:]
+    assert judge([first._replace(error=0.001), *others], 0.95) == judge(ratios(), 0.95)
+
+
+def test_cells_without_any_spread_have_changed_or_have_not() -> None:
+    found = judged(ratios(changes=[0.0] * 7 + [0.1]))
+    assert found[0] == JudgedChange(0.0, 0.0, 1.0)
+    assert found[-1].probability == 0.0
+    assert found[-1].low == found[-1].high == pytest.approx(exp(0.1) - 1)
+
+
+def test_too_few_cells_or_a_rate_of_zero_give_no_spread() -> None:
+    assert len(CHANGES) == FEWEST_CELLS
+    assert judge(ratios()[:-1], 0.95) is None
+    for empty in ({"a_pps": 0.0}, {"b_pps": 0.0}):
+        assert judge([*ratios(), ratios()[0]._replace(**empty)], 0.95) is None
+    assert judge([*ratios(), SpreadRatio(0.5, 0.5, 0.0)], 0.95) is not None
+
+
+def test_the_error_of_a_ratio_adds_up_both_sides() -> None:
+    assert relative(3.0, 10.0, 8.0, 20.0) == pytest.approx(0.5)
+    assert relative(3.0, 0.0, 8.0, 20.0) == inf
+    assert relative(3.0, 10.0, 8.0, 0.0) == inf
+    assert relative(0.3, 0.5, 0.4, 0.5) == pytest.approx(1.0)
+
+
+def mrr(mean: float, deviation: float | None, trials: int | None, **changes: Any) -> TestRow:
+    return row(RATE, mrr_pps=mean, mrr_stdev_pps=deviation, mrr_trials=trials, test_type="MRR", **changes)
+
+
+def sides(*rows: TestRow, metric: Measure = MRR) -> CellSide:
+    ((cell, found),) = ((cell, found) for cell, found in figures(rows).items() if cell.metric == metric)
+    return side(cell, found)
+
+
+def series() -> Series:
+    return next(iter(figures([row(RATE)]))).series
+
+
+@pytest.mark.parametrize(("trials", "quantile"), [(2, 12.706), (3, 4.303), (10, 2.262), (30, 2.045)])
+def test_a_mean_of_trials_lies_in_students_interval_of_95_percent(trials: int, quantile: float) -> None:
+    """The quantiles are those of printed tables, for one degree of freedom less than trials."""
+    found = sides(mrr(8e6, 1e4, trials))
+    reach = quantile * 1e4 / trials**0.5
+    assert found.low_pps == pytest.approx(8e6 - reach, abs=3e-4 * reach)
+    assert found.high_pps == pytest.approx(8e6 + reach, abs=3e-4 * reach)
+
+
+def test_trials_of_an_unknown_number_are_taken_for_the_fewest() -> None:
+    few, unknown = sides(mrr(8e6, 1e4, 1)), sides(mrr(8e6, 1e4, None))
+    assert (few.low_pps, few.high_pps) == (unknown.low_pps, unknown.high_pps)
+    assert few.high_pps - 8e6 == pytest.approx(12.706 * 1e4, rel=1e-4)
+
+
+def test_a_search_lies_between_its_bounds_and_two_runs_in_the_range_of_both() -> None:
+    found = sides(row(RATE), metric=PDR)
+    assert (found.low_pps, found.high_pps, found.stdev_pps) == (RATE, 1.005 * RATE, None)
+    assert sides(row(RATE, pdr_upper_pps=None), metric=PDR).high_pps == inf, "nothing above was offered"
+    found = sides(row(RATE), row(1.1 * RATE, night=1), metric=PDR)
+    assert (found.low_pps, found.high_pps, found.mean_pps) == (RATE, 1.1 * RATE, pytest.approx(1.05 * RATE))
+    assert found.stdev_pps == pytest.approx(stdev([RATE, 1.1 * RATE]))
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "range_pps"),
+    [(9e5, 1.1e6, (9e5, 1.1e6)), (None, 1.1e6, (1e6, 1.1e6)), (9e5, None, (9e5, inf))],
+)
+def test_a_number_of_a_characterization_lies_where_it_says(
+    lowest: float | None, highest: float | None, range_pps: tuple[float, float]
+) -> None:
+    cell = CellMetric(series(), Dimensions(1, 1), CAPACITY)
+    found = side(cell, [CellFigure(row(RATE), 1e6, highest, 0.0, lowest)])
+    assert (found.low_pps, found.high_pps) == range_pps
+
+
+def test_runs_without_any_variation_differ_beyond_chance_or_not_at_all() -> None:
+    same, other = (made(3, mean, 0.0, mean, mean) for mean in (RATE, 1.001 * RATE))
+    assert judge_sides(same, same).probability == 1.0
+    assert judge_sides(same, other).probability == 0.0
+    assert judge_sides(same, other)[1:4] == pytest.approx((0.001,) * 3)
+
+
+def made(runs: int, mean: float, deviation: float | None, low: float, high: float) -> CellSide:
+    return CellSide(
+        series(), (CellFigure(row(RATE), mean, high, 0.0),) * runs, mean, deviation, low, high, resolution_pps=0.0
+    )
+
+
+def test_widened_bounds_of_single_runs_give_the_least_and_the_greatest_ratio() -> None:
+    found = judge_sides(made(1, 100, None, 90, 110), made(1, 120, None, 115, 130))
+    assert (found.method, found.probability) == (Method.BOUNDS, None)
+    expected = 0.2, 115 * 0.995 / 110.55 - 1, 130 * 1.005 / 89.55 - 1
+    assert (found.change, found.low, found.high) == pytest.approx(expected)
+    from_nothing = judge_sides(made(1, 0, None, 0, 0), made(1, 120, None, 115, 130))
+    assert (from_nothing.change, from_nothing.low, from_nothing.high) == (inf, inf, inf)
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_nothing_on_both_sides_is_no_change(runs: int) -> None:
+    nothing = made(runs, 0, None if runs == 1 else 0.0, 0, 0)
+    found = judge_sides(nothing, nothing)
+    assert (found.change, found.low, found.high) == (0, 0, 0)
+    assert found.probability in (None, 1.0)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 8])
+@pytest.mark.parametrize("single_first", [True, False])
+def test_one_run_is_held_against_the_prediction_interval_of_several(*, runs: int, single_first: bool) -> None:
+    one, several = made(1, 104, None, 104, 104), made(runs, 100, 2.0, 97, 103)
+    found = judge_sides(one, several) if single_first else judge_sides(several, one)
+    assert found.method is Method.ONE_RUN
+    beyond = t.cdf(-4 / (2.0 * (1 + 1 / runs) ** 0.5), runs - 1)
+    assert found.probability == pytest.approx(2 * beyond)
+    assert judge_sides(several, several).method is Method.RUNS
+
+
+ONE, TWO = ("CSC", 1, 1), ("CSC", 2, 1)
+
+
+def gate(baseline: list[TestRow], candidate: list[TestRow], tolerance: float = 0.0) -> Decision:
+    return decide(compare(baseline, candidate), candidate, tolerance)
+
+
+def reasons(found: Decision) -> dict[str, str]:
+    return {each.name: each.reason for each in found.unjudged}
+
+
+def test_the_largest_fall_comes_first() -> None:
+    baseline = [*nights(6, lambda _: RATE), *nights(6, lambda _: RATE, cell=TWO)]
+    candidate = [*nights(6, lambda _: 0.95 * RATE), *nights(6, lambda _: 0.8 * RATE, cell=TWO)]
+    changes = [each.change for each in gate(baseline, candidate).fallen]
+    assert changes == sorted(changes)
+    assert changes[0] == pytest.approx(-0.2, abs=0.02)
+    assert [each.dimensions.instances for each in gate(baseline, candidate, tolerance=0.1).fallen] == [2, 2]
+
+
+def test_a_cell_without_a_figure_on_one_side_says_so() -> None:
+    found = gate(nights(3, lambda _: RATE), [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)])
+    assert set(reasons(found).values()) == {"the baseline has no figure"}
+    assert all(" 2x1 " in name for name in reasons(found))
+    passed = row(RATE, pdr_lower_pps=None, pdr_upper_pps=None, ndr_lower_pps=None, ndr_upper_pps=None)
+    found = gate(nights(3, lambda _: RATE), [passed])
+    assert set(reasons(found).values()) == {"the candidate has no figure"}, "though it passed"
+    uncertain = gate([row(RATE)], [replace(row(0.999 * RATE), run="other")])
+    assert sorted(name.split()[-1] for name in reasons(uncertain)) == ["NDR", "PDR"]
+
+
+def test_a_failure_is_the_reason_of_its_own_cell_only() -> None:
+    baseline = [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)]
+    candidate = [row(None), row(RATE, cell=("CSP", 1, 1))]
+    found = reasons(gate(baseline, candidate))
+    for place, why in {
+        "CSC 1x1": "the candidate's test ended with FAIL: no traffic at hop 2",
+        "CSC 2x1": "the candidate has no figure",
+        "CSP 1x1": "the baseline has no figure",
+    }.items():
+        assert {reason for name, reason in found.items() if place in name} == {why}, place
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"), [("VPP died:\n core dumped\n", " FAIL: VPP died: core dumped"), ("", " FAIL")]
+)
+def test_a_reason_is_one_line(message: str, reason: str) -> None:
+    (found,) = set(reasons(gate(nights(3, lambda _: RATE), [replace(row(None), message=message)])).values())
+    assert found.endswith(reason)
+
+
+def test_a_failed_test_is_an_error_of_junit_and_a_skipped_one_is_skipped() -> None:
+    baseline = [*nights(3, lambda _: RATE), *nights(3, lambda _: RATE, cell=TWO)]
+    suite = fromstring(junit_xml(gate(baseline, [row(None), row(None, cell=TWO, status="SKIP")])))
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["4", "0", "2", "2"]
+    assert all("1x1" in str(each.get("name")) for each in suite if each.find("error") is not None)
+
+
+def test_a_failed_test_of_another_tool_is_the_reason_though_it_names_no_goals() -> None:
+    """A tool that measured nothing has no definition of a figure either."""
+    found = gate(nights(3, lambda _: RATE), [row(None, goals="")])
+    assert set(reasons(found).values()) == {"the candidate's test ended with FAIL: no traffic at hop 2"}
+    found = gate(nights(3, lambda _: RATE), [row(None, goals="", profile="other")])
+    assert set(reasons(found).values()) == {"the candidate has no figure"}
+
+
+def test_cells_of_several_testbeds_are_told_apart() -> None:
+    baseline, candidate = (
+        [each for testbed in ("lab-a", "lab-b") for each in nights(6, lambda _, rate=rate: rate, testbed=testbed)]
+        for rate in (RATE, 0.5 * RATE)
+    )
+    found = gate(baseline, candidate)
+    names = [each.name for each in found.fallen]
+    assert len(set(names)) == 4
+    assert sorted(name.split(" CSC ")[0] for name in names) == ["lab-a (lab)"] * 2 + ["lab-b (lab)"] * 2
+    cases = fromstring(junit_xml(found)).findall("testcase")
+    assert [each.get("name") for each in cases] == names
+    assert {each.get("classname") for each in cases} == {"lab-a.CSC", "lab-b.CSC"}
+    one = gate(nights(6, lambda _: RATE), nights(6, lambda _: 0.5 * RATE, testbed="lab-b"))
+    assert all(each.name.startswith("CSC 1x1 ") for each in one.fallen), "of one it is not named"
+
+
+def test_what_matters_most_comes_first_and_names_of_machines_last() -> None:
+    settings = {"governors": "performance", "mitigation of spectre_v2": "Mitigation: IBRS"}
+    a = ENVIRONMENT.model_copy(update={"settings": settings})
+    changes = {"hostname": "other", "kernel": "6.19.0", "git_dirty": False, "settings": dict.fromkeys(settings, "off")}
+    b = a.model_copy(update={**changes, "versions": {**a.versions, "VPP": "26.10"}})
+    found = environment_differences(a, b)
+    paths = [
+        "settings.governors",
+        "settings.mitigation of spectre_v2",
+        "kernel",
+        "versions.VPP",
+        "git_dirty",
+        "hostname",
+    ]
+    assert [each.path for each in found] == paths
+    assert [bool(each.effect) for each in found] == [True] * 4 + [False] * 2
+    assert found[3] == Difference("versions.VPP", None, "26.10")
+
+
+def test_only_differing_words_of_command_lines_and_differing_nodes_of_a_lab_are_shown() -> None:
+    b = ENVIRONMENT.model_copy(update={"command_line": f"{ENVIRONMENT.command_line} mitigations=off"})
+    assert environment_differences(ENVIRONMENT, b) == (Difference("command_line", None, "mitigations=off"),)
+    assert environment_differences(b, b) == ()
+    a, other = (ENVIRONMENT.model_copy(update={"nodes": {"TG": each}}) for each in (ENVIRONMENT, b))
+    assert environment_differences(a, other) == (Difference("nodes.TG.command_line", None, "mitigations=off"),)
+
+
+def test_the_controller_comes_before_the_nodes_of_a_lab() -> None:
+    newer = ENVIRONMENT.model_copy(update={"versions": {**ENVIRONMENT.versions, "VPP": "26.10"}})
+    a = ENVIRONMENT.model_copy(update={"nodes": {"TG": ENVIRONMENT}})
+    found = environment_differences(a, newer.model_copy(update={"nodes": {"TG": newer}}))
+    assert [each.path for each in found] == ["versions.VPP", "nodes.TG.versions.VPP"]
+
+
+def test_compare_lists_what_differs_between_the_machines_beside_a_figure_that_does(tmp_path: Path) -> None:
+    tuned, other = (
+        ENVIRONMENT.model_copy(update={"settings": {"governors": word}, "hostname": word})
+        for word in ("performance", "powersave")
+    )
+    before = result(ServiceType.CSC, 2, 1, environment=tuned)
+    after = result(ServiceType.CSC, 2, 1, environment=other, pdr=goal_result(PDR_GOAL, before.pdr.lower_pps / 2))
+    a, b = (str(write_output_xml(tmp_path / f"{each.environment.hostname}.xml", [each])) for each in (before, after))
+    done = CliRunner().invoke(make_app(["compare"]), ["compare", a, b, "--format", "json"], catch_exceptions=False)
+    remarks = {row["metric"]: row["remarks"] for row in map(json.loads, done.stdout.splitlines())}
+    assert "settings.governors: performance, B powersave" in remarks["PDR"]
+    assert not any("governors" in text for text in remarks["NDR"]), "it is the same on both sides"
+    assert not any("hostname" in text for text in remarks["PDR"]), "a name changes no rate"

@@ -1,10 +1,14 @@
-"""Cells of the matrix: losses by kind of owner, and latency of the worst instance, or why it is unknown."""
+"""Cells of the matrix: losses by owner, latency of the worst instance or why it is unknown, and energy."""
+
+from typing import Any
 
 import pytest
 
-from csit_utils.dataset.rows import HopRow, LatencyRow, ThreadRow
+from csit_utils.dataset.rows import HopRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.studies.density.analysis.latency_cells import BOTH, Quantile, UnknownReason, figure, loads_of
 from csit_utils.studies.density.analysis.losses import order, shares
+from csit_utils.studies.density.pages.energy import energy_blocks
+from tests.unit.csit_utils import histories
 
 
 def hop(owner: str, lost: int, cause: str = "queue", instance: int = 1) -> HopRow:
@@ -19,15 +23,11 @@ def thread(owner: str, cpu: int, running: float) -> ThreadRow:
 
 def test_instances_are_added_up_by_the_place_of_their_nf() -> None:
     found = shares([hop("nf-1-2", 30), hop("nf-7-2", 20), hop("vswitch", 40), hop("nf-1-1", 10, "inside")])
-    assert [(each.owner, each.lost, each.share) for each in found] == [
-        ("NF 2", 50, 0.5),
-        ("vSwitch", 40, 0.4),
-        ("NF 1", 10, 0.1),
-    ]
-
-
-def test_what_no_counter_saw_is_the_links_loss() -> None:
-    assert [each.owner for each in shares([hop("nf-1-1", 5, "link"), hop("vswitch", 1)])] == ["link", "vSwitch"]
+    told = [(each.owner, each.lost, each.share) for each in found]
+    assert told == [("NF 2", 50, 0.5), ("vSwitch", 40, 0.4), ("NF 1", 10, 0.1)]
+    links = shares([hop("nf-1-1", 5, "link"), hop("vswitch", 1)])
+    assert [each.owner for each in links] == ["link", "vSwitch"], "what no counter saw is the link's loss"
+    assert shares([]) == shares([hop("vswitch", 0)]) == [], "no loss is no share"
 
 
 def test_the_time_of_an_owner_is_that_of_its_busiest_thread() -> None:
@@ -39,20 +39,9 @@ def test_the_time_of_an_owner_is_that_of_its_busiest_thread() -> None:
     assert found["generator"] is None, "unknown is not 0"
 
 
-def test_no_loss_is_no_share() -> None:
-    assert shares([]) == []
-    assert shares([hop("vswitch", 0)]) == []
-
-
 def test_owners_stand_along_the_path() -> None:
-    assert order(["link", "NF 10", "NF 2", "vSwitch-2", "vSwitch", "generator", "NF 2"]) == [
-        "generator",
-        "vSwitch",
-        "vSwitch-2",
-        "NF 2",
-        "NF 10",
-        "link",
-    ]
+    path = ["generator", "vSwitch", "vSwitch-2", "NF 2", "NF 10", "link"]
+    assert order(["link", "NF 10", "NF 2", "vSwitch-2", "vSwitch", "generator", "NF 2"]) == path
 
 
 P50, P99, P999 = Quantile
@@ -62,15 +51,14 @@ def row(
     instance: int = 1,
     direction: str = "forward",
     p99_ns: int | None = 10_000,
-    *,
-    sent: int | None = 5000,
-    received: int | None = 5000,
+    probes: tuple[int | None, int | None] = (5000, 5000),
     load: str = "PDR50",
 ) -> LatencyRow:
-    """One flow; p50 is a tenth of p99 and p99.9 twice as much."""
+    """One flow with probes sent and received; p50 is a tenth of p99 and p99.9 twice as much."""
     p50, p999 = (None, None) if p99_ns is None else (p99_ns // 10, 2 * p99_ns)
-    figures = (1, None, p50, None, p99_ns, p999, None)
-    return LatencyRow("a", "t", load, 1e5, instance, direction, sent, received, *figures, None)
+    return LatencyRow(
+        "a", "t", load, 1e5, instance, direction, *probes, 1, None, p50, None, p99_ns, p999, None, None
+    )  # fmt: skip
 
 
 def test_the_worst_instance_and_direction_count() -> None:
@@ -89,37 +77,63 @@ def test_the_worst_instance_and_direction_count() -> None:
 def test_a_percentile_is_unknown_when_as_many_probes_are_lost_as_lie_above_it(
     quantile: Quantile, lost: int, known: bool
 ) -> None:
-    found = figure([row(1), row(2, received=5000 - lost)], quantile, "PDR50")
+    found = figure([row(1), row(2, probes=(5000, 5000 - lost))], quantile, "PDR50")
     assert (found.value_ns is not None) is known
     if not known:
-        assert found.unknown is UnknownReason.LOST
-        assert (found.instance, found.load_pps, found.samples) == (2, 1e5, 5000 - lost)
+        assert (found.unknown, found.instance, found.load_pps) == (UnknownReason.LOST, 2, 1e5)
+        assert found.samples == 5000 - lost
         assert found.reason.startswith(f"{lost:,} of 5,000 probes were lost")
 
 
 @pytest.mark.parametrize(("quantile", "needs"), [(P50, 2), (P99, 100), (P999, 1000)])
 def test_no_percentile_from_too_few_samples(quantile: Quantile, needs: int) -> None:
     assert quantile.samples_needed == needs
-    enough = figure([row(sent=needs, received=needs)], quantile, "PDR50")
-    few = figure([row(sent=needs - 1, received=needs - 1)], quantile, "PDR50")
-    assert enough is not None and enough.value_ns is not None
-    assert few is not None and few.value_ns is None
-    assert few.unknown is UnknownReason.FEW
+    enough, few = (figure([row(probes=(count, count))], quantile, "PDR50") for count in (needs, needs - 1))
+    assert enough.value_ns is not None
+    assert (few.value_ns, few.unknown) == (None, UnknownReason.FEW)
     assert f"{quantile} needs {needs:,} samples, {needs - 1:,} available" == few.reason
 
 
 def test_results_of_other_tools_may_lack_samples() -> None:
-    found = figure([row(sent=None, received=None), row(2)], P99, "PDR50")
+    found = figure([row(probes=(None, None)), row(2)], P99, "PDR50")
     assert (found.value_ns, found.samples) == (10_000, None)
-    unknown = figure([row(sent=None, received=None, p99_ns=None)], P99, "PDR50")
-    assert unknown is not None and unknown.unknown is UnknownReason.NOT_MEASURED
+    assert figure([row(1, "forward", None, (None, None))], P99, "PDR50").unknown is UnknownReason.NOT_MEASURED
 
 
-def test_loads_come_light_ones_first() -> None:
-    assert loads_of([row(load=name) for name in ("PDR90", "PDR0", "PDR50", "PDR10", "PDR0")]) == [
-        "PDR0",
-        "PDR10",
-        "PDR50",
-        "PDR90",
-    ]
-    assert loads_of([row(load=name) for name in ("SOAK100", "SOAK90", "SOAK5")]) == ["SOAK5", "SOAK90", "SOAK100"]
+@pytest.mark.parametrize("loads", [("PDR0", "PDR10", "PDR50", "PDR90"), ("SOAK5", "SOAK90", "SOAK100")])
+def test_loads_come_light_ones_first(loads: tuple[str, ...]) -> None:
+    assert loads_of([row(load=name) for name in (*loads[::-1], loads[0])]) == [*loads]
+
+
+def spent(waiting: str | None, watts: float | None, **more: Any) -> TestRow:
+    values = dict.fromkeys(("pdr0_w", "pdr50_w"), watts) | dict.fromkeys(("pdr0_busy_cpus", "pdr50_busy_cpus"), 1.0)
+    joules = None if watts is None else watts / 5e5
+    values |= {"anchor": f"{waiting}-{watts}", "waiting": waiting, "pdr50_j_per_packet": joules}
+    return histories.row(1e6, testbed="local-ovs", **(values | {"pdr50_energy_p99_ns": 36_000} | more))
+
+
+def test_two_ways_of_waiting_are_two_columns_of_one_table() -> None:
+    (block,) = energy_blocks([spent("never sleep", 100.0), spent("sleeping up to 100 µs", 80.0)])
+    assert block.columns == ("local-ovs: never sleep", "local-ovs: sleeping up to 100 µs")
+    half = next(line for line in block.lines if line.load == "50 % of PDR")
+    cells = [(cell.watts, cell.joules_per_packet, cell.received_pps) for cell in half.cells]
+    assert cells == [(100.0, 2e-4, 5e5), (80.0, 1.6e-4, 5e5)]
+    assert [trace["y"][0] for trace in block.figure.variants[""]["data"]] == [100.0, 80.0]
+
+
+def test_the_newest_test_of_a_column_is_shown() -> None:
+    newer = spent("never sleep", 90.0, started_at="2026-12-02T00:00:00+00:00")
+    (block,) = energy_blocks([newer, spent("never sleep", 100.0)])
+    assert [cell.watts for cell in block.lines[0].cells] == [90.0]
+
+
+def test_other_cells_and_simulated_ones_are_apart() -> None:
+    rows = [spent("a", 1.0), spent("a", 1.0, nf_chains=2), spent("a", 1.0, simulated=True)]
+    assert len(energy_blocks(rows)) == 3
+    assert energy_blocks([spent("a", None, pdr0_busy_cpus=None)]) == []
+
+
+def test_without_a_meter_busy_cpus_are_drawn() -> None:
+    (block,) = energy_blocks([spent(None, None)])
+    assert not block.metered and block.columns == ("local-ovs",)
+    assert block.figure.variants[""]["data"][0]["y"] == [1.0, None, 1.0, None]

@@ -26,86 +26,40 @@ from tests.unit.csit_utils import builders
 from tests.unit.examples import share
 from tests.unit.planning.labs import csit_lab
 
-RATE = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["rate"],
-    "properties": {
-        name: {
-            "type": "object",
-            "required": ["value", "unit"],
-            "properties": {"value": {"type": "number", "minimum": 0}, "unit": {"const": unit}},
-        }
-        for name, unit in (("rate", "pps"), ("bandwidth", "bps"))
-    },
-}
-BOUNDS = {
-    "type": "object",
-    "required": ["lower"],
-    "additionalProperties": False,
-    "properties": {"lower": RATE, "upper": RATE},
-}
-NUMBERS = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["avg", "hdrh", "max", "min", "unit"],
-    "properties": {
-        "min": {"type": "integer", "minimum": 0},
-        "avg": {"type": "integer", "minimum": 0},
-        "max": {"type": "integer", "minimum": 1},
-        "hdrh": {"type": "string"},
-        "unit": {"const": "us"},
-    },
-}
-LOADS = ["pdr_0", "pdr_10", "pdr_50", "pdr_90"]
-LATENCY = {
-    "type": "object",
-    "required": LOADS,
-    "additionalProperties": False,
-    "properties": dict.fromkeys(LOADS, NUMBERS),
-}
-TEXTS = ["dut_type", "dut_version", "test_id", "test_name_long", "test_name_short", "tg_type", "tg_version"]
-TEST = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": [
-        *TEXTS, "duration", "end_time", "hosts", "telemetry", "message", "passed", "result", "start_time", "tags",
-        "test_documentation", "test_type", "version",
-    ],
-    "properties": {
-        **{name: {"type": "string", "minLength": 1} for name in TEXTS},
-        "duration": {"type": "number", "minimum": 0},
-        "start_time": {"type": "string", "format": "date-time"},
-        "end_time": {"type": "string", "format": "date-time"},
-        "hosts": {"type": "array", "minItems": 1, "items": {"type": "string"}},
-        "telemetry": {"type": "array", "items": {"type": "string"}},
-        "tags": {"type": "array", "items": {"type": "string"}},
-        "message": {"type": "string"},
-        "passed": {"type": "boolean"},
-        "test_documentation": {"type": "string"},
-        "test_type": {"enum": ["mrr", "ndrpdr", "soak"]},
-        "version": {"const": "1.5.1"},
-        "result": {
-            "oneOf": [
-                {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": required,
-                    "properties": {"type": {"const": kind}, **properties},
-                }
-                for kind, required, properties in (
-                    ("unknown", ["type"], {}),
-                    ("mrr", ["type", "receive_rate"], {"receive_rate": {"type": "object", "required": ["rate"]}}),
-                    ("soak", ["type", "critical_rate"], {"critical_rate": BOUNDS}),
-                    (
-                        "ndrpdr",
-                        ["type", "ndr", "pdr"],
-                        {"ndr": BOUNDS, "pdr": BOUNDS, "latency_forward": LATENCY, "latency_reverse": LATENCY},
-                    ),
-                )
-            ]
-        },
-    },
+
+def closed(*optional: str, **properties: object) -> dict[str, object]:
+    """An object with these properties and no others."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "additionalProperties": False, "required": required, "properties": properties}
+
+
+def number(unit: str) -> dict[str, object]:
+    return closed(value={"type": "number", "minimum": 0}, unit={"const": unit})
+
+
+RATE = closed("bandwidth", rate=number("pps"), bandwidth=number("bps"))
+BOUNDS = closed("upper", lower=RATE, upper=RATE)
+COUNT = {"type": "integer", "minimum": 0}
+NUMBERS = closed(min=COUNT, avg=COUNT, max=COUNT | {"minimum": 1}, hdrh={"type": "string"}, unit={"const": "us"})
+LATENCY = closed(**dict.fromkeys(("pdr_0", "pdr_10", "pdr_50", "pdr_90"), NUMBERS))
+TEXT, TIME = {"type": "string"}, {"type": "string", "format": "date-time"}
+RESULTS = [
+    closed(type={"const": "unknown"}),
+    closed(type={"const": "mrr"}, receive_rate={"type": "object", "required": ["rate"]}),
+    closed(type={"const": "soak"}, critical_rate=BOUNDS),
+    closed(
+        "latency_forward", "latency_reverse", type={"const": "ndrpdr"}, ndr=BOUNDS, pdr=BOUNDS,
+        latency_forward=LATENCY, latency_reverse=LATENCY,
+    ),
+]  # fmt: skip
+NAMES = ("dut_type", "dut_version", "test_id", "test_name_long", "test_name_short", "tg_type", "tg_version")
+TEXTS = {"type": "array", "items": TEXT}
+TEST = closed(
+    **dict.fromkeys(NAMES, TEXT | {"minLength": 1}), hosts=TEXTS | {"minItems": 1}, telemetry=TEXTS, tags=TEXTS,
+    duration={"type": "number", "minimum": 0}, start_time=TIME, end_time=TIME, message=TEXT, test_documentation=TEXT,
+    passed={"type": "boolean"}, test_type={"enum": ["mrr", "ndrpdr", "soak"]}, version={"const": "1.5.1"},
+    result={"oneOf": RESULTS},
+) | {
     "oneOf": [
         {"properties": {"passed": {"const": True}, "message": {"const": ""}}},
         {"properties": {"passed": {"const": False}, "message": {"minLength": 1}}},
@@ -151,11 +105,8 @@ def test_names_of_a_lab_are_those_that_the_dashboard_takes_apart() -> None:
     assert (read["test_name_long"], read["test_name_short"]) == (f"xxv710-64b-2t1c-{suite}", suite)
     assert (read["dut_type"], read["dut_version"]) == ("vpp", "VPP 26.02")
     assert (read["tg_type"], read["tg_version"], read["hosts"]) == ("trex", "TRex 3.08", ["bench-1", "tg-1"])
-
-
-def test_csits_default_driver_is_not_in_names() -> None:
     read = content(on_a_lab(model="Intel-E810CQ", driver="ice", vfs=0))
-    assert ".2n-100ge2p1e810cq-eth-l2bd-2ch" in read["test_id"]
+    assert ".2n-100ge2p1e810cq-eth-l2bd-2ch" in read["test_id"], "without CSIT's default driver"
     assert read["test_name_short"] == "eth-l2bd-2ch-4mif-2dcr2t-vppip4"
 
 
@@ -225,8 +176,8 @@ def test_what_could_not_be_planned_and_what_is_simulated_says_so() -> None:
 
 
 def test_latency_tests_have_no_place() -> None:
-    record = measured()
-    assert info_file(record.model_copy(update={"asked": record.asked.model_copy(update={"test_type": TestType.LATENCY})})) is None  # fmt: skip # noqa: E501
+    asked = measured().asked.model_copy(update={"test_type": TestType.LATENCY})
+    assert info_file(measured().model_copy(update={"asked": asked})) is None
 
 
 @given(st.text(max_size=300), st.lists(st.text(max_size=20), max_size=2))
@@ -253,52 +204,47 @@ def test_microseconds_keep_every_sample(values_ns: list[int]) -> None:
     assert made.get_max_value() == pytest.approx(max(values_ns) / 1000, rel=0.003, abs=1)
 
 
-def written(folder: Path, *records: DensityRecord) -> list[Path]:
-    """Files of records, one each."""
+def exported(folder: Path, *records: DensityRecord, **options: Any) -> Path:
+    """The folder of what is written of records."""
     paths = [folder / f"{number}.json" for number, _ in enumerate(records)]
     for path, record in zip(paths, records, strict=True):
         path.write_text(record.model_dump_json(), encoding="utf-8")
-    return paths
+    usual = {"uti": True, "output": folder / "uti", "job": None, "build": 7, "compress": False}
+    export(paths, **(usual | options))
+    return folder / "uti"
 
 
 def test_files_lie_as_csits_etl_looks_for_them(tmp_path: Path) -> None:
-    inputs = written(tmp_path, measured(), builders.mrr_result(ServiceType.CSC, 1, 1))
-    out = tmp_path / "uti"
-    export(inputs, uti=True, output=out, job="csit-vpp-perf-{type}-daily-master-2n-lab", build=7, compress=True)
+    records = (measured(), builders.mrr_result(ServiceType.CSC, 1, 1))
+    out = exported(tmp_path, *records, job="csit-vpp-perf-{type}-daily-master-2n-lab", compress=True)
     for kind in ("mrr", "ndrpdr"):
         build = out / f"csit-vpp-perf-{kind}-daily-master-2n-lab" / "7" / "tests"
-        tests = [path for path in build.rglob("*.info.json.gz") if path.name != "suite.info.json.gz"]
-        assert len(tests) == 1
-        read = json.loads(gzip.decompress(tests[0].read_bytes()))
+        (test,) = (path for path in build.rglob("*.info.json.gz") if path.name != "suite.info.json.gz")
+        read = json.loads(gzip.decompress(test.read_bytes()))
         assert read["test_type"] == kind
-        assert tests[0].relative_to(build.parent).parts[:-1] == tuple(read["test_id"].split(".")[:-1])
+        assert test.relative_to(build.parent).parts[:-1] == tuple(read["test_id"].split(".")[:-1])
         whole = json.loads(gzip.decompress((build / "suite.info.json.gz").read_bytes()))
-        assert (whole["suite_id"], whole["start_time"], whole["duration"]) == (
-            "tests",
-            read["start_time"],
-            read["duration"],
-        )
+        assert whole["suite_id"] == "tests"
+        assert (whole["start_time"], whole["duration"]) == (read["start_time"], read["duration"])
     assert not list(out.rglob("*.part"))
 
 
+AGAIN = {"started_at": "2026-11-21T10:00:00Z"}
+
+
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("other", "options", "expected"),
     [
-        ({"uti": False}, "no output format given"),
-        ({"job": "nightly"}, "not a job name of CSIT's ETL"),
-        ({"job": "csit-vpp-perf-../../x"}, "not a job name of CSIT's ETL"),
-        ({"job": "csit-vpp-perf-mrr-daily-master-2n-lab"}, r"tests of mrr and ndrpdr in one job; write {type}"),
+        (None, {"uti": False}, "no output format given"),
+        (None, {"job": "nightly"}, "not a job name of CSIT's ETL"),
+        (None, {"job": "csit-vpp-perf-../../x"}, "not a job name of CSIT's ETL"),
+        (None, {"job": "csit-vpp-perf-mrr-daily-master-2n-lab"}, r"tests of mrr and ndrpdr in one job; write {type}"),
+        (AGAIN, {}, "more than once"),
     ],
 )
-def test_what_cannot_be_written_is_one_sentence(tmp_path: Path, options: dict[str, Any], expected: str) -> None:
-    inputs = written(tmp_path, measured(), builders.mrr_result(ServiceType.CSC, 1, 1))
-    given_options = {"uti": True, "output": tmp_path / "uti", "job": None, "build": 1, "compress": False, **options}
+def test_what_cannot_be_written_is_one_sentence(
+    tmp_path: Path, other: dict[str, str] | None, options: dict[str, Any], expected: str
+) -> None:
+    second = measured().model_copy(update=other) if other else builders.mrr_result(ServiceType.CSC, 1, 1)
     with pytest.raises(ConfigError, match=expected):
-        export(inputs, **given_options)
-
-
-def test_two_runs_of_a_test_are_not_written_over_each_other(tmp_path: Path) -> None:
-    record = measured()
-    again = record.model_copy(update={"started_at": "2026-11-21T10:00:00Z"})
-    with pytest.raises(ConfigError, match="more than once"):
-        export(written(tmp_path, record, again), uti=True, output=tmp_path / "uti", job=None, build=1, compress=False)
+        exported(tmp_path, measured(), second, **options)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -58,14 +59,11 @@ def test_the_test_of_two_proportions_is_that_of_a_table(hits: tuple[int, int], e
     assert probability([(hits[0], every[0])], [(hits[1], every[1])]) == pytest.approx(expected, rel=1e-9)
 
 
-def test_too_few_samples_are_not_judged() -> None:
-    assert probability([(1, 1000)], [(3, 1000)]) is None and probability([(0, 0)], [(3, 10)]) is None
-
-
-def test_runs_that_differ_among_themselves_need_a_larger_difference() -> None:
+def test_runs_that_differ_among_themselves_need_a_larger_difference_and_few_samples_are_not_judged() -> None:
     alike = probability([(100, 1000), (101, 1000)], [(150, 1000), (149, 1000)])
     apart = probability([(50, 1000), (150, 1000)], [(100, 1000), (200, 1000)])
-    assert alike is not None and apart is not None and alike < 0.001 and apart > 0.1
+    assert alike < 0.001 and apart > 0.1
+    assert probability([(1, 1000)], [(3, 1000)]) is probability([(0, 0)], [(3, 10)]) is None
 
 
 def drawn(rng: Random, hot: dict[str, float], number: int = 2000) -> dict[str, int]:
@@ -94,22 +92,15 @@ def test_time_per_packet_shows_what_has_grown_where_all_shares_move() -> None:
 
 def test_the_graph_of_a_test_names_functions_and_escapes_them() -> None:
     graph = flame_graph(sampled({"nf-1-1;<b>f</b>;g": 150, "vswitch;br_forward": 50}, cut=3), simulated=True)
-    assert graph is not None and graph.rows == 3
-    assert (
-        graph.caption
-        == "Call stacks: 200 samples by cpu-clock at 199 Hz, in 10 s at PDR; 1.5 % in stacks beyond the kept ones"
-    )
+    assert graph.rows == 3
+    assert graph.caption.startswith("Call stacks: 200 samples by cpu-clock at 199 Hz, in 10 s at PDR; 1.5 % in stacks")
     assert [(box.name, box.left, box.width, box.row) for box in graph.boxes][:2] == [
         ("nf-1-1", 0.0, 75.0, 0),
         ("vswitch", 75.0, 25.0, 0),
     ]
     assert graph.boxes[-1].tip == "g in nf-1-1: 150 samples, 75 %, 754 ns per packet; itself 75 %"
     assert graph.notes[0] == "DUT1: 400 samples of 1 data CPU in 10.0 s, of them 50 % idle."
-
-    class Shown:
-        flames = graph
-
-    text = fill("flames.html.j2", {"test": Shown})
+    text = fill("flames.html.j2", {"test": SimpleNamespace(flames=graph)})
     assert "SIMULATED" in text and "&lt;b&gt;f&lt;/b&gt;" in text and "<b>f</b>" not in text
     assert flame_graph(None, simulated=False) is None
     assert described(sampled({"a;b": 1})) == "1 sample by cpu-clock at 199 Hz, in 10 s at PDR"
@@ -123,7 +114,7 @@ def test_the_difference_is_red_where_a_function_grew_and_grey_where_noise_is_eno
     tip = next(box.tip for box in graph.boxes if box.name == "g")
     assert tip == "g in nf-1-1: 10 % to 50 % (100 and 500 samples); 503 to 2513 ns per packet"
     noise = difference_graph(side(a), side({"nf-1-1;f;g": 102, "nf-1-1;f;h": 898}), "", simulated=False)
-    assert noise is not None and {box.tone for box in noise.boxes} == {"same"}
+    assert {box.tone for box in noise.boxes} == {"same"}
     assert path_differences(side(a), side(b))["nf-1-1;f;g"].significant
 
 
@@ -142,7 +133,7 @@ def test_as_many_samples_for_half_of_the_packets_are_twice_the_time() -> None:
     assert (row.function, row.significant) == ("f", True) and row.difference == 0
     assert row.ns_b == pytest.approx(2 * (row.ns_a or 0))
     graph = difference_graph(whole, half, "", simulated=False, per_packet=True)
-    assert graph is not None and [box.tone for box in graph.boxes] == ["more5", "more5"]
+    assert [box.tone for box in graph.boxes] == ["more5", "more5"]
     assert graph.boxes[1].tip == "f in nf-1-1: 3015 to 6030 ns per packet (600 and 600 samples)"
     nothing = StackSide((sampled({"nf-1-1;f": 600}, received=0),))
     assert difference_graph(whole, nothing, "", simulated=False, per_packet=True) is None

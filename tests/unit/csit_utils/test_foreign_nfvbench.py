@@ -17,11 +17,10 @@ SOURCE = "results/PVVP-3-10000-64.json"
 
 
 def items_of(data: object) -> list[ImportedTest]:
-    found = read_foreign(packed(data), SOURCE)
-    assert found is not None
-    items = list(found)
-    assert all(isinstance(item, ImportedTest) for item in items), items
-    return [item for item in items if isinstance(item, ImportedTest)]
+    items = [*read_foreign(packed(data), SOURCE)]
+    found = [item for item in items if isinstance(item, ImportedTest)]
+    assert found == items
+    return found
 
 
 def one(data: object) -> ImportedTest:
@@ -30,8 +29,7 @@ def one(data: object) -> ImportedTest:
 
 
 def problem(data: object) -> str:
-    found = read_foreign(packed(data), SOURCE)
-    (item,) = found
+    (item,) = read_foreign(packed(data), SOURCE)
     assert isinstance(item, Problem), item
     assert item.text.startswith(f"{SOURCE}: ")
     return item.text
@@ -48,23 +46,18 @@ def test_loads_are_aggregates_with_the_lowest_load_that_was_too_much_above_them(
 
 
 def test_goals_are_those_of_the_run_and_not_the_usual_ones() -> None:
-    row = one(
-        nfvbench({"64": searched()}, measurement={"NDR": 0, "PDR": 0.0125, "load_epsilon": 1}, duration_sec=5.0)
-    ).row
+    asked = {"NDR": 0, "PDR": 0.0125, "load_epsilon": 1}
+    row = one(nfvbench({"64": searched()}, measurement=asked, duration_sec=5.0)).row
     for name, ratio in (("NDR", 0.0), ("PDR", 0.000125)):
         goal = read_goal(row.goals or "", name)
         assert (goal.loss_ratio, goal.trial_s) == (ratio, 5.0)
     assert row.pdr_loss_ratio == 0.000125
 
 
-def test_a_search_that_ended_early_says_so() -> None:
-    """Bounds farther apart than the run asked for."""
+def test_bounds_farther_apart_than_asked_for_and_line_rate() -> None:
+    """A search that ended early says so, and line rate has nothing above it."""
     told = searched() | {"iteration_stats": trials((2_976_190, 0.0), (5_000_000, 3.0))}
-    row = one(nfvbench({"64": told})).row
-    assert bounds(row, NDR) == (2_976_190, 5_000_000, False)
-
-
-def test_line_rate_has_nothing_above_it() -> None:
+    assert bounds(one(nfvbench({"64": told})).row, NDR) == (2_976_190, 5_000_000, False)
     told = {"ndr": at_load(29_761_904, 200.0, 0.0), "iteration_stats": trials((29_761_904, 0.0))}
     assert bounds(one(nfvbench({"64": told})).row, NDR) == (29_761_904, None, True)
 
@@ -80,23 +73,14 @@ def test_no_load_low_enough_is_below_the_lowest_that_was_tried(warning: object) 
     )
 
 
-@pytest.mark.parametrize("drops", [-8.8, -0.0001])
-def test_more_received_than_sent_is_a_remark_at_a_found_load(drops: float) -> None:
-    told = searched()
-    told["ndr"]["stats"]["overall"]["drop_percentage"] = drops
-    row = one(nfvbench({"64": told})).row
-    assert row.ndr_lower_pps == 2_976_190
-    assert row.evidence == (
-        f"at NDR, {-drops:g} % more received than sent: duplicates, or counters read at different times"
-    )
-
-
-def test_more_received_than_sent_is_a_remark_at_a_fixed_load() -> None:
-    told = fixed(200.0)
-    told["stats"]["overall"]["drop_rate_percent"] = -0.25
-    row = one(nfvbench({"64": told})).row
-    assert row.mrr_pps is not None
-    assert row.evidence.startswith("at the fixed load, 0.25 % more received than sent")
+def test_more_received_than_sent_is_a_remark_and_costs_no_figure() -> None:
+    found, at_fixed = searched(), fixed(200.0)
+    found["ndr"]["stats"]["overall"]["drop_percentage"] = -0.0001
+    at_fixed["stats"]["overall"]["drop_rate_percent"] = -0.25
+    row, other = one(nfvbench({"64": found})).row, one(nfvbench({"64": at_fixed})).row
+    assert (row.ndr_lower_pps, other.mrr_pps is not None) == (2_976_190, True)
+    assert row.evidence.startswith("at NDR, 0.0001 % more received than sent")
+    assert other.evidence.startswith("at the fixed load, 0.25 % more received than sent")
 
 
 @pytest.mark.parametrize("value", [-1, "n/a", float("nan")])
@@ -120,8 +104,7 @@ def test_chains_of_vms_are_services(chain: str, nodes: int) -> None:
 
 def test_an_external_chain_has_no_place() -> None:
     row = one(nfvbench({"64": searched()}, "EXT")).row
-    assert series_of(row) is None
-    assert row.ndr_lower_pps == 2_976_190
+    assert (series_of(row), row.ndr_lower_pps) == (None, 2_976_190)
 
 
 def test_each_frame_size_is_a_test_and_imix_is_its_own() -> None:
@@ -154,34 +137,26 @@ def test_a_fixed_load_at_line_rate_is_mrr() -> None:
     item = one(nfvbench({"64": fixed(200.0)}))
     row = item.row
     assert (row.test_type, row.mrr_trials, row.goals) == ("MRR", 1, "MRR 1 x 60 s")
-    assert row.mrr_pps == pytest.approx(200 * 0.4 * 148_809)
-    assert row.mrr_offered_pps == pytest.approx(200 * 0.99 * 148_809)
-    assert [(each.instance, each.direction) for each in item.latency] == [
-        (1, "forward"),
-        (2, "forward"),
-        (1, "reverse"),
-        (2, "reverse"),
-    ]
+    assert (row.mrr_pps, row.mrr_offered_pps) == pytest.approx((200 * 0.4 * 148_809, 200 * 0.99 * 148_809))
+    ways = [(each.instance, each.direction) for each in item.latency]
+    assert ways == [(1, "forward"), (2, "forward"), (1, "reverse"), (2, "reverse")]
 
 
 def test_a_lower_fixed_load_is_mrr_at_that_load_and_not_like_one_at_line_rate() -> None:
     row, line = one(nfvbench({"64": fixed(20.0)})).row, one(nfvbench({"64": fixed(200.0)})).row
     assert (row.test_type, row.mrr_pps) == ("MRR", pytest.approx(1_190_472))
-    load = read_goal(row.goals or "", "MRR")
-    assert load is not None and load.load_pps == pytest.approx(20 * 148_809, abs=1)
+    load_pps = read_goal(row.goals or "", "MRR").load_pps
+    assert load_pps == pytest.approx(20 * 148_809, abs=1)
     (difference,) = likeness(row, line, MRR).differences
-    assert f"{load.load_pps:,.0f} pps" in difference
+    assert f"{load_pps:,.0f} pps" in difference
 
 
-def test_one_direction_is_reported() -> None:
-    data = nfvbench({"64": searched()})
+def test_the_dummy_generator_is_a_simulation_and_one_direction_is_reported() -> None:
+    usual, data = one(nfvbench({"64": searched()})).row, nfvbench({"64": searched()}, generator="dummy")
     data["benchmarks"]["network"]["service_chain"]["PVVP"]["result"]["bidirectional"] = False
-    assert (one(data).row.goals or "").endswith("; traffic in one direction only")
-
-
-def test_the_dummy_generator_is_a_simulation() -> None:
-    assert one(nfvbench({"64": searched()}, generator="dummy")).row.simulated is True
-    assert one(nfvbench({"64": searched()})).row.simulated is False
+    row = one(data).row
+    assert (row.simulated, usual.simulated) == (True, False)
+    assert row.goals == f"{usual.goals}; traffic in one direction only"
 
 
 def test_the_answer_of_its_server_is_read_too() -> None:

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.analysis.grouping import series_of
-from csit_utils.cli import make_app
 from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.foreign.place import NameTemplate
 from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.load import read_foreign
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import ServiceType
+from tests.unit.csit_utils.datasets import invoked
 from tests.unit.csit_utils.foreign_files import fixed, nfvbench, packed, searched
 
 PLAIN = NameTemplate("{service}_{instances}c{nfs}n")
@@ -24,12 +24,7 @@ IN_FOLDER = NameTemplate("*t{vswitch_cores}c*/{service}_{instances}c{nfs}n_NF-{n
 
 
 def read(source: str, size: str = "64", chain: str = "EXT") -> ImportedTest:
-    data = nfvbench({size: searched()})
-    chains = data["benchmarks"]["network"]["service_chain"]
-    (one,) = chains.values()
-    data["benchmarks"]["network"]["service_chain"] = {chain: one}
-    items = read_foreign(packed(data), source)
-    (item,) = items
+    (item,) = read_foreign(packed(nfvbench({size: searched()}, chain)), source)
     assert isinstance(item, ImportedTest)
     return item
 
@@ -67,12 +62,9 @@ def test_a_test_of_ext_chains_is_placed_and_one_whose_file_states_its_place_is_n
     assert PLAIN.placed(own) == own
 
 
-def test_a_frame_size_in_the_path_that_is_not_the_files_is_a_remark() -> None:
+def test_what_the_name_contradicts_or_does_not_state_is_a_remark() -> None:
     assert "IMIX" in PLAIN.placed(read("64B/csc_3c2n.json", size="IMIX")).row.evidence
     assert not PLAIN.placed(read("64B/csc_3c2n.json")).row.evidence
-
-
-def test_a_test_that_has_no_place_says_why() -> None:
     row = PLAIN.placed(read("phy.json")).row
     assert row.service_type is None and PLAIN.text in row.evidence
 
@@ -96,34 +88,25 @@ def test_a_template_with_a_fault_is_refused(text: str, fault: str) -> None:
 
 
 def test_a_value_in_the_template_holds_for_all_files() -> None:
-    place = NameTemplate("{service=csc}{nf_cores=0.5}{vswitch_cores=1}run_{instances}_{nfs}").place(
-        "a.zip!run_4_2.json"
-    )
-    assert place is not None
+    template = NameTemplate("{service=csc}{nf_cores=0.5}{vswitch_cores=1}run_{instances}_{nfs}")
+    place = template.place("a.zip!run_4_2.json")
     assert (place.service_type, *place.dimensions, place.data_cores) == (ServiceType.CSC, 4, 2, 1 + 0.5 * 8)
 
 
-def imported(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    make_app(["import"])(["import", *arguments], standalone_mode=False)
-    return capsys.readouterr().out
-
-
-def test_import_places_files_and_a_cell_has_the_figures_of_two(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_import_places_files_and_a_cell_has_the_figures_of_two(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for name, found in (("csc_3c2n_ndr", searched()), ("csc_3c2n_1000pps", fixed(20.0)), ("phy", searched())):
             archive.writestr(f"{name}.json", packed(nfvbench({"64": found}, "EXT", label=name)))
-    into = str(tmp_path / "dataset")
-    out = imported(capsys, str(tmp_path / "all.zip"), "-o", into, "--place", PLAIN.text, "--format", "json")
-    assert [json.loads(out)[name] for name in ("tests", "placed", "not_placed")] == [3, 2, 1]
-    placed = [row for row in opened([Path(into)]).contents().tests if row.service_type]
+    into, options = tmp_path / "dataset", ("--place", PLAIN.text, "--format", "json")
+    counts = json.loads(invoked("import", tmp_path / "all.zip", "-o", into, *options).stdout)
+    assert [counts[name] for name in ("tests", "placed", "not_placed")] == [3, 2, 1]
+    placed = [row for row in opened([into]).contents().tests if row.service_type]
     ndr, mrr = sorted(placed, key=lambda row: row.mrr_pps is not None)
     assert ndr.ndr_lower_pps and mrr.mrr_pps and (series_of(ndr), ndr.run) == (series_of(mrr), mrr.run)
 
 
-def test_tests_with_two_definitions_of_a_figure_stay_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tests_with_two_definitions_of_a_figure_stay_apart(tmp_path: Path) -> None:
     for name, found in (("ndr", searched()), ("20pc", fixed(20.0)), ("30pc", fixed(30.0))):
         (tmp_path / f"csc_3c2n_{name}.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
-    imported(capsys, str(tmp_path), "-o", str(tmp_path / "dataset"), "--place", PLAIN.text)
+    invoked("import", tmp_path, "-o", tmp_path / "dataset", "--place", PLAIN.text)
     assert len({series_of(row) for row in opened([tmp_path / "dataset"]).contents().tests}) == 3

@@ -10,9 +10,8 @@ from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import NDR, PDR, InstanceRow, TestRow
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
-from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
-from resources.libraries.python.model.measurements.trial import Direction
 from tests.loaded import Dataset, load, rows_of_tests, table_rows
+from tests.unit.csit_utils.builders import trial
 from tests.unit.csit_utils.datasets import html_of, imported, plain
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -23,13 +22,8 @@ RATES = ("PDR of 6.41 Mpps", "NDR of 6.47 Mpps")
 
 def read(folder: Path) -> Dataset:
     """One cell out of order, and one in order."""
-    flow = FlowRate(
-        instance=1, direction=Direction.FORWARD, sent=9, received=9, offered_pps=1.0, forwarded_pps=1.0, loss_ratio=0.0
-    )
-    each = ItemizedFigure(
-        number="NDR", load_pps=1.0, trials=1, flows=(flow,), fairness=None, worst_instance=1, worst_loss_ratio=0.0
-    )
-    records = [plain(1, 1, NDR_PPS, PDR_PPS, itemized=(each,)), plain(2, 1, PDR_PPS, NDR_PPS, itemized=(each,))]
+    each = {"trials": (trial(NDR_PPS, 1, 0.0),)}
+    records = [plain(1, 1, NDR_PPS, PDR_PPS, **each), plain(2, 1, PDR_PPS, NDR_PPS, **each)]
     return load([write_output_xml(folder / "output.xml", records)])
 
 
@@ -46,24 +40,18 @@ def check(rows: Sequence[TestRow]) -> None:
     assert not has_remark(right.evidence)
 
 
-def test_rows_records_and_pages_of_an_output_xml_have_the_remark(tmp_path: Path) -> None:
+def test_rows_records_and_pages_of_files_and_of_a_dataset_have_the_remark(tmp_path: Path) -> None:
     dataset = read(tmp_path)
     check(rows_of_tests(dataset))
     assert [has_remark(" ".join(item.record.verdict.evidence)) for item in dataset.recorded] == [True, False]
     assert has_remark(html_of(dataset))
-
-
-def test_a_dataset_has_it(tmp_path: Path) -> None:
-    read(tmp_path)
     imported(tmp_path / "dataset", tmp_path / "output.xml")
     stored = Stored(Layout(tmp_path / "dataset"))
     check(stored.tests)
     (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
     assert has_remark(" ".join(stored.record(wrong).verdict.evidence))
-    assert {row.verdict for row in stored.rows(InstanceRow, anchors=[wrong])} == {"unstable"}
-    assert {row.verdict for row in table_rows(load([tmp_path / "output.xml"]), InstanceRow) if row.anchor == wrong} == {
-        "unstable"
-    }
+    for rows in (stored.rows(InstanceRow, anchors=[wrong]), table_rows(dataset, InstanceRow)):
+        assert {row.verdict for row in rows if row.anchor == wrong} == {"unstable"}
 
 
 def test_a_comparison_names_the_side_that_has_it(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from typer.testing import CliRunner
 
-from csit_utils import cli
 from csit_utils.commands.results import inputs
 from csit_utils.dataset.scan import ScannedTest
 from csit_utils.dataset.store import batch
@@ -20,6 +18,7 @@ from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+from tests.unit.csit_utils.datasets import invoked
 
 _RESULTS = sorted(
     (result(ServiceType.CSC, 2, 1), mrr_result(ServiceType.CSP, 1, 2), does_not_fit(ServiceType.CSC, 8, 8)),
@@ -37,16 +36,6 @@ def _written(path: Path, records: list[str], results: Sequence[DensityRecord] = 
     return path
 
 
-def _report(*argv: Path | str) -> tuple[int, str]:
-    return _csit("report", *argv)
-
-
-def _csit(*argv: Path | str) -> tuple[int, str]:
-    words = list(map(str, argv))
-    ended = CliRunner().invoke(cli.make_app(words), words)
-    return ended.exit_code, ended.output
-
-
 def _tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -55,12 +44,21 @@ def _refuse(test: ScannedTest, *_: object) -> NoReturn:
     raise AssertionError(f"the record of {test.name} was validated")
 
 
+def _csit(*words: object) -> tuple[int, str]:
+    ended = invoked(*words)
+    return ended.exit_code, ended.output
+
+
 def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
-    assert _report(output, "-o", tmp_path / "small")[0] == 0
+    """Runs of record files stay apart."""
+    (tmp_path / "run").mkdir()
+    _written(tmp_path / "run" / "output.xml", list(map(pack, _RESULTS)))
+    for chains in (4, 8):
+        record = result(ServiceType.CSP, chains, 1, histograms=False)
+        (tmp_path / "run" / f"{chains}.json").write_text(record.model_dump_json())
+    assert _csit("report", tmp_path / "run", "-o", tmp_path / "small")[0] == 0
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    monkeypatch.setattr(batch, "recorded_test", _refuse)
-    assert _report(output, "-o", tmp_path / "large")[0] == 0
+    assert _csit("report", tmp_path / "run", "-o", tmp_path / "large")[0] == 0
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
 
 
@@ -98,41 +96,23 @@ def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "kept").is_dir()
 
 
-@pytest.mark.slow
-def test_runs_of_record_files_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "results"
-    folder.mkdir()
-    _written(folder / "output.xml", list(map(pack, _RESULTS)))
-    for number, chains in enumerate((4, 8)):
-        (folder / f"{number}.json").write_text(result(ServiceType.CSP, chains, 1).model_dump_json())
-    assert _report(folder, "-o", tmp_path / "small")[0] == 0
-    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    assert _report(folder, "-o", tmp_path / "large")[0] == 0
-    assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
-
-
 def test_a_damaged_record_in_a_large_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *others = map(pack, _RESULTS)
     output = _written(tmp_path / "output.xml", [first.replace('"packed":"', '"packed":"AAAA'), *others])
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    status, said = _report(output, "-o", tmp_path / "large")
+    status, said = _csit("report", output, "-o", tmp_path / "large")
     assert (status, said.count("its packed part")) == (1, 1)
     assert _RESULTS[0].test_name in said
     assert len(list((tmp_path / "large" / "tests").glob("*.html"))) == 2
 
 
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize("large", [0, 1 << 40])
 def test_reading_shows_its_progress_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int) -> None:
     for number, one in enumerate(_RESULTS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        _written(folder / "output.xml", [pack(one)], [one])
-    terminal = _Terminal()
+        (tmp_path / str(number)).mkdir()
+        _written(tmp_path / str(number) / "output.xml", [pack(one)], [one])
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(inputs, "LARGE_BYTES", large)
     for name in ("_QUIET_S", "_BETWEEN_S"):

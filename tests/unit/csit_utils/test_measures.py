@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.comparisons.comparison import Outcome, compare
 from csit_utils.analysis.comparisons.gate import decide
-from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.commands.results.gate import junit_xml
 from csit_utils.commands.results.inputs import opened
-from csit_utils.dataset.items import Recorded, Status
+from csit_utils.dataset.items import Recorded, status_of
 from csit_utils.dataset.measures import Measure, MeasuredValue
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.pages import compare as compare_page
@@ -42,8 +40,7 @@ STEP = 2e5 * (1.5 - 1 / 8) / 11
 
 
 def rows(*records: Record, source: str = "x.xml") -> list[MeasuredRow]:
-    status = (Status.PASS if each.passed else Status.FAIL for each in records)
-    return rows_of(Recorded(each, source, how, each.message) for each, how in zip(records, status, strict=True))
+    return rows_of(Recorded(each, source, status_of(each), each.message) for each in records)
 
 
 def firewall(capacity_pps: float = 2e5, **parts: Any) -> SweepRecord:
@@ -77,8 +74,7 @@ def test_a_sweep_has_its_break_point_what_arrives_there_and_the_highest_load_wit
 def test_a_sweep_that_never_loses_has_no_upper_bound_and_no_break_point() -> None:
     sweep = sweep_of("router", (NfKind("linux_router"),))
     below = sweep.model_copy(update={"points": sweep.points[:4], "samples": sweep.samples[:8]})
-    (row,) = rows(swept("Router", below))
-    (only,) = row.measures
+    ((only,),) = (row.measures for row in rows(swept("Router", below)))
     assert (only.measure, only.value, only.highest) == (WITHOUT_LOSS, below.points[-1].input_pps, None)
 
 
@@ -90,23 +86,11 @@ def test_a_sizing_has_a_capacity_for_each_size_that_carries_something() -> None:
     }
 
 
-def test_bursts_and_failed_tests_have_no_numbers() -> None:
-    assert rows(burst()) == []
-    assert not figures(rows(firewall(passed=False, message="the vSwitch died")))
-
-
-def test_cells_are_named_by_service_size_and_frame() -> None:
+def test_cells_are_named_by_service_size_and_frame_and_failed_tests_have_none() -> None:
     names = [cell.name for cell in figures(rows(chained(), sized()))]
     assert "local (local) router-firewall 1x2 NF-1c vSwitch-1c 64B break-point" in names
     assert "local (local) proxy 1x2 NF-fr1s-ba1s calls/s capacity" in names
-
-
-def test_a_fall_is_a_regression_where_the_variation_of_runs_is_known() -> None:
-    found = compare(nights(2e5, 2.02e5, 1.98e5, 2.01e5), nights(1.5e5, 1.51e5, 1.49e5, 1.5e5))
-    outcomes = {each.metric: each.outcome.value for each in found.changes}
-    assert outcomes == dict.fromkeys((BREAK_POINT, SATURATED, WITHOUT_LOSS), "regression")
-    same = compare(nights(2e5, 2.02e5, 1.98e5), nights(2.01e5, 1.99e5, 2e5))
-    assert {each.outcome.value for each in same.changes} == {"no change seen"}
+    assert rows(burst()) == [] and not figures(rows(firewall(passed=False, message="the vSwitch died")))
 
 
 OUTAGE = Measure("outage", "s", less_is_better=True)
@@ -142,13 +126,6 @@ def test_other_traffic_is_unlike() -> None:
     assert changes[0].remarks[0] == "A is loaded by UDP, 1 flow and B by TCP, 4 flows"
 
 
-@pytest.mark.slow
-def test_a_step_between_nights_is_found() -> None:
-    wobble = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
-    found = trends(nights(*(2e5 * each for each in wobble), *(1.6e5 * each for each in wobble)))
-    assert {each.cell.metric: each.state for each in found}[SATURATED] is TrendState.REGRESSION
-
-
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Three runs each of a firewall and of a sizing; on the second side the firewall does less."""
@@ -156,16 +133,21 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for side, capacity in (("before", 2e5), ("after", 1.5e5)):
         for number in (0, 1, 2):
             at = f"2026-01-0{number + 1}T20:00:00+00:00"
-            place = folder / side / str(number)
-            write_record(firewall(capacity * (1 + number / 100), started_at=at), place)
-            write_record(sized(started_at=at), place)
+            for made in (firewall(capacity * (1 + number / 100), started_at=at), sized(started_at=at)):
+                write_record(made, folder / side / str(number))
     return folder / "before", folder / "after"
 
 
+def objects(*words: object) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in invoked(*words, "--format", "json").stdout.splitlines()]
+
+
+OF_SWEEPS = ("break-point", "saturated", "without-loss")
+
+
 def test_compare_prints_changes_and_units(sides: tuple[Path, Path]) -> None:
-    found = [json.loads(line) for line in invoked("compare", *sides, "--format", "json").stdout.splitlines()]
-    changed = {(each["metric"], each["outcome"]) for each in found if each["service_type"] == "firewall"}
-    assert changed == {(metric, "regression") for metric in ("break-point", "saturated", "without-loss")}
+    found = {(each["metric"], each["outcome"]) for each in objects("compare", *sides)}
+    assert found == {*((metric, "regression") for metric in OF_SWEEPS), ("capacity", "no change seen")}
     table = invoked("compare", *sides).stdout
     assert "proxy 1x2 NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
     assert "firewall 1x1 NF-1c vSwitch-1c 64B saturated\t20" in table
@@ -180,22 +162,13 @@ def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) ->
     assert same.exit_code == 0 and not same.stderr
 
 
-def test_trend_shows_every_number(sides: tuple[Path, Path]) -> None:
-    done = invoked("trend", sides[0], "--all", "--format", "json")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {(each["service_type"], each["metric"], each["runs"]) for each in found} == {
-        *(("firewall", metric, 3) for metric in ("break-point", "saturated", "without-loss")),
-        ("proxy", "capacity", 3),
-    }
-
-
 def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> None:
     """Each number with its unit, compared and over time, though there is no test of the matrix."""
     shown = ReportContents(opened([*sides]).contents())
     beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
     data = json.loads(beside.html.split('id="compare-data">', 1)[1].split("</script>", 1)[0])
     found = {(cell["t"], data["metrics"][cell["m"]], cell.get("x")) for cell in data["cells"]}
-    numbers = {("firewall", metric, None) for metric in ("break-point", "saturated", "without-loss")}
+    numbers = {("firewall", metric, None) for metric in OF_SWEEPS}
     assert found == numbers | {("proxy", "capacity", "calls/s")}
     assert all(cell["m"] >= data["of_matrix"] for cell in data["cells"])
     (points,) = over_time.figures
@@ -204,27 +177,11 @@ def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> Non
     assert "300 calls/s" in [text for trace in traces for text in trace["text"]]
 
 
-def test_a_label_of_a_dataset_chooses_characterizations(sides: tuple[Path, Path], tmp_path: Path) -> None:
-    for side, label in zip(sides, ("before", "after"), strict=True):
-        assert invoked("import", side, "-o", tmp_path / "history", "--label", label).exit_code == 0
-    chosen = invoked("compare", "label=before", "label=after", "--data", tmp_path / "history", "--format", "json")
-    assert changes_of_firewall(chosen) == changes_of_firewall(invoked("compare", *sides, "--format", "json"))
-    assert len(changes_of_firewall(chosen)) == 3
-
-
-def changes_of_firewall(done: Result) -> dict[str, float]:
-    """By metric."""
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return {each["metric"]: each["change"] for each in found if each["service_type"] == "firewall"}
-
-
 def test_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:
     done = invoked("compare", "service=firewall", "service=firewall", "--data", sides[0], "--format", "csv")
-    assert done.stdout.count("firewall") >= 3
-    assert "proxy" not in done.stdout
-    refused = invoked("compare", "service=dpi", "service=firewall", "--data", sides[0])
-    assert isinstance(refused.exception, ConfigError)
-    assert "service is one of firewall, proxy" in str(refused.exception)
+    assert done.stdout.count("firewall") >= 3 and "proxy" not in done.stdout
+    refused = invoked("compare", "service=dpi", "service=firewall", "--data", sides[0]).exception
+    assert isinstance(refused, ConfigError) and "service is one of firewall, proxy" in str(refused)
 
 
 def test_of_neighbours_each_pair_is_a_service_with_its_share_and_interval() -> None:
@@ -245,8 +202,8 @@ def test_a_row_names_drivers_version_and_revision() -> None:
     drivers = {"vswitch": "linux", "generator": "trex"}
     by_kernel = firewall(simulated=False, facts={}, environment=clean, drivers=drivers)
     (row, *_) = rows(by_kernel)
-    assert (row.drivers, row.version) == ("generator trex, vswitch linux", "Linux 6.18.4-amd64")
-    assert row.revision == "c3313a2d0f5b"
+    names = ("generator trex, vswitch linux", "Linux 6.18.4-amd64", "c3313a2d0f5b")
+    assert (row.drivers, row.version, row.revision) == names
     named = {"generator": {"link": "up"}, "switching": {"vswitch": "VPP 26.06"}}
     (row, *_) = rows(by_kernel.model_copy(update={"facts": named, "environment": ENVIRONMENT}))
     assert (row.version, row.revision) == ("VPP 26.06", "c3313a2d0f5b+")

@@ -45,11 +45,6 @@ def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
     assert "truncated" in str(unfinished(opened([output]).contents(may_be_empty=True), ended=True))
 
 
-def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli.make_app(["outcome"]), ["outcome", str(tmp_path)])
-    assert "not the folder of a run" in str(done.exception)
-
-
 def test_skipped_tests_are_counted_as_such(tmp_path: Path) -> None:
     write_output_xml(tmp_path / "output.xml", [PASSED, FAILED], [LEFT_OUT])
     with pytest.MonkeyPatch.context() as patched:

@@ -1,29 +1,42 @@
-"""The overview: what each service type carries, how many instances fit, and how tests ended."""
+"""What each service type carries, how many instances fit, how tests ended, and throughput per core."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+from robot.api import TestSuite as Suite
 
-from csit_utils.dataset.items import Problem, Status, Unrecorded
+from csit_utils.analysis.grouping import all_series
+from csit_utils.dataset.items import Problem, Refusal, Status, Unrecorded
 from csit_utils.dataset.rows import PDR
 from csit_utils.report.exports.messages import message_parts
+from csit_utils.report.figures import Figure
 from csit_utils.report.pages import pages
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.units import DASH
 from csit_utils.studies.density import headlines
 from csit_utils.studies.density.analysis.answers import Question, answers
+from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.efficiency import efficiencies
+from csit_utils.studies.density.figures.throughput import flows_figure
 from csit_utils.studies.density.fits import fits_view
-from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.loaded import Dataset
-from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.datasets import dataset_of
+from resources.libraries.python.recording.marker import REFUSED_MARKER
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
+from tests.loaded import Dataset, load, rows_of_tests
+from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
+from tests.unit.csit_utils.builders import PDR as PDR_GOAL
+from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, html_of, plain
 from tests.unit.csit_utils.histories import Rows, row
 from tests.unit.csit_utils.in_memory import InMemory
+from tests.unit.csit_utils.rendered_pages import Page
 
-CSC, VSC = ServiceType.CSC, ServiceType.VSC
+VSC = ServiceType.VSC
 CELLS = [result(kind, chains, 1) for kind in (CSC, VSC) for chains in (1, 2)]
 
 
@@ -32,9 +45,7 @@ def contents(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = ()) -
 
 
 def rendered(name: str, shown: ReportContents) -> RenderedPage:
-    made = render(next(page for page in pages() if page.name == name), shown)
-    assert made is not None
-    return made
+    return render(next(page for page in pages() if page.name == name), shown)
 
 
 def sentences(shown: ReportContents) -> dict[str, str]:
@@ -105,17 +116,17 @@ def test_a_testbed_with_many_heat_maps_shows_the_first_ones(monkeypatch: pytest.
 
 
 def test_passed_failed_and_skipped_are_the_same_three_numbers_everywhere() -> None:
-    asked = "Test skipped using 'robot:skip' tag."
+    skipped = {
+        "a": (15, "Test skipped using 'robot:skip' tag."), "w": (8, f"a.json {World.SIM.refusal('real')}"),
+        "v": (1, "needs VPP"),
+    }  # fmt: skip
     others = [
-        Unrecorded("S.f", "f", (), "output.xml", Status.FAIL, "all is lost"),
-        *(Unrecorded(f"S.a{n}", f"a{n}", (), "output.xml", Status.SKIP, asked) for n in range(15)),
-        *(
-            Unrecorded(f"S.w{n}", f"w{n}", (), "output.xml", Status.SKIP, f"a.json {World.SIM.refusal('real')}")
-            for n in range(8)
-        ),
-        Unrecorded("S.v", "v", (), "output.xml", Status.SKIP, "needs VPP"),
+        Unrecorded(f"S.{name}{n}", f"{name}{n}", (), "output.xml", Status.SKIP, message)
+        for name, (count, message) in skipped.items()
+        for n in range(count)
     ]
-    shown = contents(*CELLS, unrecorded=tuple(others))
+    failed = Unrecorded("S.f", "f", (), "output.xml", Status.FAIL, "all is lost")
+    shown = contents(*CELLS, unrecorded=(failed, *others))
     assert (shown.tally.passed, shown.tally.failed, shown.tally.skipped) == (4, 1, 24)
     assert re.findall(r"\d+", shown.tally.reasons) == ["15", "8", "1"]
     assert "MORE:yes" in shown.tally.reasons
@@ -123,18 +134,161 @@ def test_passed_failed_and_skipped_are_the_same_three_numbers_everywhere() -> No
     (tests, *_), *_ = (part.lines for part in message_parts(shown, lambda href: href))
     assert failures.count == 1, "skipped tests are no alarm"
     assert str(shown.tally) in tests.text and str(shown.tally) in failures.html
-    for _, text in shown.tally.parts:
-        assert text in rendered("overview", shown).html
-    before, skipped = failures.html.split("<h2>Skipped")
-    assert "all is lost" in before and "all is lost" not in skipped and "robot:skip" not in re.sub("&#39;", "'", before)
-
-
-def test_a_report_of_skipped_tests_has_no_alarm() -> None:
-    made = rendered("failures", contents(unrecorded=(Unrecorded("S.v", "v", (), "o.xml", Status.SKIP, "needs VPP"),)))
-    assert made.count == 0 and "needs VPP" in made.html
+    overview = rendered("overview", shown).html
+    assert all(text in overview for _, text in shown.tally.parts)
+    before, skipped_part = failures.html.split("<h2>Skipped")
+    assert "all is lost" in before and "all is lost" not in skipped_part and "robot:skip" not in before
 
 
 def test_pages_of_studies_and_of_the_history_are_menus() -> None:
     groups = {page.name: page.group for page in pages()}
     assert groups["overview"] == groups["failures"] == ""
     assert groups["density"] == groups["losses"] != groups["outage"] == groups["interference"] != groups["trend"]
+
+
+def lines(dataset: Dataset, *, mean: bool = False) -> list[dict[str, str]]:
+    """Texts of the table by line and head; raw values of numbers."""
+    made = rendered("results", ReportContents(InMemory(dataset), mean=mean))
+    head, _, body = made.html[: made.html.index("</table>")].partition("<tbody>")
+    heads = [without_tags(each) for each in re.findall(r"<th[^>]*>(.*?)</th>", head)]
+    found = []
+    for line in re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL):
+        cells = re.findall(r'<td(?:[^>]*data-v="(.*?)"[^>]*|[^>]*)>(.*?)</td>', line, re.DOTALL)
+        found.append(dict(zip(heads, (raw or without_tags(text) for raw, text in cells), strict=True)))
+    return found
+
+
+def without_tags(html: str) -> str:
+    return re.sub(r"<[^>]*>", "", html).strip()
+
+
+def latency_test(pdr_pps: float) -> DensityRecord:
+    """One that found a PDR on its way."""
+    made = result(CSC, 1, 1, ndr=None, pdr=plain(1, 1, pdr_pps, pdr_pps).pdr)
+    return made.model_copy(update={"asked": made.asked.model_copy(update={"test_type": TestType.LATENCY})})
+
+
+def test_all_tests_of_a_cell_are_one_line_with_one_unit_in_the_head() -> None:
+    tests = (latency_test(1e5), plain(1, 1, 2e5, 2.1e5), mrr_result(CSC, 1, 1), plain(2, 1, 1.5e5))
+    one, two = lines(dataset_of(*tests))
+    assert [one["Cell"], two["Cell"]] == ["CSC 1x1", "CSC 2x1"]
+    assert (float(one["NDR, kpps"]), float(one["PDR, kpps"])) == (2e5, 2.1e5), "of the test that asked for it"
+    assert float(one["MRR, kpps"]) > 0 and two["MRR, kpps"] == DASH
+    assert float(one["p99, \N{MICRO SIGN}s"]) > 0, "of the latency test"
+    assert one["Tests"].split() == ["LATENCY", "NDRPDR", "MRR"]
+    assert not {"Frame", "NF / vSw", "Testbed", "Run"} & set(one), "all cells have the same"
+
+
+def test_a_failed_test_is_said_beside_the_figures_of_others() -> None:
+    (line,) = lines(dataset_of(plain(1, 1, 2e5), mrr_result(CSC, 1, 1, passed=False, message="lost")))
+    assert "failed" in line["Limit"] and "MRR" in line["Limit"]
+    assert float(line["NDR, kpps"]) == 2e5
+
+
+def test_what_differs_between_cells_has_a_column() -> None:
+    found = lines(dataset_of(result(CSC, 1, 1), result(CSC, 1, 1, size=NfSize.HALF), result(CSP, 1, 1)))
+    assert [line["NF / vSw"] for line in found] == ["1c / 1c", "0.5c / 1c", "1c / 1c"]
+
+
+def test_repeated_tests_are_lines_of_their_own_only_where_means_are_shown() -> None:
+    both = dataset_of(plain(1, 1, 2e5, started_at="2026-11-01T20:00:00Z"), source="one.xml")
+    both.recorded += dataset_of(plain(1, 1, 3e5, started_at="2026-11-02T20:00:00Z"), source="two.xml").recorded
+    assert [float(line["NDR, kpps"]) for line in lines(both)] == [3e5]
+    assert [(line["Run"], float(line["NDR, kpps"])) for line in lines(both, mean=True)] == [
+        ("local 2026-11-02", 3e5),
+        ("local 2026-11-01", 2e5),
+    ]
+
+
+def of(kind: ServiceType, chains: int, nodes: int, rate: float) -> DensityRecord:
+    made = goal_result(NDR, rate), goal_result(PDR_GOAL, rate)
+    return result(kind, chains, nodes, histograms=False, ndr=made[0], pdr=made[1])
+
+
+def test_cores_are_counted_in_three_ways() -> None:
+    (row,) = rows_of_tests(dataset_of(result(CSC, 2, 4, histograms=False)))
+    assert (row.data_cores, row.slide_cores) == (1 + 8, 2 + 1.5 * 8)
+    assert row.real_cores == 5 + 8 - 1, "the plan takes 13 cores, one of them for the generator"
+    (half,) = rows_of_tests(dataset_of(result(CSC, 2, 4, size=NfSize.HALF, vs_dtc=2, histograms=False)))
+    assert (half.data_cores, half.slide_cores) == (2 + 4, 1 + 2 + 8)
+
+
+def test_efficiency_by_hand() -> None:
+    rows = rows_of_tests(dataset_of(plain(1, 1, 100e3), plain(1, 4, 50e3), plain(2, 2, 60e3)))
+    one, chain, square = efficiencies(matrices(rows, all_series(rows)[0])[0])
+    assert (one.of_one, one.hops, one.per_hop) == (1.0, 1.0, 1.0)
+    assert (chain.place, chain.of_one, chain.hops, chain.per_hop) == ((1, 4), 0.5, 2.0, 0.5)
+    assert (square.of_one, square.hops, square.per_hop) == pytest.approx((0.6, 1.2, 0.3))
+    assert square.per_data_core_pps == pytest.approx(60e3 / 5)
+    assert square.per_slide_core_pps == square.per_real_core_pps == pytest.approx(60e3 / 8)
+    rows = rows_of_tests(dataset_of(plain(2, 1, 100e3)))
+    (found,) = efficiencies(matrices(rows, all_series(rows)[0])[0])
+    assert (found.of_one, found.hops, found.per_hop) == (None, None, None), "without 1x1"
+    assert found.per_data_core_pps == pytest.approx(100e3 / 3)
+
+
+def test_the_page_shows_throughput_per_core_and_ratios_of_service_types() -> None:
+    made = dataset_of(of(VSC, 1, 2, 80e3), of(CSC, 1, 2, 100e3), of(CSC, 1, 1, 125e3), of(CSC, 2, 1, 120e3))
+    page = Page(html_of(made))
+    assert "0.80 : 1.00 : \N{EN DASH}" in page.text
+    assert "48 %" in page.text, "2x1: 120 of 2 x 125"
+    assert "How many instances fit at 20.0 kpps each, loss as for PDR?" in page.text
+
+
+_REASON = "needs 33 cores on NUMA 0, 28 available"
+REFUSED = refused_cell(10, 2, _REASON)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"source": "other.xml"}, {"nf_sizes": (NfSize("2c"),)}, {"vs_dtc": 4}, {"service_type": CSP}]
+)
+def test_a_refused_cell_is_shown_in_its_own_matrix_and_hides_no_figure(changes: dict[str, Any]) -> None:
+    rows = rows_of_tests(dataset_of(plain(1, 1, 1e5), plain(10, 1, 5e4)))
+    refused = [REFUSED, refused_cell(10, 4, _REASON, **changes), refused_cell(10, 1, _REASON)]
+    (ndr, _) = matrices(rows, all_series(rows)[0], refused)
+    assert (10, 4) not in ndr.cells and ndr.cells[10, 1].value_pps == 5e4
+    assert (ndr.cells[10, 2].state, ndr.cells[10, 2].reason) == (CellState.DOES_NOT_FIT, _REASON)
+    assert ndr.cells[1, 2].state is CellState.NOT_RUN
+
+
+def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
+    suite = Suite("Density")
+    for name in ("Csc-Ndrpdr", "Csc-Mrr"):
+        inner = suite.suites.create(name)
+        inner.metadata["Version"] = "1"
+        inner.setup.config(name="Log", args=[f"{REFUSED_MARKER}{REFUSED_CELLS.dump_json((REFUSED.refused,)).decode()}"])
+        inner.tests.create("t").body.create_keyword("Fail")
+    path = tmp_path / "output.xml"
+    suite.run(output=str(path), console="none", log=None, report=None)
+    (found,) = load([path]).refused
+    assert found == Refusal(str(path), REFUSED.refused)
+
+
+OF_FLOWS = (("128B-1f", 1e6), ("128B-1000f", 9e5), ("128B-100000f", 5e5), ("128B-ip6-1000f", 8e5))
+
+
+def recorded(*rates: tuple[str, float]) -> list[DensityRecord]:
+    return [plain(2, 1, rate, frame=frame(name), test_id=name, test_name=name) for name, rate in rates]
+
+
+def drawn(*rates: tuple[str, float]) -> Figure | None:
+    rows = InMemory(dataset_of(*recorded(*rates))).tests
+    return flows_figure("f", "Flows", [matrix for one in all_series(rows) for matrix in matrices(rows, one)])
+
+
+def test_a_cell_has_a_line_per_version_of_ip_over_all_numbers_of_flows() -> None:
+    figure = drawn(*OF_FLOWS)
+    variant = figure.variants["NDR"]
+    assert [(line["name"][-4:], line["x"], line["y"], line["line"]["dash"]) for line in variant["data"]] == [
+        ("IPv4", [1, 1000, 100_000], [1.0, 0.9, 0.5], "solid"),
+        ("IPv6", [1000], [0.8], "dash"),
+    ]
+    assert len({line["meta"]["colour"] for line in variant["data"]}) == 1, "of one cell"
+    assert variant["layout"]["xaxis"]["ticktext"] == ["1", "1,000", "100,000"]
+
+
+def test_frame_sizes_are_not_one_line_and_one_load_alone_is_no_line() -> None:
+    assert drawn(("128B-1f", 1e6), ("1518B-1f", 5e5)) is None
+    assert drawn(("128B", 1e6), ("128B-1f", 5e5)) is None, "packets without ports are another load"
+    figure = drawn(("128B-1f", 1e6), ("128B-1000f", 9e5), ("1518B-1f", 5e5), ("1518B-1000f", 4e5))
+    assert len({line["meta"]["colour"] for line in figure.variants["PDR"]["data"]}) == 2

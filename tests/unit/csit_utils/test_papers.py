@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from typer.testing import CliRunner
 
-from csit_utils.cli import make_app
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import PublishedSection
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import RenderedPage, render
+from csit_utils.report.site import render
 from csit_utils.report.study import Page
 from csit_utils.studies.chains import study as chain_study
 from csit_utils.studies.interference import study as interference_page
@@ -34,6 +32,7 @@ from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from tests.unit.csit_utils.characterization_records import sized, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import shown, words
+from tests.unit.csit_utils.datasets import invoked
 from tests.unit.csit_utils.study_records import chain_studied, interfered, interference
 from tests.unit.studies.chains.chain_runs import run, spec_of
 
@@ -46,48 +45,33 @@ _PAGES: dict[str, Page[ReportContents]] = {
 
 
 def beside(name: str, kind: str, *records: Record) -> PublishedSection:
+    (section,) = cast("list[PublishedSection]", _PAGES[kind].build(with_paper(name, *records))["papers"])
+    return section
+
+
+def with_paper(name: str, *records: Record) -> ReportContents:
     all_of_it = shown(*records)
     all_of_it.papers = (paper(name),)
-    values = _PAGES[kind].build(all_of_it)
-    (section,) = cast("list[PublishedSection]", values["papers"])
-    return section
+    return all_of_it
 
 
 def own(section: PublishedSection) -> dict[tuple[str, str], list[float]]:
     return {(row.figure.subject, row.figure.condition): [each.value for each in row.own] for row in section.rows}
 
 
-def page_with(page: Page, name: str, *records: Record) -> RenderedPage:
-    all_of_it = shown(*records)
-    all_of_it.papers = (paper(name),)
-    found = render(page, all_of_it)
-    assert found is not None
-    return found
-
-
-def clearwater(generator: str = "scripts/reg-dereg.sh") -> SizingRecord:
+def clearwater(**workload: object) -> SizingRecord:
     """One size of the paper with another capacity, under calls of the paper's kind."""
     record = sized()
     first = record.sizing.sizes[0].model_copy(update={"name": "bn1s-sp1s-hs1s", "capacity": 280.0})
-    workload = record.sizing.workload.model_copy(update={"generator": generator})
-    return record.model_copy(
-        update={"sizing": record.sizing.model_copy(update={"sizes": (first,), "workload": workload})}
-    )
+    calls = record.sizing.workload.model_copy(update={"generator": "scripts/reg-dereg.sh", **workload})
+    return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": (first,), "workload": calls})})
 
 
-def test_calls_of_the_papers_kind_may_be_an_option_of_the_workload() -> None:
-    record = clearwater("calls.py")
-    row = next(
-        row for row in paper("nfv-vital").figures if row.match == "bn1s-sp1s-hs1s" and row.condition == "reg-dereg"
-    )
-
-    def own(value: str) -> float | None:
-        options = {"calls": Option(values=("reg-dereg", "reg-invite"), value=value)}
-        workload = record.sizing.workload.model_copy(update={"options": options}) if record.sizing else None
-        sizing = record.sizing.model_copy(update={"workload": workload}) if record.sizing else None
-        return sizings._capacity(record.model_copy(update={"sizing": sizing}), row)
-
-    assert (own("reg-dereg"), own("reg-invite")) == (280, None)
+@pytest.mark.parametrize(("calls", "values"), [("reg-dereg", [280]), ("reg-invite", [])])
+def test_calls_of_the_papers_kind_may_be_an_option_of_the_workload(calls: str, values: list[float]) -> None:
+    options = {"calls": Option(values=("reg-dereg", "reg-invite"), value=calls)}
+    section = beside("nfv-vital", "sizing", clearwater(generator="calls.py", options=options))
+    assert own(section)["bn1s-sp1s-hs1s", "reg-dereg"] == values
 
 
 def test_every_figure_has_a_place_a_unit_or_a_ratio_and_a_known_kind() -> None:
@@ -119,10 +103,10 @@ def test_published_functions_agree_with_each_other_as_the_paper_says() -> None:
     for profile in (adva, bonsai):
         for row in profile.metrics:
             for fit in (row.nonsat, row.sat):
-                assert fit is not None and fit.formula == BY_NAME[fit.function].formula
+                assert fit.formula == BY_NAME[fit.function].formula
     for rate in (2.6, 3.0, 3.5):
         through, loss = value_at(adva, ProfileMetric.THROUGHPUT, rate), value_at(adva, ProfileMetric.LOSS, rate)
-        assert through is not None and loss is not None
+        assert loss is not None
         assert 100 * (1 - through / rate) == pytest.approx(loss, abs=0.7)
     low = value_at(adva, ProfileMetric.DELAY, 1.0)
     assert low == pytest.approx(0.272, abs=1e-3), "below one millisecond far from saturation"
@@ -138,19 +122,16 @@ def test_capacities_are_laid_beside_those_of_the_same_size_and_calls() -> None:
     published, here = section.figures[0].variants[""]["data"]
     assert published["y"] == [350, 600, 1000, 600, 150] and here["y"] == [280]
     assert here["x"] == ["bn1s-sp1s-hs1s<br>reg-dereg"]
-    other = beside("nfv-vital", "sizing", clearwater("requests.py"))
+    other = beside("nfv-vital", "sizing", clearwater(generator="requests.py"))
     assert not any(own(other).values()) and other.figures == (), "other calls are no counterpart"
 
 
 def test_row_means_are_laid_beside_those_of_the_same_type() -> None:
     found = interference()
-    contenders = {one.name: one for one in found.spec.contenders}
     types = {"gateway": NfType.GATEWAY, "monitor": NfType.MONITOR, "balancer": NfType.BALANCER}
-    spec = found.spec.model_copy(
-        update={"contenders": tuple(contenders[name].model_copy(update={"type": kind}) for name, kind in types.items())}
-    )
-    section = beside("zeng", "interference", interfered(found.model_copy(update={"spec": spec})))
-    values = own(section)
+    typed = [one.model_copy(update={"type": types[one.name]}) for one in found.spec.contenders]
+    spec = found.spec.model_copy(update={"contenders": tuple(typed)})
+    values = own(beside("zeng", "interference", interfered(found.model_copy(update={"spec": spec}))))
     assert values["type I", ""] == [pytest.approx(found.sensitivity["gateway"])]
     assert values["type II", ""] == [pytest.approx(found.sensitivity["monitor"])]
     assert values["type III", ""] == [] and values["type II beside III", ""] == []
@@ -158,17 +139,11 @@ def test_row_means_are_laid_beside_those_of_the_same_type() -> None:
 
 def test_the_highest_throughput_alone_is_laid_beside_that_of_the_same_kind_and_mode() -> None:
     spec = spec_of(("ips", "ids"), volumes_bps=(1e8, 5e8))
-    vnfs = (
-        VnfSpec(name="ips", kind=NfKind("suricata")),
-        VnfSpec(name="ids", kind=NfKind("suricata"), mode=Mode.PASSIVE),
-    )
-    alone = {name: Chain(members=(Member(name=name, size=NfSize.ONE),)) for name in ("ips", "ids")}
-    runs = (
-        run(alone["ips"], 1e8, 1e8),
-        run(alone["ips"], 5e8, 2.5e8),
-        run(alone["ids"], 5e8, 4.5e8),
-        run(Chain(members=(alone["ips"].members[0], alone["ids"].members[0])), 5e8, 4.9e8),
-    )
+    suricata = NfKind("suricata")
+    vnfs = (VnfSpec(name="ips", kind=suricata), VnfSpec(name="ids", kind=suricata, mode=Mode.PASSIVE))
+    ips, ids = (Member(name=name, size=NfSize.ONE) for name in ("ips", "ids"))
+    loads = [((ips,), 1e8, 1e8), ((ips,), 5e8, 2.5e8), ((ids,), 5e8, 4.5e8), ((ips, ids), 5e8, 4.9e8)]
+    runs = tuple(run(Chain(members=members), offered, passed) for members, offered, passed in loads)
     study = ChainStudy(spec=spec.model_copy(update={"vnfs": vnfs}), chains=3, runs=runs)
     values = own(beside("probius", "chains", chain_studied(study)))
     assert values["Suricata-IPS", "virtio NIC"] == [250]
@@ -176,45 +151,39 @@ def test_the_highest_throughput_alone_is_laid_beside_that_of_the_same_kind_and_m
     assert values["Snort-IDS", "virtio NIC"] == [] and values["NAT", "virtio NIC"] == []
 
 
+ROUTER = swept("Router", sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5))
+
+
 def test_saturation_and_functions_are_laid_beside_those_of_a_vnf_of_the_same_kind() -> None:
-    router = swept("Router", sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5))
-    section = beside("troia", "sweep", router)
-    assert own(section)["virtual router", "ADVA testbed"] == [router.profile.break_point.rate]
+    section = beside("troia", "sweep", ROUTER)
+    assert own(section)["virtual router", "ADVA testbed"] == [ROUTER.profile.break_point.rate]
     assert own(section)["virtual firewall", "ADVA testbed"] == []
     names = [trace["name"] for trace in section.figures[1].variants["loss"]["data"]]
     assert names == ["published: router, ADVA testbed", "published: router, BONSAI testbed", "router, 64B, 1c on local"]
-    page = page_with(profiles.PAGE, "troia", router)
+    page = render(profiles.PAGE, with_paper("troia", ROUTER))
     assert {figure.identity for figure in page.figures} >= {"published-troia-sweep", "published-troia-functions"}
 
 
 def test_functions_are_simulated_only_where_those_of_a_simulated_router_are_drawn() -> None:
     def functions(*records: Record) -> Figure:
-        section = beside("troia", "sweep", *records)
-        return next(figure for figure in section.figures if figure.identity == "published-troia-functions")
+        return beside("troia", "sweep", *records).figures[1]
 
-    router = swept("Router", sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5))
     firewall = swept("Firewall", sweep_of("firewall", (NfKind("linux_firewall"),)))
     simulated = {"world": World.SIM, "simulated": True, "test_name": "Simulated", "test_id": "simulated"}
-    assert not functions(router, firewall.model_copy(update=simulated)).simulated
-    found = functions(router, router.model_copy(update=simulated))
+    assert not functions(ROUTER, firewall.model_copy(update=simulated)).simulated
+    found = functions(ROUTER, ROUTER.model_copy(update=simulated))
     assert found.simulated
-    assert [trace["name"] for trace in found.variants["delay"]["data"]][2:] == [
-        "Router on local",
-        "Simulated on local, simulated",
-    ]
+    names = [trace["name"] for trace in found.variants["delay"]["data"]]
+    assert names[2:] == ["Router on local", "Simulated on local, simulated"]
 
 
 def test_a_page_has_published_figures_only_where_they_are_asked_for() -> None:
-    text = words(page_with(sizings.PAGE, "nfv-vital", clearwater()))
+    text = words(render(sizings.PAGE, with_paper("nfv-vital", clearwater())))
     assert "Published by NFV-VITAL and found here" in text
     assert re.search(r"bn1s-sp1s-hs1s reg-dereg capacity 350 calls/s .* 280 calls/s .20 %", text)
-    assert "Published by" not in words(page_with(sizings.PAGE, "zeng", clearwater()))
+    assert "Published by" not in words(render(sizings.PAGE, with_paper("zeng", clearwater())))
 
 
 def test_an_unknown_set_is_refused_with_the_names_of_all(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match="no reference set 'etsi'; choose from fdio-2019, nfv-vital, zeng, probius, troia"
-    ):
-        CliRunner().invoke(
-            make_app(["report"]), ["report", str(tmp_path), "--reference", "etsi"], catch_exceptions=False
-        )
+    refused = str(invoked("report", tmp_path, "--reference", "etsi").exception)
+    assert "no reference set 'etsi'; choose from fdio-2019, nfv-vital, zeng, probius, troia" in refused

@@ -1,31 +1,41 @@
-"""The plan command: table, JSON and page say the same, for every testbed that comes with the project."""
+"""The plan command: table, JSON and page say the same, for every testbed and lab, and no node is reached."""
 
 import json
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.report.html import own_file
+from csit_utils.report.details.coremap import core_map
 from csit_utils.studies.density.commands.plan import parse_cell
 from csit_utils.studies.density.preview.duration import times
 from csit_utils.studies.density.preview.page import key_of, page_data, render_plan
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.variables import VARIABLES
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import LADDER
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
-from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
+from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.builders import SIM
-from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
-from tests.unit.csit_utils.rendered_pages import Page
+from tests.loaded import rows_of_tests
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.datasets import TOPOLOGIES, dataset_of, plan
+from tests.unit.csit_utils.rendered_pages import Page, page_of
+from tests.unit.planning.labs import lab
 
 
 def objects(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in plan(capsys, *options, "--format", "json").splitlines()]
+
+
+SIM_PATH, KERNEL_LAB = str(TOPOLOGIES / "sim.yaml"), str(TOPOLOGIES / "available" / "lab-2n-kernel.yaml")
 
 
 @pytest.mark.parametrize("path", sorted(TOPOLOGIES.rglob("*.yaml")), ids=lambda path: path.name)
@@ -44,27 +54,25 @@ def test_the_width_of_a_terminal_hides_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    said = "".join(plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cells", "1x1").split())
+    said = "".join(plan(capsys, SIM_PATH, "--cells", "1x1").split())
     assert "cells:" in said
     assert all(kind in said for kind in ("VSC", "CSC", "CSP"))
 
 
 def test_the_draft_grid_on_28_cores(capsys: pytest.CaptureFixture[str]) -> None:
-    *cells, summary = objects(capsys, str(TOPOLOGIES / "sim.yaml"))
-    fits = [cell["service_type"] for cell in cells if cell["fits"]]
-    assert {kind: fits.count(kind) for kind in set(fits)} == dict.fromkeys(("VSC", "CSC", "CSP"), 19 + 23)
+    *cells, summary = objects(capsys, SIM_PATH)
+    fits = Counter(cell["service_type"] for cell in cells if cell["fits"])
+    assert fits == dict.fromkeys(("VSC", "CSC", "CSP"), 19 + 23)
     assert (summary["cells"], summary["cells_fit"], summary["cells_refused"]) == (216, 126, 90)
-    assert summary["tests"] == 126 * 3
+    assert summary["tests"] == sum(suite["tests"] for suite in summary["suites"]) == 126 * 3
     assert sum(suite["seconds"] for suite in summary["suites"]) == pytest.approx(summary["seconds"])
-    assert sum(suite["tests"] for suite in summary["suites"]) == 126 * 3
     assert summary["seconds_are_virtual"]
 
 
 def test_several_reasons_and_the_imbalance_are_in_the_json(capsys: pytest.CaptureFixture[str]) -> None:
-    sim = str(TOPOLOGIES / "sim.yaml")
-    big, _ = objects(capsys, sim, "--types", "VSC", "--cells", "10x10", "--nf-sizes", "1c")
+    big, _ = objects(capsys, SIM_PATH, "--types", "VSC", "--cells", "10x10", "--nf-sizes", "1c")
     assert [reason["limit"] for reason in big["reasons"]] == ["cores", "hugepages"]
-    small, _ = objects(capsys, sim, "--types", "CSC", "--cells", "1x2", "--nf-sizes", "2c", "--vswitch", "2")
+    small, _ = objects(capsys, SIM_PATH, "--types", "CSC", "--cells", "1x2", "--nf-sizes", "2c", "--vswitch", "2")
     assert small["balance"]["vswitch"] == {"queues": 6, "threads": 4, "least": 1, "most": 2}
     assert small["balance"]["nfs"] == {"2c": {"queues": 2, "threads": 4, "least": 0, "most": 1}}
     assert not small["balance"]["even"]
@@ -95,16 +103,16 @@ def test_kinds_of_cores_and_caches_are_in_the_plan(capsys: pytest.CaptureFixture
 
 
 def test_options_are_the_variables_of_the_suites(capsys: pytest.CaptureFixture[str]) -> None:
-    by_option = plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cells", "1x2", "--nf-sizes", "2c", "--search", "quick")
-    variables = {"TOPOLOGY": str(TOPOLOGIES / "sim.yaml"), "CELLS": "1x2", "NF_SIZES": "2c", "SEARCH": "quick"}
-    given = [word for name, value in variables.items() for word in ("-v", f"{name}:{value}")]
-    assert plan(capsys, *given) == by_option
-    default = plan(capsys, str(TOPOLOGIES / "sim.yaml"))
-    spelled = [word for name in KNOWN for word in ("-v", f"{name}:{VARIABLES[name].default}")]
-    assert plan(capsys, str(TOPOLOGIES / "sim.yaml"), *spelled) == default, "without options: what would run"
+    by_option = plan(capsys, SIM_PATH, "--cells", "1x2", "--nf-sizes", "2c", "--search", "quick")
+    variables = {"TOPOLOGY": SIM_PATH, "CELLS": "1x2", "NF_SIZES": "2c", "SEARCH": "quick"}
+    assert plan(capsys, *given(variables)) == by_option
+    known = ("CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
+    spelled = given({name: VARIABLES[name].default for name in known})
+    assert plan(capsys, SIM_PATH, *spelled) == plan(capsys, SIM_PATH), "without options: what would run"
 
 
-KNOWN = ("CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
+def given(variables: dict[str, object]) -> list[str]:
+    return [word for name, value in variables.items() for word in ("-v", f"{name}:{value}")]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,6 @@ def test_a_wrong_word_is_one_sentence(options: list[str], said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("CSC 2x4 1c", ("CSC", 2, 4, "1c", 1)),
         ("vsc 10 x 1", ("VSC", 10, 1, "1c", 1)),
         ("CSC 2R4C NF-1c vSwitch-1c", ("CSC", 2, 4, "1c", 1)),
         ("CSP 1x2 NF-1c+0.5c vswitch-4c", ("CSP", 1, 2, "1c+0.5c", 4)),
@@ -140,36 +147,31 @@ def test_a_cell_in_words(text: str, found: tuple[str, int, int, str, int]) -> No
 
 def test_all_of_one_cell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    said = plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cell", "CSC 2x2 0.5c vswitch-4c")
+    said = plan(capsys, SIM_PATH, "--cell", "CSC 2x2 0.5c vswitch-4c")
     for fact in (
         "CSC 2x2 NF-0.5c vSwitch-4c: fits",
         "12 receive queues on 8 data threads, 1 to 2 per thread",
         "CPU 36: nf-2-1 data 0",  # the sibling of CPU 8
         "csv1x1i2 - csv1x2i1",  # the segment between the NFs
-        "Receive queues",
         "10.2.0.1 and 253 more",
     ):
         assert fact in said
-    refused = plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cell", "CSC 10x10 1c")
-    assert "does not fit" in refused
-    assert "needs 153 cores on NUMA 0, 28 available" in refused
-    assert "Links" not in refused
+    refused = plan(capsys, SIM_PATH, "--cell", "CSC 10x10 1c")
+    assert "needs 153 cores on NUMA 0, 28 available" in refused and "Links" not in refused
 
 
 def test_times_add_up_by_suite_and_frame() -> None:
-    def rows_of(frames: str) -> list[Candidate]:
+    def seconds(test_types: Sequence[TestType], frames: str = "64B", **more: Any) -> float:
         asked = parse_selection(service_types="CSC", cells="1x1,10x10", nf_sizes="1c", frames=frames)
-        return list(candidates(SIM, SIM.dut.layout, asked))
+        found = times(SIM, list(candidates(SIM, SIM.dut.layout, asked)), LADDER, test_types, **more)
+        assert [suite.tests for suite in found.suites] == [len(frames.split(","))] * len(test_types)
+        return found.seconds
 
-    rows = rows_of("64B")
-    once = times(SIM, rows, LADDER, [TestType.MRR])
-    assert [(suite.suite, suite.tests) for suite in once.suites] == [("csc-mrr", 1)]
-    assert once.seconds == pytest.approx(15.7)
-    assert times(SIM, rows_of("64B,128B,IMIX"), LADDER, [TestType.MRR]).seconds == pytest.approx(3 * 15.7)
-    assert times(SIM, rows, LADDER, list(TestType)).seconds > once.seconds
-    more = Extras(energy_trial_s=10.0)
-    search_s = times(SIM, rows, LADDER, [TestType.NDRPDR]).seconds
-    assert times(SIM, rows, LADDER, [TestType.NDRPDR], extras=more).seconds == pytest.approx(search_s + 5 * 10.5)
+    assert seconds([TestType.MRR]) == pytest.approx(15.7)
+    assert seconds([TestType.MRR], "64B,128B,IMIX") == pytest.approx(3 * 15.7)
+    assert seconds(list(TestType)) > 15.7
+    search_s = seconds([TestType.NDRPDR])
+    assert seconds([TestType.NDRPDR], extras=Extras(energy_trial_s=10.0)) == pytest.approx(search_s + 5 * 10.5)
 
 
 @pytest.mark.parametrize(
@@ -198,14 +200,18 @@ def test_the_page_carries_every_cell_and_core_map_once(cells: str, number: int) 
     assert "default-src 'none'" in html
 
 
+def page_of_testbed(name: str) -> str:
+    """A page of reasons that have a testbed's name in them."""
+    metadata = SIM.metadata.model_copy(update={"name": name, "description": name})
+    bare = SIM.dut.model_copy(update={"vms": None})
+    testbed = SIM.model_copy(update={"metadata": metadata, "nodes": {**SIM.nodes, "DUT1": bare}})
+    rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
+    return render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType)))
+
+
 def test_markup_in_a_testbeds_name_stays_text() -> None:
     hostile = "</script><img src=x onerror=alert(1)>"
-    metadata = SIM.metadata.model_copy(update={"name": hostile, "description": hostile})
-    testbed = SIM.model_copy(update={"metadata": metadata})
-    bare = testbed.dut.model_copy(update={"vms": None})
-    testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": bare}})
-    rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
-    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType)))
+    html = page_of_testbed(hostile)
     page = Page(html)
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert html.count("</script>") == 2
@@ -213,21 +219,107 @@ def test_markup_in_a_testbeds_name_stays_text() -> None:
 
 
 def test_control_characters_of_a_name_are_visible_where_scripts_draw_it() -> None:
-    metadata = SIM.metadata.model_copy(update={"name": "\x1b[2J\u202eno \\u202e \U0001f600"})
-    testbed = SIM.model_copy(update={"metadata": metadata})
-    bare = testbed.dut.model_copy(update={"vms": None})
-    testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": bare}})
-    rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
-    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType)))
-    data = html[html.index(mark := '<script type="application/json" id="data">') + len(mark) :].partition("</script>")[
-        0
-    ]
+    html = page_of_testbed("\x1b[2J\u202eno \\u202e \U0001f600")
+    data = html.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
     drawn = json.dumps(json.loads(data), ensure_ascii=False)
     assert "\\\\x1b[2J\\\\u202eno \\\\u202e \U0001f600" in drawn
 
 
-@pytest.mark.parametrize("name", ["plan.css", "plan.js"])
-def test_own_files_name_no_place_outside(name: str) -> None:
-    text = str(own_file(name))
-    assert "http" not in text
-    assert "@import" not in text
+LSCPU = "# CPU,Core,Socket,Node\n" + "".join(f"{cpu},{cpu % 8},0,0\n" for cpu in range(16))
+
+
+@pytest.fixture
+def unknown(tmp_path: Path) -> str:
+    """A lab whose DUT was never looked at."""
+    path, text = tmp_path / "lab.yaml", Path(KERNEL_LAB).read_text(encoding="utf-8")
+    path.write_text(text.replace("cpus:\n      - {cpus: 0-15, cores: 0-15}", "cpus: discover"), encoding="utf-8")
+    return str(path)
+
+
+def test_cpus_are_given_as_lscpu_prints_them(capsys: pytest.CaptureFixture[str], unknown: str, tmp_path: Path) -> None:
+    printed = tmp_path / "dut1.txt"
+    printed.write_text(LSCPU, encoding="utf-8")
+    said = plan(capsys, unknown, "--cpus", f"DUT1={printed}", "--cell", "CSC 2x1 0.5c")
+    assert "5 physical cores of 8 on NUMA 0, SMT on" in said and "Thread to core map of TG" in said
+    for wrong, expected in (
+        ((), r"lab-2n-kernel: nodes\.DUT1\.cpus unknown: .* --cpus DUT1=FILE"),
+        (("--cpus", f"DUT9={printed}"), "expected NODE=FILE, with NODE one of TG, DUT1"),
+        (("--cpus", f"DUT1={tmp_path / 'none'}"), "none: cannot be read: No such file"),
+        (("--cpus", f"DUT1={unknown}"), "CPUs of DUT1: line 4 is no row of"),
+    ):
+        with pytest.raises(ConfigError, match=expected):
+            plan(capsys, unknown, *wrong)
+
+
+def test_the_table_says_that_cables_run_out(capsys: pytest.CaptureFixture[str]) -> None:
+    said = plan(capsys, KERNEL_LAB, "--types", "CSC", "--cells", "1-3x1")
+    assert "Not enough: S SMT for half cores, L cables." in said
+    assert "needs 3 cable pairs, one for each instance" in said
+
+
+def test_the_page_has_a_core_map_for_each_machine() -> None:
+    topology = lab(2)
+    rows = list(candidates(topology, {}, parse_selection(service_types="CSC", cells="1x2", nf_sizes="1c")))
+    (lines,) = page_data(rows)["maps"]
+    assert len(lines) == 5 + 2 * 6
+    assert lines[3] == "0|1|2|3|4|5"
+    assert (lines[5], lines[9], lines[11]) == ("DUT2", "0|1|2|3|4|5", "TG")
+    assert lines[10].startswith("system:s0 vswitch-2:m1 vswitch-2:d2 nf-1-3:m3 nf-1-3:d4")
+    assert lines[16] == "system:s0 generator:m2,3 generator:d1"
+    assert "Core map" in render_plan(topology, None, rows, times(topology, rows, LADDER, list(TestType)))
+
+
+def in_a_lab(duts: int) -> DensityRecord:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
+    return result(ServiceType.CSC, 1, 2).model_copy(update={"plan": make_plan(lab(duts), cell, {})})
+
+
+def test_the_report_never_mixes_cpus_of_machines() -> None:
+    view = core_map(in_a_lab(2))
+    assert [machine.name for machine in view.machines] == ["DUT1", "DUT2", "TG"]
+    on_cpu_2 = [[thread.label for thread in machine.cpus[2].threads] for machine in view.machines]
+    assert on_cpu_2 == [["vswitch data 0"], ["vswitch-2 data 0"], ["generator main 0"]]
+    assert {thread.tone for machine in view.machines[:2] for thread in machine.cpus[2].threads} == {"vswitch"}
+    assert not any(cpu.shared for machine in view.machines for cpu in machine.cpus if cpu.cpu != 3)
+    text = page_of(in_a_lab(2)).text
+    assert "Core map of DUT1" in text and "Core map of TG" in text
+    for duts in (1, 2):
+        (row,) = rows_of_tests(dataset_of(in_a_lab(duts)))
+        assert row.real_cores == 6, "of one DUT"
+
+
+def test_nfs_that_instances_share_have_a_colour_of_their_own() -> None:
+    topology = lab(1, 2, vswitch="linux_bridge", containers="linux_router")
+    cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=3, shared_nodes=(1, 3))
+    shown = result().model_copy(update={"plan": make_plan(topology, cell, {}), "cell": cell})
+    view = core_map(shown)
+    tones = {thread.label: thread.tone for row in view.machines[0].cpus for thread in row.threads}
+    assert {tones[f"nf-0-{node} data 0"] for node in (1, 3)} == {"shared"}
+    assert (tones["nf-1-2 data 0"], tones["nf-2-2 data 0"]) == ("nf0", "nf1")
+    assert ("shared", "NFs of all instances") in view.tones
+    assert "NFs of all instances" in page_of(shown).text
+
+
+def test_a_cell_of_a_lab_has_a_highest_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    said = " ".join(plan(capsys, KERNEL_LAB, "--cell", "CSC 2x1", "--frames", "64B,1518B").split())
+    assert "64B: at most 59.5 Mpps, 14.9 Mpps for each instance and direction (DUT1.port1: 10 Gb/s are" in said
+    assert "1518B: at most 3.25 Mpps" in said
+    assert "at most" not in plan(capsys, SIM_PATH, "--cell", "CSC 2x1")
+
+
+def test_a_core_of_the_generator_that_counts_all_packets_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In the table, for a cell, in the summary and on the page; NICs that count themselves are no trouble."""
+    path, page = str(TOPOLOGIES / "available" / "lab-2n-vpp.yaml"), tmp_path / "plan.html"
+    bound = "by its one receiving core, by its documentation about 5 Mpps in all directions together"
+    few = ("--types", "CSC", "--cells", "1x1")
+    for options in ((*few, "--html", str(page)), ("--cell", "CSC 1x1")):
+        assert bound in " ".join(plan(capsys, path, *options).split())
+    assert bound in page.read_text(encoding="utf-8")
+    assert bound in objects(capsys, path, *few)[-1]["generator_warning"]
+    counted = tmp_path / "lab.yaml"
+    nics = Path(path).read_text(encoding="utf-8").replace("Intel-E810CQ", "Intel-XL710").replace("ice,", "i40e,")
+    counted.write_text(nics, encoding="utf-8")
+    assert "receiving core" not in plan(capsys, str(counted), *few)
+    assert objects(capsys, str(counted), *few)[-1]["generator_warning"] is None

@@ -37,24 +37,13 @@ def square(number: int) -> tuple[int, int]:
     return number * number, os.getpid()
 
 
-@pytest.mark.parametrize("processes", [1, 2, 3, 9])
-@pytest.mark.parametrize("items", [0, 1, 7])
+@pytest.mark.parametrize(("processes", "items"), [(1, 7), (2, 0), (3, 7), (9, 1)])
 def test_every_item_is_worked_on_once(processes: int, items: int) -> None:
     frozen = gc.get_freeze_count()
     found = list(shared(square, range(items), processes))
     assert sorted(result for result, _ in found) == [number * number for number in range(items)]
     assert gc.get_freeze_count() <= frozen
     assert not multiprocessing.active_children()
-
-
-def test_others_take_their_part() -> None:
-    wait = all_have_an_item(3)
-
-    def work(number: int) -> tuple[int, int]:
-        wait()
-        return square(number)
-
-    assert len({process for _, process in shared(work, range(20), 3)}) == 3
 
 
 def test_this_process_does_something_else_while_others_work() -> None:
@@ -67,25 +56,6 @@ def test_this_process_does_something_else_while_others_work() -> None:
     found = list(shared(work, range(3), 2, meanwhile=lambda: seen.append(begun.wait(WITHIN_S))))
     assert seen == [True]
     assert sorted(result for result, _ in found) == [0, 1, 4]
-
-
-def test_what_another_process_raises_is_raised_here() -> None:
-    error = raised_by_another_process(lambda: ConfigError("no such file"))
-    assert type(error) is ConfigError and str(error) == "no such file"
-    assert not multiprocessing.active_children()
-
-
-def test_a_killed_process_is_reported_and_not_waited_for() -> None:
-    me, wait = os.getpid(), all_have_an_item(2)
-
-    def work(number: int) -> int:
-        wait()
-        if os.getpid() != me:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return number
-
-    with pytest.raises(CsitError, match="was killed"):
-        list(shared(work, range(20), 2))
 
 
 def test_results_that_are_not_read_to_the_end_leave_no_process() -> None:
@@ -104,8 +74,7 @@ def test_others_begin_with_the_last() -> None:
 
     found = dict(shared(work, range(9), 2, from_both_ends=True))
     assert sorted(found) == list(range(9))
-    assert found[0]
-    assert not found[8]
+    assert found[0] and not found[8]
     mine = [number for number in range(9) if found[number]]
     assert mine == list(range(len(mine)))
 
@@ -146,21 +115,37 @@ class Unpicklable(Exception):
         super().__init__(f"{path}, line {line}")
 
 
-class UnpicklableSentence(CsitError):
-    def __init__(self, path: str, *, line: int) -> None:
-        super().__init__(f"{path}, line {line}")
+class UnpicklableSentence(Unpicklable, CsitError):
+    pass
 
 
-def test_an_error_that_cannot_be_pickled_becomes_its_text() -> None:
-    error = raised_by_another_process(lambda: Unpicklable("results.xml", 7))
-    assert type(error) is CsitError and str(error) == "Unpicklable: results.xml, line 7"
-    assert "in fail_there" in error.__notes__[0]
-    error = raised_by_another_process(lambda: UnpicklableSentence("results.xml", line=7))
-    assert type(error) is CsitError and str(error) == "results.xml, line 7" and not hasattr(error, "__notes__")
+@pytest.mark.parametrize(
+    ("raised", "kind", "text"),
+    [
+        (ConfigError("no such file"), ConfigError, "no such file"),
+        (Unpicklable("results.xml", 7), CsitError, "Unpicklable: results.xml, line 7"),
+        (UnpicklableSentence("results.xml", 7), CsitError, "results.xml, line 7"),
+    ],
+)
+def test_an_error_of_another_process_is_raised_here_or_its_text_where_it_cannot_be_pickled(
+    raised: Exception, kind: type[Exception], text: str
+) -> None:
+    error = raised_by_another_process(lambda: raised)
+    assert type(error) is kind and str(error) == text
+    assert hasattr(error, "__notes__") == (type(raised) is Unpicklable), "an unexpected one has its place"
+    assert not multiprocessing.active_children()
 
 
-def test_an_interrupted_process_ends_without_output(capfd: pytest.CaptureFixture[str]) -> None:
-    assert "was killed" in str(raised_by_another_process(KeyboardInterrupt))
+def kill() -> BaseException:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("end", [kill, KeyboardInterrupt])
+def test_a_killed_process_is_reported_without_output_and_not_waited_for(
+    end: Callable[[], BaseException], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "was killed" in str(raised_by_another_process(end))
     assert capfd.readouterr() == ("", "")
 
 

@@ -1,20 +1,29 @@
-"""Pages of all studies: every declared block of every kind of record."""
+"""Studies on the reading side and their pages: every declared block of every kind of record, and the noise floor."""
 
 import json
 import re
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import get_args
 
 import pytest
 
+from csit_utils import cli
+from csit_utils.dataset.rows import MEASURES
+from csit_utils.report.details.noise import noise_figure, noise_floor
+from csit_utils.report.pages import pages as every_page
 from csit_utils.report.record_blocks import Column, Heat, Plot, RecordTables, Row, amounts
 from csit_utils.report.site import RenderedPage, render, single_file
-from csit_utils.report.study import Page
-from csit_utils.studies.registry import explanations, record_kinds, studies
+from csit_utils.studies import folders, study_commands
+from csit_utils.studies.registry import explanations, measures, record_kinds, studies
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.records import RECORDS
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.testbed.node.checks import processors as noise_check
+from tests.builders import SIM, cpu_noise, plan_of
 from tests.unit.csit_utils.characterization_records import record
-from tests.unit.csit_utils.characterized_pages import made, shown
+from tests.unit.csit_utils.characterized_pages import made, shown, words
 from tests.unit.csit_utils.study_records import one_of_every_kind
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -23,16 +32,14 @@ OF_KINDS = {page.name: page for study in studies() if study.kinds for page in st
 
 @pytest.fixture(scope="module")
 def records() -> list[Record]:
-    return one_of_every_kind()
+    found = one_of_every_kind()
+    assert {each.kind for each in found} == set(record_kinds())
+    return found
 
 
 @pytest.fixture(scope="module")
 def pages(records: list[Record]) -> dict[str, RenderedPage]:
     return {name: made(page, *records) for name, page in OF_KINDS.items()}
-
-
-def test_there_is_a_record_of_every_kind(records: list[Record]) -> None:
-    assert {each.kind for each in records} == set(record_kinds())
 
 
 @pytest.mark.parametrize("name", OF_KINDS)
@@ -41,6 +48,8 @@ def test_every_figure_has_its_place_and_every_choice_its_variant(pages: dict[str
     identities = [figure.identity for page in pages.values() for figure in page.figures]
     assert len(identities) == len(set(identities))
     assert pages[name].figures
+    asked = set(re.findall(r'href="#explain-([a-z0-9-]+)"', html))
+    assert asked and asked <= explanations().keys(), "every question mark has an answer"
     ids = re.findall(r' id="([^"]*)"', html)
     assert len(ids) == len(set(ids)) and not any(re.search(r"\s", each) for each in ids)
     for figure in pages[name].figures:
@@ -50,12 +59,6 @@ def test_every_figure_has_its_place_and_every_choice_its_variant(pages: dict[str
         drawn = [variant for key, variant in figure.variants.items() if key in choices]
         values = (trace["y"] for variant in drawn for trace in variant.get("data", ()))
         assert any("maps" in variant for variant in drawn) or any(any(y is not None for y in line) for line in values)
-
-
-@pytest.mark.parametrize("name", OF_KINDS)
-def test_every_question_mark_has_an_answer(pages: dict[str, RenderedPage], name: str) -> None:
-    asked = set(re.findall(r'href="#explain-([a-z0-9-]+)"', str(pages[name].html)))
-    assert asked and asked <= explanations().keys()
 
 
 @pytest.mark.parametrize("name", OF_KINDS)
@@ -72,13 +75,8 @@ def test_a_test_without_a_result_has_its_reason_and_no_figure(kind: str) -> None
     bare = record(kind, "Bare", passed=False, message="the NF is <down>")
     found = [page for each in OF_KINDS.values() if (page := render(each, shown(bare))) is not None]
     assert found
-    for page in found:
-        assert "the NF is &lt;down&gt;" in page.html and not page.figures
-
-
-@pytest.mark.parametrize("page", OF_KINDS.values(), ids=OF_KINDS)
-def test_a_page_is_there_for_its_records_only(page: Page[Any]) -> None:
-    assert render(page, shown()) is None
+    assert all("the NF is &lt;down&gt;" in page.html and not page.figures for page in found)
+    assert [render(page, shown()) for page in OF_KINDS.values()] == [None] * len(OF_KINDS), "there for its records only"
 
 
 def hostile(table: Sequence[Row]) -> list[Row]:
@@ -117,7 +115,7 @@ LOSS = Column("loss", "loss, %", scale=100, ends=("low", "high"))
 def test_a_plot_has_a_line_for_each_value_of_a_column_and_a_variant_for_each_choice() -> None:
     plot = Plot("loss", "Loss", "losses", Column("load"), (LOSS, Column("unknown")), "nf", choose=("way",))
     figure = plot.draw(TABLES)
-    assert figure is not None and figure.simulated and figure.identity == "a-loss"
+    assert figure.simulated and figure.identity == "a-loss"
     assert figure.selectors == (("alone", "beside"),), "what is unknown is no choice"
     nat, ids = figure.variants["beside"]["data"]
     assert (nat["name"], nat["x"], nat["y"]) == ("nat", [1, 2], [10, 10])
@@ -129,7 +127,7 @@ def test_a_plot_has_a_line_for_each_value_of_a_column_and_a_variant_for_each_cho
 def test_readers_choose_quantities_and_a_logarithmic_axis_has_no_zero() -> None:
     log = Column("loss", "loss, %", log=True, choice="logarithmic")
     figure = Plot("loss", "Loss", "losses", Column("load"), (LOSS, log), "nf", dash="way").draw(TABLES)
-    assert figure is not None and figure.selectors == (("loss", "logarithmic"),)
+    assert figure.selectors == (("loss", "logarithmic"),)
     lines = figure.variants["logarithmic"]["data"]
     assert [line["name"] for line in lines] == ["nat, alone", "ids, alone", "nat, beside", "ids, beside"]
     assert lines[1]["y"] == [None, None] and figure.variants["loss"]["data"][1]["y"] == [0, 0]
@@ -146,12 +144,67 @@ def test_a_heat_map_has_the_mean_of_its_rows() -> None:
 
 @pytest.mark.parametrize(
     ("mean", "half", "written"),
-    [
-        (0, 0, ("0", "0")),
-        (0.25, 0.1, ("0.25", "0.10")),
-        (3.25, 1, ("3.2", "1.0")),
-        (47_191, 4117.2, ("47,191", "4,117")),
-    ],
+    [(0, 0, ("0", "0")), (0.25, 0.1, ("0.25", "0.10")), (47_191, 4117.2, ("47,191", "4,117"))],
 )
 def test_a_mean_and_its_interval_have_the_same_decimals(mean: float, half: float, written: tuple[str, str]) -> None:
     assert amounts(mean, half) == written
+
+
+def test_the_table_has_the_cpus_of_the_test_the_noisiest_first() -> None:
+    plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)
+    used = sorted(each.cpu for each in plan.cores.threads if each.role is ThreadRole.DATA)
+    rows = [*(cpu_noise(cpu, 5_000, 3_000 * (cpu + 1)) for cpu in used), cpu_noise(99, 10**9)]
+    rows[0] = rows[0].model_copy(update={"interrupts": {"Local timer interrupts": 9, "eth0<b>": 2}, "stolen_s": 0.01})
+    lines = noise_floor(plan, rows)
+    assert [line.cpu for line in lines] == [str(cpu) for cpu in reversed(used)]
+    last = lines[-1]
+    assert last.causes == "9 x Local timer interrupts; 2 x eth0<b>; 0.01 s taken by the hypervisor"
+    assert last.owners and last.limit_pps and round(last.limit_pps) == round(256e9 / last.longest_ns)
+    assert [line.owners for line in noise_floor(None, rows)] == [""] * len(rows), (
+        "without one plan all that were observed"
+    )
+
+
+NOISE = (cpu_noise(3, 57_000), cpu_noise(4, 9_000))
+
+
+@pytest.mark.parametrize("kind", record_kinds())
+def test_the_head_of_each_record_of_a_study_has_the_table(records: list[Record], kind: str) -> None:
+    quiet = next(each for each in records if each.kind == kind)
+    for each, is_there in ((quiet.model_copy(update={"noise": NOISE}), True), (quiet, False)):
+        found = [render(page, shown(each)) for page in OF_KINDS.values()]
+        text = " ".join(words(page) for page in found if page is not None)
+        assert ("Noise floor: the longest interruption of an idle data CPU was 57" in text) is is_there
+
+
+def test_the_figure_counts_interruptions_as_long_or_longer() -> None:
+    plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)
+    cpu = next(each.cpu for each in plan.cores.threads if each.role is ThreadRole.DATA)
+    figure = noise_figure("n", "t", plan, [cpu_noise(cpu, 3_000, 3_000, 50_000, observed_s=0.5)], simulated=False)
+    (trace,) = figure.variants[""]["data"]
+    assert trace["x"][-1] == 50.0 and trace["y"] == [6.0, 2.0]
+    assert noise_figure("n", "t", plan, [cpu_noise(cpu)], simulated=False) is None
+
+
+def test_the_doctor_warns_of_long_and_of_frequent_interruptions() -> None:
+    assert not list(noise_check.check_cpu_noise("nodes.DUT1", []))
+    (fine,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, 9_000), cpu_noise(2)])
+    assert "noise floor of 2 data CPUs: longest interruption 9.00 µs on CPU 1" in str(fine)
+    for noise, why in (([2_000_000], "at more than 128 kpps a receive queue"), ([60_000] * 100, "(more than 0.5 %)")):
+        (warned,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, *noise)])
+        assert warned.level == "warning" and why in warned.what
+
+
+def test_every_kind_of_record_has_a_study() -> None:
+    patterns = get_args(SweepRecord.model_fields["pattern"].annotation)
+    assert {*record_kinds()} == {*RECORDS, *patterns} - {"density"}, "its tests have tables and pages of their own"
+
+
+def test_studies_do_not_share_names() -> None:
+    every = studies()
+    assert len(every) == len(folders()) == len({study.order for study in every})
+    assert len({page.name for page in every_page()}) == len(every_page())
+    own = [{measure for kind in study.kinds for measure in kind.measures} for study in every]
+    assert len({*measures(), *MEASURES}) == sum(map(len, own)) + len(MEASURES)
+    hidden = {name for names in cli._OF_NO_STUDY.values() for name in names} & {*study_commands()}
+    assert not hidden, "one hides the other"

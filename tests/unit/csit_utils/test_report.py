@@ -1,39 +1,39 @@
-"""The page: everything derived, everything escaped, simulated never beside measured."""
+"""The page: everything derived, everything escaped, simulated never beside measured, large ones packed."""
 
+import base64
+import hashlib
 import json
 import re
 import sys
+import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2 import DictLoader, Environment
-from jinja2.nodes import Template
+from jinja2 import DictLoader
 from markupsafe import escape
+from plotly.colors import get_colorscale, sample_colorscale
 
 from csit_utils.dataset.items import Problem, Status, Unrecorded
-from csit_utils.report.html import CompiledTemplates, html_templates, script, style
-from csit_utils.report.report_context import _listed
+from csit_utils.report.cell_maps import colour, scale_of
+from csit_utils.report.html import CompiledTemplates, html_templates, own_file, script, style
+from csit_utils.report.report_context import ReportContents, _listed
+from csit_utils.report.site import single_file
+from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from resources.libraries.python.redaction import outgoing
 from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
+from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.rendered_pages import Page, page_of
 
 CSC, CSP = ServiceType.CSC, ServiceType.CSP
 HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'`{{7*7}}"
-
-
-def test_the_summary_says_it_in_words() -> None:
-    page = page_of(plain(1, 1, 212e3, 230e3), plain(2, 1, 180e3, 230.1e3))
-    assert (
-        "CSC, 1 to 2 instances: from 1x1 to 2x1 NDR goes from 212 kpps to 180 kpps (\N{MINUS SIGN}15 %), "
-        "PDR stays at 230 kpps, within the resolution of the search." in page.text
-    )
 
 
 def test_a_page_alone_and_offline() -> None:
@@ -42,9 +42,11 @@ def test_a_page_alone_and_offline() -> None:
     assert not [tag for tag, _ in page.tags if tag in ("link", "iframe", "img", "object", "embed", "base")]
     assert not [attributes for _, attributes in page.tags if attributes.get("src")]
     inside = ("#", "data:application/json;base64,")
-    assert all(str(attributes["href"]).startswith(inside) for tag, attributes in page.tags if tag == "a")
-    assert "default-src 'none'" in html
+    links = [str(attributes["href"]) for tag, attributes in page.tags if tag == "a"]
+    assert all(link.startswith(inside) for link in links) and any(link.startswith(inside[1]) for link in links)
+    assert "default-src 'none'" in html and 'id="packed-' not in html
     assert len(page.ids) == len(set(page.ids)), "an id is there once"
+    assert "plotly.js v" in unpacked(html, "plotly")[:200]
 
 
 def test_every_link_has_a_target() -> None:
@@ -65,37 +67,21 @@ def test_values_are_escaped_and_visible(value: str | float) -> None:
     assert page == escape(outgoing(value) if isinstance(value, str) else value)
 
 
-def test_numbers_of_packets_are_grouped_and_losses_marked() -> None:
-    html = html_of(dataset_of(result(CSC, 1, 1)))
-    for cell in ('data-v="838900">838,900<', ' lost" data-v="467">467<', '" data-v="0">0<'):
-        assert f'<td class="num{cell}' in html or f'<td class="num" {cell}' in html
-    assert ' lost" data-v="0"' not in html
-
-
-def test_a_template_is_compiled_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[str] = []
-    generate = Environment._generate
-
-    def counting(environment: Environment, source: Template, name: str, *args: Any, **options: Any) -> str:
-        compiled.append(name)
-        return generate(environment, source, name, *args, **options)
-
+def test_a_template_is_compiled_again_when_it_changed_or_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def rendered(source: str, folder: Path) -> str:
         environment = html_templates()
         environment.bytecode_cache = CompiledTemplates(folder)
         environment.loader = DictLoader({"page": source})
         return environment.get_template("page").render(x="<")
 
-    monkeypatch.setattr(Environment, "_generate", counting)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     assert [rendered("a {{ x }}", tmp_path) for _ in range(2)] == ["a &lt;"] * 2
-    assert compiled == ["page"]
     (kept,) = tmp_path.iterdir()
     assert kept.stat().st_mode & 0o777 == 0o644, "other users can read it too"
     assert rendered("b {{ x }}", tmp_path) == "b &lt;"
-    assert compiled == ["page"] * 2
-    assert [rendered("b {{ x }}", tmp_path / "missing") for _ in range(2)] == ["b &lt;"] * 2
-    assert compiled == ["page"] * 4
+    assert rendered("b {{ x }}", tmp_path / "missing") == "b &lt;"
 
 
 def test_an_included_template_is_written_in_its_place_with_what_it_escapes() -> None:
@@ -111,18 +97,9 @@ def test_an_included_template_is_written_in_its_place_with_what_it_escapes() -> 
 def test_markup_in_names_stays_text() -> None:
     verdict = Verdict(kinds=(VerdictKind.FAILED,), evidence=(HOSTILE,))
     affinity = (Affinity(owner=HOSTILE, interface=HOSTILE, planned_cpu=1, actual_cpus=()),)
-    one = result(
-        CSC,
-        1,
-        1,
-        test_name=HOSTILE,
-        test_id=HOSTILE,
-        testbed=HOSTILE,
-        verdict=verdict,
-        affinity=affinity,
-        drivers={"generator": HOSTILE},
-        tags=(HOSTILE,),
-    )
+    names = dict.fromkeys(("test_name", "test_id", "testbed"), HOSTILE)
+    drivers = {"generator": HOSTILE}
+    one = result(CSC, 1, 1, verdict=verdict, affinity=affinity, drivers=drivers, tags=(HOSTILE,), **names)
     failed = Unrecorded(HOSTILE, HOSTILE, (HOSTILE,), HOSTILE, Status.FAIL, HOSTILE)
     made = dataset_of(one, unrecorded=(failed,), source=HOSTILE)
     made.add(Problem(HOSTILE, HOSTILE))
@@ -137,13 +114,10 @@ def test_markup_in_names_stays_text() -> None:
 
 def test_simulated_and_measured_never_meet() -> None:
     page = page_of(plain(1, 1, 2e5), result(CSC, 1, 1, simulated=True), result(CSC, 2, 1, simulated=True))
-    sections = [
-        attributes for tag, attributes in page.tags if tag == "section" and "system" in str(attributes.get("class"))
-    ]
-    assert [str(attributes["class"]) for attributes in sections] == ["system", "system is-simulated"]
+    classes = [str(attributes.get("class")) for tag, attributes in page.tags if tag == "section"]
+    assert [each for each in classes if "system" in each] == ["system", "system is-simulated"]
     assert "Some results on this page come from a model" in page.text
     tips = [tip for tip in page.tips() if "NDR (no packet lost)" in tip]
-    assert len(tips) == 3
     assert ["SIMULATED" in tip for tip in tips] == [False, True, True]
 
 
@@ -163,9 +137,7 @@ def test_oversubscribed_is_marked_wherever_its_number_is() -> None:
     page = Page(html)
     assert len(re.findall(r'class="c-value over"', html)) == 2
     assert sum("OVERSUBSCRIBED: data threads shared cores" in tip for tip in page.tips()) == 2
-    assert "1 of 2 tests ran oversubscribed" in page.text
-    assert "Oversubscribed: 2x1." in page.text
-    assert "shared" in page.text
+    assert "1 of 2 tests ran oversubscribed" in page.text and "Oversubscribed: 2x1." in page.text
     assert '"circle-open"' in html or '"diamond-open"' in html
 
 
@@ -185,17 +157,12 @@ def test_empty_cells_say_why() -> None:
 
 def test_limits_are_written_as_limits() -> None:
     unlimited = goal_result(NDR, 9e5).model_copy(update={"upper_pps": None})
-    none = goal_result(PDR, 1.0).model_copy(update={"lower_pps": None, "upper_pps": None, "lowest_tried_pps": 9e3})
-    page = page_of(result(CSC, 1, 1, ndr=unlimited, pdr=none, histograms=False))
-    assert "\N{GREATER-THAN OR EQUAL TO} 900 kpps" in page.text
-    assert "< 9.00 kpps" in page.text
-    assert "generator could offer no more" in page.text
-
-
-def test_the_summary_compares_with_limits_as_limits() -> None:
-    none = goal_result(NDR, 1.0).model_copy(update={"lower_pps": None, "upper_pps": None, "lowest_tried_pps": 29e3})
-    page = page_of(plain(1, 1, 56e3), plain(1, 2, 50e3).model_copy(update={"ndr": none}))
-    assert "from 1x1 to 1x2 NDR goes from 56.0 kpps to below 29.0 kpps, PDR from 56.0 kpps to 50.0 kpps" in page.text
+    none = {"lower_pps": None, "upper_pps": None, "lowest_tried_pps": 9e3}
+    below = goal_result(PDR, 1.0).model_copy(update=none)
+    page = page_of(result(CSC, 1, 1, ndr=unlimited, pdr=below, histograms=False))
+    assert "\N{GREATER-THAN OR EQUAL TO} 900 kpps" in page.text and "< 9.00 kpps" in page.text
+    page = page_of(plain(1, 1, 56e3), plain(1, 2, 50e3).model_copy(update={"ndr": below}))
+    assert "from 1x1 to 1x2 NDR goes from 56.0 kpps to below 9.00 kpps, PDR from 56.0 kpps to 50.0 kpps" in page.text
 
 
 def test_core_map_shows_lost_affinity() -> None:
@@ -204,42 +171,93 @@ def test_core_map_shows_lost_affinity() -> None:
         Affinity(owner="vswitch", interface="csv1p1", planned_cpu=3, actual_cpus=(3,)),
     )
     page = page_of(result(CSC, 1, 1, affinity=lost))
-    assert "1 of 2 data threads ran on their planned CPU" in page.text
-    assert "NOT as planned" in page.text
+    assert "1 of 2 data threads ran on their planned CPU" in page.text and "NOT as planned" in page.text
     assert {"vswitch data 0", "nf-1-1 data 0", "generator data 0"} <= {word.strip() for word in page.words}
-
-
-def test_differing_environments_stand_side_by_side() -> None:
-    one, other = plain(1, 1, 2e5), plain(2, 1, 2e5)
-    changed = other.environment.model_copy(update={"kernel": "6.19.0"})
-    html = html_of(dataset_of(one, other.model_copy(update={"environment": changed})))
-    assert html.count('<tr class="differs"') == 1
-    assert re.search(r"differs</span></th><td>6\.18\.4-amd64</td><td>6\.19\.0</td>", html)
 
 
 def test_the_nodes_of_a_lab_stand_beside_each_other() -> None:
     row = plain(1, 1, 2e5)
     tg = row.environment.model_copy(update={"hostname": "tg7", "cpu_model": "Other CPU", "kernel": "5.15.0"})
     page = page_of(row.model_copy(update={"environment": row.environment.model_copy(update={"nodes": {"TG": tg}})}))
-    assert f"TG: Other CPU, {tg.cpus_online} CPUs, Linux 5.15.0" in page.text
-    assert "TG.host tg7" in page.text
+    assert f"TG: Other CPU, {tg.cpus_online} CPUs, Linux 5.15.0" in page.text and "TG.host tg7" in page.text
 
 
 def test_nothing_but_failures_makes_a_page_too() -> None:
     failed = Unrecorded("S.t", "t", (), "output.xml", Status.FAIL, "all is lost")
     page = Page(html_of(Dataset(unrecorded=[failed], problems=[Problem("b.xml", "b.xml: broken off")])))
-    assert "all is lost" in page.text
-    assert "b.xml: broken off" in page.text
-    assert "No test has a result record." in page.text
+    for said in ("all is lost", "b.xml: broken off", "No test has a result record."):
+        assert said in page.text
+
+
+def unpacked(html: str, identity: str) -> str:
+    """A text as the page's script reads it."""
+    found = re.search(rf'<script type="text/plain" id="{identity}" data-deflated>([^<]*)</script>', html)
+    assert found, identity
+    return zlib.decompress(base64.b64decode(found[1])).decode()
+
+
+def inside(html: str, anchor: str) -> dict[str, Any]:
+    """The inside of a test's entry."""
+    return dict(json.loads(unpacked(html, f"packed-{anchor}")))
+
+
+def held_back(html: str, identity: str) -> str:
+    """What comes to the end of an element later."""
+    return "".join(re.findall(rf'<script type="text/plain" data-into="{identity}">(.*?)</script>', html, re.S))
+
+
+@pytest.fixture(scope="module")
+def many() -> tuple[ReportContents, str]:
+    """130 tests in one file, one of them with all that a record can have."""
+    full = result(ServiceType.CSC, 2, 2, test_name=HOSTILE)
+    tests = [full, *(plain(1, 1, 2e5 + number, test_id=f"S.{number}") for number in range(129))]
+    shown = ReportContents(InMemory(dataset_of(*tests)))
+    return shown, single_file(shown)
+
+
+@pytest.mark.slow
+def test_of_many_tests_in_one_file_each_has_its_inside_packed(many: tuple[ReportContents, str]) -> None:
+    shown, html = many
+    for row in shown.rows:
+        assert str(escape(row.test_id)) in inside(html, row.anchor)["body"]
+    full = shown.contents.record(shown.rows[0].anchor)
+    plan = inside(html, shown.rows[0].anchor)["plan"]
+    assert hashlib.sha256(plan.encode()).hexdigest() == digest_of_model(full.plan), "its very bytes"
+    assert f"latency-{shown.rows[0].anchor}" in inside(html, shown.rows[0].anchor)["figures"]
+    assert html.count("latency-" + shown.rows[0].anchor) == 0, "and nowhere else"
+
+
+@pytest.mark.slow
+def test_the_first_hundred_are_there_at_once_and_the_others_come_later(many: tuple[ReportContents, str]) -> None:
+    shown, html = many
+    rows = html.split('id="list"')[1].split("<tbody>")[1].split("</tbody>")[0]
+    assert (rows.count("<tr>"), held_back(html, "list").count("<tr>")) == (100, 30)
+    assert held_back(html, "tests-entries").count('<details class="test') == 30
+    anchors = re.findall(r'<details class="test[^>]* id="([^"]+)"', html)
+    assert sorted(anchors) == sorted(row.anchor for row in shown.rows), "each once, in the page or held back"
+    assert HOSTILE not in html and html.count("<script") == html.count("</script>"), "no name ends what is held back"
+
+
+def test_a_scale_ends_at_the_values_and_keeps_nearly_equal_ones_alike() -> None:
+    assert (scale_of([2.0, 5.0, 3.0]).low, scale_of([2.0, 5.0, 3.0]).high) == (2.0, 5.0)
+    for lower_is_better, ends in ((False, (80.0, 100.0)), (True, (pytest.approx(123.75), 99.0))):
+        scale = scale_of([99.0, 100.0], lower_is_better=lower_is_better)
+        assert (scale.low, scale.high) == ends, "low is the dark end"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.5, 0.77, 1.0])
+def test_the_scale_is_cividis_without_its_ends_and_ink_is_readable(share: float) -> None:
+    assert colour(share)[0] == sample_colorscale(get_colorscale("Cividis"), [0.06 + 0.9 * share])[0]
+    assert share not in {0, 1} or colour(share)[1] == {0: "#ffffff", 1: "#000000"}[share]
+
+
+@pytest.mark.parametrize("name", ["plan.css", "plan.js", "script", "style"])
+def test_own_files_name_no_place_outside(name: str) -> None:
+    text = {"script": script, "style": style}.get(name, partial(own_file, name))()
+    assert "http" not in text and "@import" not in text
 
 
 def test_many_runs_are_named_by_the_first_and_the_last() -> None:
     assert _listed(["monday", "tuesday"]) == "monday, tuesday"
     assert _listed(["sim 08:30"] * 36) == "sim 08:30"
     assert _listed([str(number) for number in range(9)]) == "0, 1, 2, 3, …, 8"
-
-
-@pytest.mark.parametrize("text", [script(), style()], ids=["script", "style"])
-def test_own_files_name_no_place_outside(text: str) -> None:
-    assert "http" not in text
-    assert "@import" not in text

@@ -1,15 +1,19 @@
-"""Mistakes on the command line of `./csit robot`: one sentence, before anything starts."""
+"""Command lines of runs: mistakes are one sentence before anything starts, `--args` of a build, and no secrets kept."""
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from robot import api
 from robot.run import run_cli
 from robot.running.context import EXECUTION_CONTEXTS
 
-from csit_utils.cli import make_app
+from csit_utils.cli import main, make_app
+from csit_utils.commands.runs import command_line
+from csit_utils.commands.runs.command_line import spread
 from csit_utils.commands.runs.robot import _resumed, run_suites
 from csit_utils.studies.registry import cost_of
 from resources.libraries.python.drivers.host.ownership import preflight
@@ -17,6 +21,7 @@ from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.request.variables import read_by
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.redaction import redacted
 from resources.libraries.python.studies.shared import choices_before_run
 from resources.libraries.python.studies.shared.choices_before_run import _suites, refuse_misspelt
 from resources.libraries.python.studies.shared.progress import human_time
@@ -24,6 +29,7 @@ from resources.libraries.python.studies.shared.progress import human_time
 DENSITY = str(PROJECT / "tests" / "density")
 SUITE = str(PROJECT / "tests" / "density" / "csc-mrr.robot")
 STUDIES = PROJECT / "tests" / "characterization"
+OUTAGE = str(STUDIES / "outage.robot")
 LOCAL = f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"
 SIM = f"TOPOLOGY:{PROJECT / 'topologies' / 'sim.yaml'}"
 OWN_SUITE = """\
@@ -42,74 +48,71 @@ Own
 """
 
 
-def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str], *words: str) -> str:
-    """The sentence by which a command line is refused, before Robot begins."""
-    with pytest.raises(ConfigError) as found:
-        run_suites(["-d", str(tmp_path / "run"), *words])
-    shown = capfd.readouterr()
-    assert "Traceback" not in shown.out + shown.err
-    assert "FAIL" not in shown.out
-    assert not (tmp_path / "run").exists()
-    return str(found.value)
-
-
 def variables(*chosen: str) -> list[str]:
     return [word for variable in chosen for word in ("-v", variable)]
 
 
-@pytest.mark.parametrize(
-    ("chosen", "sentence"),
-    [
-        ([], "no testbed chosen; for example: -v TOPOLOGY:topologies/local.yaml"),
-        (["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
-        ([SIM, "CELLS:1x"], "invalid cells at '1x'; expected rows x columns: 1x1,2x1 or "),
-        ([SIM, "FRAMES:63B"], "no frame size '63B'"),
-        ([SIM, "CELS:1x1"], "-v CELS: no such variable; did you mean CELLS?"),
-        ([SIM, "FRAME:IMIX"], "-v FRAME: no such variable; did you mean FRAMES?"),
-    ],
-)
-def test_a_wrong_choice_is_one_sentence_and_nothing_runs(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], chosen: list[str], sentence: str
-) -> None:
-    assert refused(tmp_path, capfd, *variables(*chosen), SUITE).startswith(sentence)
+@pytest.fixture
+def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The sentence by which a command line is refused, before Robot begins."""
+
+    def sentence(*words: str) -> str:
+        with pytest.raises(ConfigError) as found:
+            run_suites(["-d", str(tmp_path / "run"), *words])
+        shown = capfd.readouterr()
+        assert not {"FAIL", "Traceback"} & set(re.findall(r"\w+", shown.out + shown.err))
+        assert not (tmp_path / "run").exists()
+        return str(found.value)
+
+    return sentence
 
 
-@pytest.mark.parametrize("suite", sorted(each.stem for each in STUDIES.glob("[!_]*.robot")))
-def test_every_study_refuses_a_missing_topology_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], suite: str
-) -> None:
-    sentence = refused(tmp_path, capfd, *variables("TOPOLOGY:nowhere.yaml"), str(STUDIES / f"{suite}.robot"))
-    assert sentence == "nowhere.yaml: cannot be read: No such file or directory"
+@pytest.fixture
+def planned(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a dry run announces before the first test."""
+
+    def announced(*words: str) -> str:
+        assert run_suites(["-d", str(tmp_path / "dry"), "--dryrun", "--console", "quiet", *words]) == 0
+        return capfd.readouterr().out
+
+    return announced
 
 
 @pytest.mark.parametrize(
     ("suite", "chosen", "sentence"),
     [
-        ("chains", "SET:duration_s=1m", "SET duration_s=1m: "),
-        ("chains", "SET:vnfs.9.kind=x", "SET vnfs.9.kind: "),
-        ("interference", "SET:load_pps=[5000, fast]", "SET load_pps=[5000, fast]: "),
-        ("interference", "SET:frame=[64B, 63B]", "SET frame=[64B, 63B]: "),
-        ("interference", "SET:guarantee=maybe", "SET guarantee=maybe: unknown word 'maybe' (known: network, cpu)"),
-        ("outage", "SET:share=2", "SET share=2: 2 is above the maximum of 1"),
-        ("outage", "SET:share", "SET 'share': expected KEY=VALUE at 'share'"),
-        ("outage", "SET:outage.rate_pps=fast", "SET rate_pps=fast: a number is expected here"),
-        ("outage", "SET:share=[1", "SET share:"),
-        ("stateful", "SET:search=none", "no search profile 'none'"),
-        ("sweep", "SET:share=0.5", "sweep firewall: unknown key 'share'; there are nf_kinds, "),
-        ("sweep", "FIREWAL:vpp", "-v FIREWAL: no such variable; did you mean FIREWALL?"),
-        ("outage", "FRAMES:IMIX", "-v FRAMES: no such variable; "),
-        ("outage", "SET:shar=0.5", "SET shar=0.5: unknown key; did you mean 'share'?"),
-        ("interference", "MOR:yes", "-v MOR: no such variable; did you mean MORE?"),
+        ("", [], "no testbed chosen; for example: -v TOPOLOGY:topologies/local.yaml"),
+        ("", ["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
+        ("", [SIM, "CELLS:1x"], "invalid cells at '1x'; expected rows x columns: 1x1,2x1 or "),
+        ("", [SIM, "FRAMES:63B"], "no frame size '63B'"),
+        ("", [SIM, "FRAME:IMIX"], "-v FRAME: no such variable; did you mean FRAMES?"),
+        ("chains", [SIM, "SET:duration_s=1m"], "SET duration_s=1m: "),
+        ("chains", [SIM, "SET:vnfs.9.kind=x"], "SET vnfs.9.kind: "),
+        ("interference", [SIM, "SET:load_pps=[5000, fast]"], "SET load_pps=[5000, fast]: "),
+        ("interference", [SIM, "SET:frame=[64B, 63B]"], "SET frame=[64B, 63B]: "),
+        ("interference", [SIM, "SET:guarantee=maybe"], "SET guarantee=maybe: unknown word 'maybe' (known: network, "),
+        ("outage", [SIM, "SET:frame=[64B, 512B]"], "SET frame=[64B, 512B]: "),
+        ("outage", [SIM, "SET:share=2"], "SET share=2: 2 is above the maximum of 1"),
+        ("outage", [SIM, "SET:share"], "SET 'share': expected KEY=VALUE at 'share'"),
+        ("outage", [SIM, "SET:outage.rate_pps=fast"], "SET rate_pps=fast: a number is expected here"),
+        ("outage", [SIM, "SET:share=[1"], "SET share:"),
+        ("outage", [SIM, "FRAMES:IMIX"], "-v FRAMES: no such variable; "),
+        ("outage", [SIM, "SET:shar=0.5"], "SET shar=0.5: unknown key; did you mean 'share'?"),
+        ("stateful", [SIM, "SET:search=none"], "no search profile 'none'"),
+        ("sizing", ["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
+        ("sweep", [SIM, "SET:share=0.5"], "sweep firewall: unknown key 'share'; there are nf_kinds, "),
     ],
 )
-def test_a_wrong_variable_of_a_study_is_refused_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], suite: str, chosen: str, sentence: str
+def test_a_wrong_choice_is_one_sentence_and_nothing_runs(
+    refused: Callable[..., str], suite: str, chosen: list[str], sentence: str
 ) -> None:
-    found = refused(tmp_path, capfd, *variables(SIM, chosen), str(STUDIES / f"{suite}.robot"))
-    assert found.startswith(sentence)
+    file = str(STUDIES / f"{suite}.robot") if suite else SUITE
+    assert refused(*variables(*chosen), file).startswith(sentence)
 
 
-def test_keys_of_a_test_are_read_as_the_suite_sets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_a_test_are_read_as_the_suite_sets_them(
+    tmp_path: Path, planned: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(choices_before_run, "PROJECT", tmp_path)
     suite = tmp_path / "tests" / "own.robot"
     suite.parent.mkdir()
@@ -117,10 +120,10 @@ def test_keys_of_a_test_are_read_as_the_suite_sets_them(tmp_path: Path, monkeypa
     asked = "Run Study    outage/firewalls.yaml    frame=${FRAME}    only_in=sim"
     suite.write_text(text.replace("Log    measured", asked), encoding="utf-8")
     (tmp_path / "tests" / "values.py").touch()
-    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *variables(SIM, "SET:repetitions=1")]
-    assert run_suites([*words, str(suite)]) == 0
+    chosen = variables(SIM, "SET:repetitions=1")
+    planned(*chosen, str(suite))
     with pytest.raises(ConfigError, match=r"'63B'"):
-        run_suites([*words, "-v", "FRAME:63B", str(suite)])
+        planned(*chosen, "-v", "FRAME:63B", str(suite))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_keys_of_a_test_are_read_as_the_suite_sets_them(tmp_path: Path, monkeypa
 )
 def test_a_user_without_rights_is_refused_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: str) -> None:
     monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
-    local = ["-d", str(tmp_path / "run"), *variables(f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}"), suite]
+    local = ["-d", str(tmp_path / "run"), *variables(LOCAL), suite]
     with pytest.raises(Unsupported, match=r"^CAP_NET_ADMIN missing for ") as found:
         run_suites(local)
     assert found.value.__cause__ is None, "its causes would have no end"
@@ -137,37 +140,26 @@ def test_a_user_without_rights_is_refused_once(tmp_path: Path, monkeypatch: pyte
     assert run_suites(["--dryrun", "--console", "none", *local]) == 0
 
 
-def planned(tmp_path: Path, capfd: pytest.CaptureFixture[str], *words: str) -> str:
-    """What is announced before the first test."""
-    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "quiet"]
-    assert run_suites([*dry, *variables(LOCAL), *words]) == 0
-    return capfd.readouterr().out
-
-
 def test_the_time_of_all_suites_is_known_before_the_first_test(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    planned: Callable[..., str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    chosen = variables("CELLS:1x1,1x2", "NF_SIZES:1c", "SEARCH:quick")
-    density = [*chosen, "--suite", "Csc-Ndrpdr", "--suite", "Csc-Mrr", str(PROJECT / "tests" / "density")]
-    found = planned(tmp_path, capfd, *density)
-    asked = [*variables(LOCAL), *chosen, "--types", "CSC", "--tests", "NDRPDR,MRR", "--format", "json"]
-    make_app(["plan"])(["plan", *asked], standalone_mode=False)
+    chosen = variables(LOCAL, "CELLS:1x1,1x2", "NF_SIZES:1c", "SEARCH:quick")
+    suites = ["--suite", "Csc-Ndrpdr", "--suite", "Csc-Mrr"]
+    found = planned(*chosen, *suites, DENSITY)
+    make_app(["plan"])(
+        ["plan", *chosen, "--types", "CSC", "--tests", "NDRPDR,MRR", "--format", "json"], standalone_mode=False
+    )
     summary = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert found == f"{summary['tests']} tests, about {human_time(summary['seconds'])}\n"
-    assert planned(tmp_path, capfd, *density[:-1], "--exclude", "1R2C", density[-1]).startswith("2 tests, about ")
+    assert planned(*chosen, *suites, "--exclude", "1R2C", DENSITY).startswith("2 tests, about ")
 
 
-def test_other_studies_are_part_of_the_time_and_simulated_ones_are_not(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    outage = str(STUDIES / "outage.robot")
-    seconds = sum(
-        cost.seconds
-        for test in api.TestSuite.from_file_system(outage).all_tests
-        if (cost := cost_of("outage", test.body[0].args, World.LOCAL)) is not None
-    )
-    assert f"about {human_time(seconds)}\n" in planned(tmp_path, capfd, outage)
-    assert planned(tmp_path, capfd, *variables(SIM), outage) == ""
+def test_other_studies_are_part_of_the_time_and_simulated_ones_are_not(planned: Callable[..., str]) -> None:
+    tests = api.TestSuite.from_file_system(OUTAGE).all_tests
+    costs = [cost_of("outage", test.body[0].args, World.LOCAL) for test in tests]
+    seconds = sum(cost.seconds for cost in costs if cost is not None)
+    assert f"about {human_time(seconds)}\n" in planned(*variables(LOCAL), OUTAGE)
+    assert planned(*variables(SIM), OUTAGE) == ""
 
 
 @pytest.mark.parametrize("study", ["outages", "density", ""])
@@ -190,136 +182,101 @@ def test_keys_of_a_test_are_part_of_its_cost_and_a_test_for_another_world_has_no
     assert cost_of("outage", [], World.LOCAL) is None, "its first keyword is another"
 
 
-@pytest.mark.slow
-def test_choices_of_suites_that_a_run_leaves_out_are_none_of_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Several frame sizes are a sweep of interference, and no frame size of an outage study."""
-    several = ["--dryrun", "--console", "none", *variables(SIM, "SET:frame=[64B, 512B]")]
-    for chosen in (["--include", "INTERFERENCE"], ["--suite", "Interference"], ["--test", "Three Side By Side"]):
-        assert run_suites(["-d", str(tmp_path / "dry"), *several, *chosen, str(STUDIES)]) == 0
-    found = refused(tmp_path, capfd, *several, "--exclude", "INTERFERENCE", "--include", "OUTAGE", str(STUDIES))
-    assert found.startswith("SET frame=[64B, 512B]: ")
-
-
-def test_names_and_tags_of_the_command_line_are_what_filters_choose_by(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    wrong = [*variables(SIM, "SET:outage.share=5"), "--name", "X", "--settag", "T"]
-    found = refused(tmp_path, capfd, *wrong, "--suite", "X.Outage", str(STUDIES))
-    assert found.startswith("SET share=5: 5 is above the maximum of 1")
-    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
-    assert run_suites([*dry, *wrong, "--skip", "T", "--suite", "X.Outage", str(STUDIES)]) == 0
-    assert run_suites([*dry, *wrong, "--suite", "X.Stateful", str(STUDIES)]) == 0
-
-
-def test_only_robot_warns_of_patterns_of_tags(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    patterns = ("STATEFULANDNAT", "STATEFULANDX", "STATEFULANDY")
-    words = [word for pair in zip(("--include", "--exclude", "--skip"), patterns, strict=True) for word in pair]
-    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "quiet"]
-    assert run_suites([*dry, *words, *variables(SIM), str(STUDIES)]) == 0
-    warned = capfd.readouterr().err
-    assert [warned.count(f"'{pattern}'") for pattern in patterns] == [1, 1, 1]
-
-
-def test_a_variable_file_that_does_not_exist_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    suite = str(STUDIES / "outage.robot")
-    found = refused(tmp_path, capfd, *variables(SIM), "-V", str(tmp_path / "none.py"), suite)
-    assert found == f"Variable file '{tmp_path / 'none.py'}' does not exist."
-    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
-    assert run_suites([*dry, "-V", "resources.libraries.python.model", suite]) == 0, "a module"
-
-
-def test_a_variable_file_that_robot_cannot_read_is_refused_without_its_traceback(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    wrong = tmp_path / "wrong.py"
-    wrong.write_text("raise ValueError('no testbed')\n", encoding="utf-8")
-    found = refused(tmp_path, capfd, *variables(SIM), "-V", str(wrong), str(STUDIES / "outage.robot"))
-    assert found.startswith(f"Processing variable file '{wrong}' failed: ") and "\n" not in found
+SEVERAL = variables(SIM, "SET:frame=[64B, 512B]")
+"""Frame sizes: a sweep of interference, and no frame size of an outage study."""
+NOISE = variables(SIM, "NOISE_FLOOR:99")
+NAMED = [*variables(SIM, "SET:outage.share=5"), "--name", "X", "--settag", "T"]
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    "words",
     [
-        ("own.py", "from pathlib import Path\nimport os\n_OWN = 1\nSTACS = 5\n"),
-        ("own.yaml", "STACS: 5\n"),
-        ("own.args", "--variable STACS:5\n"),
+        [str(STUDIES)],
+        [*SEVERAL, "--skip", "OUTAGE", OUTAGE],
+        [*NAMED, "--skip", "T", "--suite", "X.Outage", str(STUDIES)],
+        [*NAMED, "--suite", "X.Stateful", str(STUDIES)],
+        [*variables(SIM, "SET:outage.frame=512B", "FRAMES:64B", "SET:outage.share=0.3"), SUITE, OUTAGE],
+        *(
+            pytest.param([*SEVERAL, option, name, str(STUDIES)], marks=pytest.mark.slow)
+            for option, name in (("--include", "INTERFERENCE"), ("--test", "Three Side By Side"))
+        ),
     ],
 )
-def test_misspelt_variables_of_files_are_refused(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, text: str
+def test_what_a_run_leaves_out_needs_no_right_choice_and_a_dry_run_no_testbed(
+    planned: Callable[..., str], words: list[str]
+) -> None:
+    planned(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([*NAMED, "--suite", "X.Outage", str(STUDIES)], "SET share=5: 5 is above the maximum of 1"),
+        *(
+            pytest.param(words, sentence, marks=pytest.mark.slow)
+            for words, sentence in (
+                (
+                    [*SEVERAL, "--exclude", "INTERFERENCE", "--include", "OUTAGE", str(STUDIES)],
+                    "SET frame=[64B, 512B]: ",
+                ),
+                ([*NOISE, "--include", "NDRPDR", "--exclude", "NF_0.5C", DENSITY], "NOISE_FLOOR '99': "),
+                ([*NOISE, "--test", "64B-1c-eth-l2bd-1ch-2mif-1dcr1t-simip4-mrr", DENSITY], "NOISE_FLOOR '99': "),
+            )
+        ),
+    ],
+)
+def test_names_tags_and_rows_of_the_plan_are_what_filters_choose_from(
+    refused: Callable[..., str], words: list[str], sentence: str
+) -> None:
+    assert refused(*words).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("own.py", "from pathlib import Path\nimport os\n_OWN = 1\nSTACS = 5\n", "-v STACS: no such variable; did you"),
+        ("own.yaml", "STACS: 5\n", "-v STACS: no such variable; did you mean STACKS?"),
+        ("own.args", "--variable STACS:5\n", "-v STACS: no such variable; did you mean STACKS?"),
+        ("own.py", "SET = ['duration_s=1m', 'repetitions=2']\n", "SET duration_s=1m: "),
+        ("own.py", "raise ValueError('no testbed')\n", "Processing variable file '"),
+        ("own.py", None, "Variable file '"),
+    ],
+)
+def test_wrong_variables_of_files_are_refused(
+    tmp_path: Path, refused: Callable[..., str], name: str, text: str | None, sentence: str
 ) -> None:
     file = tmp_path / name
-    file.write_text(text, encoding="utf-8")
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
     option = "-A" if name.endswith("args") else "-V"
-    found = refused(tmp_path, capfd, *variables(SIM), option, str(file), str(STUDIES / "chains.robot"))
-    assert found == "-v STACS: no such variable; did you mean STACKS?"
-
-
-def test_variable_files_count(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    wrong, suite = tmp_path / "wrong.py", str(STUDIES / "outage.robot")
-    wrong.write_text("SET = ['share=5', 'repetitions=2']\n", encoding="utf-8")
-    found = refused(tmp_path, capfd, *variables(SIM), "-V", str(wrong), suite)
-    assert found.startswith("SET share=5: 5 is above the maximum of 1")
-
-
-@pytest.mark.slow
-def test_rows_of_the_plan_are_what_filters_choose_from(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    chosen = [*variables(SIM, "NOISE_FLOOR:99"), str(PROJECT / "tests" / "density")]
-    for words in (
-        ["--include", "NDRPDR", "--exclude", "NF_0.5C"],
-        ["--test", "64B-1c-eth-l2bd-1ch-2mif-1dcr1t-simip4-mrr"],
-    ):
-        assert refused(tmp_path, capfd, *words, *chosen).startswith("NOISE_FLOOR '99': ")
-
-
-def test_a_dry_run_needs_no_testbed_and_a_skipped_test_no_choice(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    dry = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none"]
-    assert run_suites([*dry, str(STUDIES)]) == 0
-    several = [*variables(SIM, "SET:frame=[64B, 512B]"), str(STUDIES / "outage.robot")]
-    assert run_suites([*dry, "--skip", "OUTAGE", *several]) == 0
-    assert refused(tmp_path, capfd, *several).startswith("SET frame=[64B, 512B]: ")
+    found = refused(*variables(SIM), option, str(file), str(STUDIES / "chains.robot"))
+    assert found.startswith(sentence) and "\n" not in found
 
 
 def test_suites_of_users_choose_as_robot_lets_them(tmp_path: Path) -> None:
     """Such as by a variable file or a keyword, which is known when the suite runs."""
-    suite, values = tmp_path / "own.robot", tmp_path / "values.py"
+    suite = tmp_path / "own.robot"
     suite.write_text(OWN_SUITE, encoding="utf-8")
-    values.write_text(f"TOPOLOGY = {SIM.removeprefix('TOPOLOGY:')!r}\n", encoding="utf-8")
+    (tmp_path / "values.py").write_text(f"TOPOLOGY = {SIM.removeprefix('TOPOLOGY:')!r}\n", encoding="utf-8")
     assert run_suites(["-d", str(tmp_path / "run"), "--console", "none", str(suite)]) == 0
-    report = (tmp_path / "run" / "output.xml").read_text(encoding="utf-8")
-    assert 'level="ERROR"' not in report
+    assert 'level="ERROR"' not in (tmp_path / "run" / "output.xml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("given", "wrong", "sentence"),
-    [
-        ("seed: 1", "seed: loud", "simulation.seed: "),
-        ("seed: 1", "seed: on", "simulation.seed: a whole number is expected here, not true"),
-        ("model: noisy", "model: loud", "simulation.model: "),
-    ],
-)
-def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(
-    tmp_path: Path, given: str, wrong: str, sentence: str
-) -> None:
+def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(tmp_path: Path) -> None:
     file = tmp_path / "sim.yaml"
     text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
-    file.write_text(text.replace(given, wrong), encoding="utf-8")
-    with pytest.raises(ConfigError, match=f"^{sentence}"):
-        run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{file}", SUITE])
-    with pytest.raises(ConfigError, match=f"^{sentence}"):
-        make_app(["plan"])(["plan", str(file)], standalone_mode=False)
+    file.write_text(text.replace("seed: 1", "seed: on"), encoding="utf-8")
+    for refuse in (
+        lambda: run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{file}", SUITE]),
+        lambda: make_app(["plan"])(["plan", str(file)], standalone_mode=False),
+    ):
+        with pytest.raises(ConfigError, match=r"^simulation\.seed: a whole number is expected here, not true"):
+            refuse()
 
 
 def test_a_variable_that_no_suite_reads_is_refused() -> None:
     of_density = [each.name for each in read_by("density")]
-    for name in ("CELL", "cells", "NF_SIZE", "TOPOLOY", "STACK"):
-        with pytest.raises(ConfigError, match=f"^-v {name}: no such variable; did you mean [A-Z_]+\\?$"):
-            refuse_misspelt([name], of_density)
-    for name, near in (("CELS", "CELLS"), ("NF_SIZES_OF", "NF_SIZES"), ("CORES", "CELLS")):
+    for name, near in (("cells", "CELLS"), ("TOPOLOY", "TOPOLOGY"), ("NF_SIZES_OF", "NF_SIZES"), ("CORES", "CELLS")):
         with pytest.raises(ConfigError, match=f"^-v {name}: no such variable; did you mean {near}\\?$"):
             refuse_misspelt([name], (*of_density, "SHARE"))
     with pytest.raises(ConfigError, match=r"^-v X: no such variable; the suites read A, B$"):
@@ -327,32 +284,15 @@ def test_a_variable_that_no_suite_reads_is_refused() -> None:
     refuse_misspelt(["FRAME", "COMMAND", "PABOTQUEUEINDEX", "CALLER_ID", "LAB_TOKEN"], ["FRAME"])
 
 
-def test_a_run_of_density_and_another_study_has_frames_for_both(tmp_path: Path) -> None:
-    chosen = variables(SIM, "SET:outage.frame=512B", "FRAMES:64B", "SET:outage.share=0.3")
-    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *chosen]
-    assert run_suites([*words, SUITE, str(STUDIES / "outage.robot")]) == 0
-    both = [*words, "-v", "SET:outage.share=3", SUITE, str(STUDIES / "outage.robot")]
-    with pytest.raises(ConfigError, match=r"^SET share=3: 3 is above the maximum of 1"):
-        run_suites(both)
-
-
-def test_suites_of_users_may_have_a_variable_named_almost_like_one_of_ours(tmp_path: Path) -> None:
+def test_suites_of_users_may_have_a_variable_named_almost_like_one_of_ours(
+    tmp_path: Path, planned: Callable[..., str]
+) -> None:
     suite = tmp_path / "own.robot"
     suite.write_text("*** Test Cases ***\nOwn\n    Log    ${FLOW}\n", encoding="utf-8")
-    words = ["-d", str(tmp_path / "dry"), "--dryrun", "--console", "none", *variables("FLOW:up", "PROFILE:night")]
-    assert run_suites([*words, str(suite)]) == 0
+    chosen = variables("FLOW:up", "PROFILE:night")
+    planned(*chosen, str(suite))
     with pytest.raises(ConfigError, match="-v FLOW: no such variable; did you mean FLOWS"):
-        run_suites([*words, SUITE])
-
-
-PLAIN = [
-    (["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory", DENSITY),
-    ([SIM, "CELS:1x1"], "-v CELS: no such variable; did you mean CELLS?", SUITE),
-    ([SIM, "FRAMES:63B"], "no frame size '63B'", SUITE),
-    ([SIM, "CELLS:0x1"], "no cells in '0x1'", SUITE),
-    ([SIM, "SET:share=2"], "SET share=2: 2 is above the maximum of 1", str(STUDIES / "outage.robot")),
-    ([SIM, "STACS:5"], "-v STACS: no such variable; did you mean STACKS?", str(STUDIES / "chains.robot")),
-]
+        planned(*chosen, SUITE)
 
 
 def plain_robot(arguments: list[str]) -> int:
@@ -364,7 +304,14 @@ def plain_robot(arguments: list[str]) -> int:
         EXECUTION_CONTEXTS._contexts[:] = before
 
 
-@pytest.mark.parametrize(("chosen", "sentence", "source"), PLAIN)
+@pytest.mark.parametrize(
+    ("chosen", "sentence", "source"),
+    [
+        (["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory", DENSITY),
+        ([SIM, "CELS:1x1"], "-v CELS: no such variable; did you mean CELLS?", SUITE),
+        ([SIM, "SET:share=2"], "SET share=2: 2 is above the maximum of 1", OUTAGE),
+    ],
+)
 def test_robot_itself_ends_with_the_sentence_and_runs_nothing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], chosen: list[str], sentence: str, source: str
 ) -> None:
@@ -374,14 +321,6 @@ def test_robot_itself_ends_with_the_sentence_and_runs_nothing(
     assert line.removeprefix("[ ERROR ] ").startswith(sentence)
     assert not {"FAIL", "PASS", "Traceback"} & set(re.findall(r"\w+", shown.out + shown.err))
     assert not (tmp_path / "results").exists()
-
-
-def test_robot_itself_refuses_a_variable_file_that_does_not_exist(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    missing = ["-V", str(tmp_path / "none.yaml"), str(STUDIES / "outage.robot")]
-    assert plain_robot(["-d", str(tmp_path), *variables(SIM), *missing]) == 252
-    assert not {"FAIL", "PASS"} & set(re.findall(r"\w+", capfd.readouterr().out))
 
 
 def test_help_begins_with_the_variables_of_the_suites(capfd: pytest.CaptureFixture[str]) -> None:
@@ -419,3 +358,87 @@ def test_robot_follows_no_planted_links(tmp_path: Path) -> None:
     assert victim.read_text(encoding="ascii") == "precious"
     names = ("output.xml", "log.html", "report.html", "x.xml")
     assert all((folder / name).is_file() and not (folder / name).is_symlink() for name in names)
+
+
+@pytest.fixture(autouse=True)
+def _in_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(PROJECT)
+
+
+def test_a_text_is_split_once_and_comes_last() -> None:
+    text = """-v CELLS:1x1,2x1 --include 'A AND B'\n-e "x $(id) `id`" -vLOSSES:1 --test *;* tests/density tests"""
+    assert spread(["robot", "--args", text, "-d", "out; rm"]) == [
+        "robot", "-d", "out; rm", "-v", "CELLS:1x1,2x1", "--include", "A AND B", "-e", "x $(id) `id`", "-v", "LOSSES:1",
+        "--test", "*;*", "tests/density", "tests",
+    ]  # fmt: skip
+    night = spread(["night", "--args", "--types CSC --cells 1x1 -v NOISE_FLOOR:0", "lab.yaml", "--hours", "8"])
+    assert night == ["night", "lab.yaml", "--hours", "8", "--types", "CSC", "--cells", "1x1", "-v", "NOISE_FLOOR:0"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tests/density; touch stolen",
+        "tests/density\ntouch stolen",
+        "$(touch stolen)",
+        "`touch stolen`",
+        "tests/density 'open",
+        "--listener os.system:id tests/density",
+        "--argumentfile /etc/passwd",
+        "-A /etc/passwd",
+        "-V values.py tests/density",
+        "-d /tmp/elsewhere tests/density",
+        "--resume results/night",
+        "--output /etc/passwd tests/density",
+        "-v TOPOLOGY:other.yaml tests/density",
+        "-v RESUME:/elsewhere tests/density",
+        "-v 'OUTPUT DIR:/elsewhere' tests/density",
+        "-v OUTPUT_DIR:/elsewhere tests/density",
+        "-v COMMAND:{} tests/density",
+        "-v CELS:1x1 tests/density",
+        "-v SET:contenders.0.program.start=id tests/characterization",
+        r"-v 'SET:contenders.0={\"pro\x67ram\": {start: id}}' tests/characterization",
+        "/etc/passwd",
+        "../elsewhere.robot",
+        "tests/../../elsewhere",
+        "tests/nowhere",
+    ],
+)
+def test_anything_else_is_refused_in_one_sentence(
+    text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["csit", "robot", "--args", text, "--dryrun"])
+    assert main() == 2
+    shown = capfd.readouterr()
+    assert shown.out == "" and len(shown.err.splitlines()) == 1
+    assert shown.err.startswith("--args")
+    assert not Path("stolen").exists()
+
+
+def test_a_night_takes_no_suites_and_no_folders_and_other_commands_no_text() -> None:
+    for text in ("tests/density", "--data /elsewhere", "-d /elsewhere", "--html page.html", "--hours 99"):
+        with pytest.raises(ConfigError, match=r"^--args"):
+            spread(["night", "--args", text, "lab.yaml"])
+    with pytest.raises(ConfigError, match=r"^--args: an option of robot and night; remove it$"):
+        spread(["report", "--args", "x"])
+
+
+def test_the_journal_gets_no_secrets() -> None:
+    variable = command_line.remembered("robot", ["-v", "TOKEN:of-this-test", "--include", "CSC", "tests/density"])
+    known = json.loads(variable.removeprefix("COMMAND:"))
+    assert known["arguments"] == ["-v", "TOKEN:***", "--include", "CSC", "tests/density"]
+    assert redacted("it was of-this-test") == "it was ***"
+
+
+def test_a_run_with_secrets_is_resumed_with_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    header = SimpleNamespace(command="robot", arguments=("-v", "TOKEN:***", "tests/density"), folder=str(tmp_path))
+    monkeypatch.setattr(command_line, "header_of", lambda _: header)
+    folder = tmp_path / "my run"
+    with pytest.raises(ConfigError) as found:
+        command_line.again(folder)
+    assert str(found.value) == (
+        f"{folder}: the journal has no secrets; repeat the command with a value for TOKEN: "
+        f"./csit robot --resume '{folder}' -v 'TOKEN:***' tests/density"
+    )
+    given = ["-v", "TOKEN:x", "tests/density"]
+    assert command_line.again(folder, given) == ["--variable", f"RESUME:{folder}", *given]

@@ -3,9 +3,10 @@
 import gzip
 import html
 import io
+import json
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,23 +68,21 @@ def _json(path: Path) -> list[Scanned]:
         return list(scan_json(stream, "x"))
 
 
+def _told(dataset: Dataset) -> tuple[list[object], set[object]]:
+    """What is known of tests with a record, and of those without one."""
+    recorded = [(each.digest, each.status, each.message) for each in dataset.recorded]
+    return recorded, {(each.name, each.tags, each.status, each.message) for each in dataset.unrecorded}
+
+
 def test_what_robot_writes_as_json_is_what_it_writes_as_xml(tmp_path: Path) -> None:
     """Robot writes names of suites behind their tests, and rebot before them."""
     xml, live = (
         write_output_xml(tmp_path / name, (*PASSED, FAILED), UNRECORDED) for name in ("output.xml", "live.json")
     )
-    again = _rebot(xml, tmp_path / "again.json", xml)
-    for path in (live, again):
+    for path in (live, _rebot(xml, tmp_path / "again.json", xml)):
         assert next(iter(sources(path))).kind is Kind.ROBOT_JSON  # type: ignore[union-attr]
-        found, expected = load([path]), load([xml])
-        assert found.problems == []
-        assert _digests(found) == _digests(expected)
-        assert [(each.status, each.message) for each in found.recorded] == [
-            (each.status, each.message) for each in expected.recorded
-        ]
-        assert {(each.name, each.tags, each.status, each.message) for each in found.unrecorded} == {
-            (each.name, each.tags, each.status, each.message) for each in expected.unrecorded
-        }
+        assert load([path]).problems == []
+        assert _told(load([path])) == _told(load([xml]))
     assert {each.test_id for each in load([live]).unrecorded} == {"Density.No start", "Density.No VPP"}
 
 
@@ -116,22 +115,37 @@ def _live(run: Path) -> bytes:
     return path.read_bytes()
 
 
+FLAT = {
+    "xml": (
+        "<test id='t' name='n'><kw name='k'>{}<status status='PASS'/></kw><status status='SKIP'/></test>",
+        "<msg time='2026-11-20T10:00:00' level='INFO'>nothing of interest</msg>" * 50,
+        ("<robot><suite name='s'>", "", "</suite></robot>"),
+        scan.scan,
+    ),
+    "json": (
+        '{{"name":"n","status":"FAIL","body":[{}]}}',
+        ",".join(['{"message":"nothing of interest"}'] * 100),
+        ('{"generator":"Robot 7","suite":{"tests":[', ",", '],"name":"S"}}'),
+        scan_json,
+    ),
+}
+
+
 @pytest.mark.slow
-def test_memory_of_a_json_output_is_flat() -> None:
-    messages = ",".join(['{"message":"nothing of interest"}'] * 100)
-    test = f'{{"name":"n","status":"FAIL","body":[{messages}]}}'
+@pytest.mark.parametrize("form", FLAT)
+def test_memory_of_an_output_is_flat(form: str) -> None:
+    test, messages, (begin, between, end), scanner = FLAT[form]
 
     def peak(tests: int) -> int:
-        content = f'{{"generator":"Robot 7","suite":{{"tests":[{",".join([test] * tests)}],"name":"S"}}}}'.encode()
-        stream = io.BytesIO(content)
+        stream = io.BytesIO((begin + between.join([test.format(messages)] * tests) + end).encode())
         tracemalloc.start()
-        assert sum(isinstance(each, ScannedTest) for each in scan_json(stream, "x")) == tests
+        assert sum(isinstance(each, ScannedTest) for each in scanner(stream, "x")) == tests
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return held
 
     peak(10)
-    # 1.7 MB and 3.4 MB; what is known of each test without a record is kept.
+    # 1.7 MB and 3.4 MB, many times the block of 128 KiB that is held; what is known of each test is kept.
     assert peak(1000) < 1.2 * peak(500) + 500_000
 
 
@@ -143,32 +157,27 @@ def test_any_bytes_end_in_tests_and_problems(content: bytes, text: str) -> None:
 
 
 def test_refused_cells_and_names_of_nested_suites_are_found_in_json() -> None:
-    cells = REFUSED_CELLS.dump_json((refused_cell(8, 8, 'needs "33"').refused,)).decode()
-    logged = (REFUSED_MARKER + cells).replace("\\", "\\\\").replace('"', '\\"')
+    cell = refused_cell(8, 8, 'needs "33"', source="x")
+    logged = json.dumps(REFUSED_MARKER + REFUSED_CELLS.dump_json((cell.refused,)).decode())
     test = '{"name":"t","status":"FAIL","message":"a } \\" ]","body":[{"name":"x","tests":[{}]}]}'
     inner = (
-        f'{{"setup":{{"body":[{{"message":"{logged}"}}]}},"tests":[{test}],'
+        f'{{"setup":{{"body":[{{"message":{logged}}}]}},"tests":[{test}],'
         '"metadata":{"name":"none of this"},"name":"In\\u00fc"}'
     )
     content = f'{{"generator":"Robot 7.5","suite":{{"suites":[{inner}],"name":"Out"}}}}'
     refused, found = scan_json(io.BytesIO(content.encode()), "x")
-    assert refused == refused_cell(8, 8, 'needs "33"').__class__("x", refused_cell(8, 8, 'needs "33"').refused)
+    assert refused == cell
     assert found == ScannedTest("Out.Inü.t", "t", (), Status.FAIL, 'a } " ]', None)
 
 
 @pytest.mark.parametrize("suffix", ["xml", "json"])
 @pytest.mark.parametrize("keywords", ["ALL", "PASSED"])
 def test_removed_records_are_read_beside_the_output(run: Path, suffix: str, keywords: str) -> None:
-    expected = load([run / "output.xml"])
     removed = _rebot(run / "output.xml", run / f"removed.{suffix}", removekeywords=keywords)
-    found = load([removed])
+    found, expected = load([removed]), load([run / "output.xml"])
     removed.unlink()
     assert found.problems == []
-    assert _digests(found) == _digests(expected)
-    assert {(each.status, each.message) for each in found.recorded} == {
-        (each.status, each.message) for each in expected.recorded
-    }
-    assert {each.name for each in found.unrecorded} == {"No start", "No VPP"}
+    assert [set(each) for each in _told(found)] == [set(each) for each in _told(expected)]
 
 
 def test_removed_records_are_read_in_the_same_archive(run: Path, tmp_path: Path) -> None:
@@ -178,8 +187,7 @@ def test_removed_records_are_read_in_the_same_archive(run: Path, tmp_path: Path)
         for record in (run / "results").iterdir():
             archive.write(record, f"run/results/{record.name}")
     found = load([tmp_path / "run.zip"])
-    assert found.problems == []
-    assert len(found.recorded) == 3
+    assert (found.problems, len(found.recorded)) == ([], 3)
     assert {each.source for each in found.recorded} == {f"{tmp_path / 'run.zip'}!run/night.txt"}
 
 
@@ -197,14 +205,6 @@ def test_records_of_another_run_are_not_taken(run: Path, tmp_path: Path) -> None
 def _kept_failure(run: Path, folder: Path) -> Path:
     """An output of which only a failed test has its record."""
     return _rebot(run / "output.xml", folder / "removed.xml", removekeywords="PASSED")
-
-
-def test_tests_without_their_record_are_left_out_and_named(run: Path, tmp_path: Path) -> None:
-    found = load([_kept_failure(run, tmp_path)])
-    assert [each.status for each in found.recorded] == [Status.FAIL]
-    assert {each.name for each in found.unrecorded} == {"No start", "No VPP"}
-    (problem,) = found.problems
-    assert f"2 tests without {REMOVED}" in problem.text
 
 
 def test_a_passed_test_that_logged_nothing_is_named_too(tmp_path: Path) -> None:
@@ -232,20 +232,11 @@ def test_an_import_adds_no_empty_tests_and_can_be_repeated(run: Path, tmp_path: 
     assert (outcome.tests, outcome.problems) == (2, ())
 
 
-COMMANDS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
-    "show": lambda file, _: (file,),
-    "report": lambda file, folder: (file, "-o", folder / "page.html"),
-    "import": lambda file, folder: (file, "-o", folder / "history"),
-    "export": lambda file, folder: (file, "--uti", "-o", folder / "uti"),
-    "answer": lambda file, _: (file, "--rate", "1kpps"),
-    "trend": lambda file, _: (file,),
-    "compare": lambda file, _: (file, file),
-    "gate": lambda file, _: (file, file),
-    "regoal": lambda file, _: (file,),
-    "why": lambda file, _: (file, file),
-    "suspects": lambda file, _: (file,),
-    "place": lambda file, _: (file,),
-}
+COMMANDS = (
+    *("show {0}", "report {0} -o {1}/page.html", "import {0} -o {1}/history", "export {0} --uti -o {1}/uti"),
+    *("answer {0} --rate 1kpps", "trend {0}", "compare {0} {0}", "gate {0} {0}", "regoal {0}", "why {0} {0}"),
+    *("suspects {0}", "place {0}"),
+)
 
 
 @pytest.mark.parametrize("output", [_passed_only, _kept_failure])
@@ -253,7 +244,7 @@ COMMANDS: dict[str, Callable[[Path, Path], Sequence[object]]] = {
 def test_every_command_that_reads_says_that_records_are_missing(
     run: Path, tmp_path: Path, command: str, output: Callable[[Path, Path], Path]
 ) -> None:
-    done = invoked(command, *COMMANDS[command](output(run, tmp_path), tmp_path))
+    done = invoked(*command.format(output(run, tmp_path), tmp_path).split())
     assert done.exit_code != 0
     assert "2 tests without the result record" in f"{done.exception} {done.output} {done.stderr}"
 
@@ -273,18 +264,20 @@ def test_merged_messages_are_shown_as_text(run: Path, tmp_path: Path) -> None:
 
 def test_outputs_are_recognized_by_their_beginning(run: Path, tmp_path: Path) -> None:
     content = (run / "output.xml").read_bytes()
-    (tmp_path / "monday").write_bytes(content)
-    (tmp_path / "tuesday.xml.gz").write_bytes(gzip.compress(content))
-    (tmp_path / "log.json").write_bytes(content)
-    (tmp_path / "xunit.xml").write_text("<testsuite/>")
-    (tmp_path / "log.html").write_text("<!DOCTYPE html><html/>")
     live = write_output_xml(tmp_path / "night.out.json", PASSED)
-    (tmp_path / "wednesday.txt").write_bytes(live.read_bytes())
+    for name, text in (
+        ("monday", content),
+        ("tuesday.xml.gz", gzip.compress(content)),
+        ("log.json", content),
+        ("xunit.xml", b"<testsuite/>"),
+        ("log.html", b"<!DOCTYPE html><html/>"),
+        ("wednesday.txt", live.read_bytes()),
+    ):
+        (tmp_path / name).write_bytes(text)
     names = [path.name for path in files_of(tmp_path) if isinstance(path, Path)]
     assert sorted(names) == ["log.json", "monday", "night.out.json", "tuesday.xml.gz", "wednesday.txt"]
     found = load([tmp_path])
-    assert found.problems == []
-    assert len(found.recorded) == 5
+    assert (found.problems, len(found.recorded)) == ([], 5)
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         for name in names:
             archive.write(tmp_path / name, f"inside/{name}")
@@ -299,10 +292,8 @@ def test_an_output_that_is_empty_is_named_and_not_passed_over(run: Path, tmp_pat
         archive.writestr("output.xml", "")
     found = load([tmp_path])
     assert len(found.recorded) == 3
-    assert sorted(problem.source for problem in found.problems) == [
-        f"{tmp_path}/all.zip!output.xml",
-        f"{tmp_path}/output.xml",
-    ]
+    named = sorted(problem.source for problem in found.problems)
+    assert named == [f"{tmp_path}/all.zip!output.xml", f"{tmp_path}/output.xml"]
 
 
 def test_outputs_are_read_before_record_files_also_in_archives(tmp_path: Path) -> None:
@@ -332,9 +323,7 @@ def test_a_long_message_of_a_suite_is_skipped(monkeypatch: pytest.MonkeyPatch) -
     assert [type(each) for each in _xml(setup.format(""))] == [ScannedTest]
     *_, problem = _xml(setup.format(REFUSED_MARKER))
     assert isinstance(problem, Problem)
-    assert (
-        problem.text == "x: an element between tests is larger than 0 MB, the bound for these; complete parts were read"
-    )
+    assert "an element between tests is larger than 0 MB, the bound for these" in problem.text
 
 
 def test_a_test_beyond_the_bound_is_not_called_damaged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.series_blocks import names
 from csit_utils.report.site import single_file, write_site
-from csit_utils.studies.density.analysis.density import matrices
+from csit_utils.studies.density.analysis.density import Matrix, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
 from csit_utils.studies.density.blocks import system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
@@ -34,13 +34,13 @@ def night(day: int, *results: DensityRecord) -> Dataset:
     return dataset_of(*dated, source=f"{day}.xml")
 
 
-def together(*nights: Dataset) -> Dataset:
+def together(*nights: Dataset) -> InMemory:
     """All of them."""
     every = Dataset()
     for one in nights:
         every.recorded += one.recorded
         every.unrecorded += one.unrecorded
-    return every
+    return InMemory(every)
 
 
 def shown_pps(shown: ReportContents, place: tuple[int, int], metric: Measure = NDR) -> float | None:
@@ -54,13 +54,13 @@ TWO_NIGHTS = (night(1, plain(1, 1, 200e3), plain(2, 1, 150e3)), night(2, plain(1
 
 
 def test_the_latest_run_is_shown_and_not_a_mean() -> None:
-    shown = ReportContents(InMemory(together(*TWO_NIGHTS)))
+    shown = ReportContents(together(*TWO_NIGHTS))
     assert shown_pps(shown, (1, 1)) == 300e3
     assert [row.source for row in shown.latest] == ["2.xml"], "a cell of another night does not fill a hole of this one"
 
 
 def test_a_mean_over_all_runs_is_shown_where_it_is_asked_for() -> None:
-    shown = ReportContents(InMemory(together(*TWO_NIGHTS)), mean=True)
+    shown = ReportContents(together(*TWO_NIGHTS), mean=True)
     assert shown_pps(shown, (1, 1)) == 250e3
     told: list[tuple[int, int]] = []
     assert "means over 2 runs" in single_file(shown, lambda *come: told.append(come))
@@ -68,46 +68,36 @@ def test_a_mean_over_all_runs_is_shown_where_it_is_asked_for() -> None:
     assert {(of_pages, of_pages), (of_tests, of_tests)} < {*told} and of_tests == len(shown.paged)
 
 
-def test_suites_that_ran_one_after_the_other_are_one_picture() -> None:
+def test_suites_that_ran_one_after_the_other_are_one_picture_and_each_testbed_has_its_own() -> None:
     other = result(ServiceType.CSP, 1, 1, histograms=False)
-    runs = latest_runs(history(InMemory(together(night(1, plain(1, 1, 200e3)), night(2, other))).tests))
-    assert len(runs) == 2
-
-
-def test_of_two_testbeds_each_has_its_latest_run() -> None:
+    assert len(latest_runs(history(together(night(1, plain(1, 1, 200e3)), night(2, other)).tests))) == 2
     every = together(night(1, plain(1, 1, 2e5, testbed="a")), night(2, plain(1, 1, 3e5, testbed="b")))
-    assert [run.testbed.name for run in ReportContents(InMemory(every)).runs] == ["a", "b"]
+    assert [run.testbed.name for run in ReportContents(every).runs] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
     ("details", "pages"), [(None, 3), (Details.ALL, 3), (Details.LATEST, 1), (Details.NONE, 0)]
 )  # fmt: skip
 def test_tests_with_a_page_of_their_own(tmp_path: Path, details: Details | None, pages: int) -> None:
-    write_site(ReportContents(InMemory(together(*TWO_NIGHTS)), details=details), tmp_path)
+    write_site(ReportContents(together(*TWO_NIGHTS), details=details), tmp_path)
     assert len(list((tmp_path / "tests").glob("*.html"))) == pages
 
 
 def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csit_utils.report.report_context.MAX_PAGES", 2)
-    first = TWO_NIGHTS[0]
-    failed = night(1, plain(4, 1, 1e5, passed=False, message="nf-1-1 is down"))
-    shown = ReportContents(InMemory(together(first, failed, TWO_NIGHTS[1])))
-    assert shown.paged == {failed.recorded[0].anchor, TWO_NIGHTS[1].recorded[0].anchor}
-
-
-def test_of_too_many_latest_tests_those_that_stand_out_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csit_utils.report.report_context.MAX_PAGES", 2)
     failed = plain(4, 1, 1e5, passed=False, message="nf-1-1 is down")
-    passed = [plain(instances, 1, 1e5 * instances) for instances in (1, 2)]
-    shown = ReportContents(InMemory(night(1, *passed, failed)))
-    assert [row.status for row in shown.latest] == ["PASS", "PASS", "FAIL"]
-    assert len(shown.paged) == 1
+    of_night = night(1, failed)
+    shown = ReportContents(together(TWO_NIGHTS[0], of_night, TWO_NIGHTS[1]))
+    assert shown.paged == {of_night.recorded[0].anchor, TWO_NIGHTS[1].recorded[0].anchor}
+    latest = together(night(1, *(plain(instances, 1, 1e5 * instances) for instances in (1, 2)), failed))
+    assert [row.status for row in ReportContents(latest).latest] == ["PASS", "PASS", "FAIL"]
+    assert len(ReportContents(latest).paged) == 1
     monkeypatch.setattr("csit_utils.report.report_context.MAX_PAGES", 3)
-    assert len(ReportContents(InMemory(night(1, *passed, failed))).paged) == 3
+    assert len(ReportContents(latest).paged) == 3
 
 
 def test_a_test_without_a_page_is_not_linked_and_says_so(tmp_path: Path) -> None:
-    write_site(ReportContents(InMemory(together(*TWO_NIGHTS)), details=Details.NONE), tmp_path)
+    write_site(ReportContents(together(*TWO_NIGHTS), details=Details.NONE), tmp_path)
     html = (tmp_path / "results.html").read_text()
     rows, earlier = html.split("<tbody>")[1].split("</tbody>")
     assert "href=" not in rows
@@ -116,7 +106,7 @@ def test_a_test_without_a_page_is_not_linked_and_says_so(tmp_path: Path) -> None
 
 
 def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
-    write_site(ReportContents(InMemory(together(*TWO_NIGHTS))), tmp_path, processes=2)
+    write_site(ReportContents(together(*TWO_NIGHTS)), tmp_path, processes=2)
     pages = list(tmp_path.rglob("*.html"))
     ids = {page.resolve(): set(re.findall(r'\bid="([^"]+)"', page.read_text())) for page in pages}
     checked = 0
@@ -133,8 +123,8 @@ def test_several_processes_write_the_same_pages(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("csit_utils.report.site._MANY", 0)
     many = together(*(night(day, *(plain(s, 1, 1e5 * s) for s in range(1, 6))) for day in range(1, 9)))
     told: list[tuple[int, int]] = []
-    write_site(ReportContents(InMemory(many)), tmp_path / "one", progress=lambda *come: told.append(come))
-    write_site(ReportContents(InMemory(many)), tmp_path / "two", processes=2)
+    write_site(ReportContents(many), tmp_path / "one", progress=lambda *come: told.append(come))
+    write_site(ReportContents(many), tmp_path / "two", processes=2)
     assert told[-1] == (40, 40)
     for page in (tmp_path / "one").rglob("*.html"):
         assert page.read_text() == (tmp_path / "two" / page.relative_to(tmp_path / "one")).read_text()
@@ -148,10 +138,13 @@ def sized(size: NfSize, vs_dtc: int, ndr: float) -> DensityRecord:
 SIZED = (sized(NfSize.ONE, 1, 1e6), sized(NfSize.ONE, 2, 1.5e6), sized(NfSize.HALF, 1, 0.8e6))
 
 
+def matrices_of(*tests: DensityRecord) -> list[Matrix]:
+    rows = InMemory(dataset_of(*tests)).tests
+    return [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
+
+
 def test_speedup_is_along_one_size_with_the_other_kept() -> None:
-    rows = InMemory(dataset_of(*SIZED)).tests
-    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series) if matrix.metric == NDR]
-    by_axis = {one.axis: one for one in speedups(found)}
+    by_axis = {one.axis: one for one in speedups([each for each in matrices_of(*SIZED) if each.metric == NDR])}
     assert [point.rate_pps for point in by_axis[VSWITCH].points] == [1e6, 1.5e6]
     assert by_axis[VSWITCH].factor(by_axis[VSWITCH].points[1]) == 1.5
     assert by_axis[VSWITCH].perfect_pps(2) == 2e6
@@ -159,18 +152,14 @@ def test_speedup_is_along_one_size_with_the_other_kept() -> None:
 
 
 def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
-    rows = InMemory(dataset_of(*SIZED)).tests
-    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
-    figure = speedup_figure("s", "Speedup", found, SpeedupLimits(line_pps=2e6, generator_pps=40e6))
-    assert figure is not None
-    layout = figure.variants["NDR|vSwitch cores|throughput"]["layout"]
-    assert [note["text"] for note in layout["annotations"]] == ["line rate of both links: 2.00 Mpps"]
-    perfect = [
-        line for line in figure.variants["NDR|vSwitch cores|relative to the fewest cores"]["data"] if "name" in line
-    ]
-    assert perfect[1]["y"] == [1.0, 2.0]
-    free = speedup_figure("s", "Speedup", found, SpeedupLimits()).variants["NDR|vSwitch cores|throughput"]
+    figure = speedup_figure("s", "", matrices_of(*SIZED), SpeedupLimits(line_pps=2e6, generator_pps=40e6))
+    notes = figure.variants["NDR|vSwitch cores|throughput"]["layout"]["annotations"]
+    assert [note["text"] for note in notes] == ["line rate of both links: 2.00 Mpps"]
+    relative = figure.variants["NDR|vSwitch cores|relative to the fewest cores"]["data"]
+    assert [line for line in relative if "name" in line][1]["y"] == [1.0, 2.0], "the perfect one"
+    free = speedup_figure("s", "", matrices_of(*SIZED), SpeedupLimits()).variants["NDR|vSwitch cores|throughput"]
     assert max(y for line in free["data"] for y in line["y"]) <= free["layout"]["yaxis"]["range"][1]
+    assert speedup_figure("s", "", matrices_of(SIZED[0]), SpeedupLimits()) is None, "of one size alone"
 
 
 def test_service_types_have_plots_beside_each_other_with_the_same_axes_and_one_legend() -> None:
@@ -193,12 +182,6 @@ def test_a_size_of_nfs_has_its_service_types_in_a_row_of_maps() -> None:
     assert [shown.series.nf_size for shown in maps] == sorted(shown.series.nf_size for shown in maps)
 
 
-def test_one_size_alone_has_no_speedup() -> None:
-    rows = InMemory(dataset_of(SIZED[0])).tests
-    found = [matrix for series in all_series(rows) for matrix in matrices(rows, series)]
-    assert speedup_figure("s", "Speedup", found, SpeedupLimits()) is None
-
-
 def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:
     alone = InMemory(dataset_of(plain(1, 1, 2e5))).tests
     beside = InMemory(dataset_of(plain(1, 1, 3e5), sized(NfSize.HALF, 1, 1e5))).tests
@@ -207,19 +190,3 @@ def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:
     }  # fmt: skip
     assert len(anchors) == 2, "the same for the same cell, another one for another NF size"
     assert all(re.fullmatch(r"csc-1x1-ndr-64b-(1|0\.5)c-vs1-[a-z0-9.-]+", anchor) for anchor in anchors)
-
-
-def test_a_step_of_the_newest_night_is_among_the_changes() -> None:
-    steady = [night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11)]
-    fallen = [night(day, plain(1, 1, 100e3 + 100 * (day % 3))) for day in (11,)]
-    (line,) = ReportContents(InMemory(together(*steady, *fallen))).changes
-    assert "suspected regression" in line.text
-    assert "CSC 1x1" in line.text
-    assert not line.better
-    assert not line.sure, "one night may be a night that went wrong"
-
-
-def test_nothing_but_noise_is_no_change() -> None:
-    assert not ReportContents(
-        InMemory(together(*(night(day, plain(1, 1, 200e3 + 100 * (day % 3))) for day in range(1, 11))))
-    ).changes

@@ -1,6 +1,7 @@
 """Pictures of sizings over time and side by side: what is drawn of which records."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pytest
 
@@ -48,18 +49,20 @@ def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
     assert layout["xaxis"]["anchor"] == "y2"
 
 
+def with_loads(record: SizingRecord, made: Callable[[Offered], Offered]) -> SizingRecord:
+    """The same sizing with other rows of loads."""
+    sizes = tuple(size.model_copy(update={"offered": tuple(map(made, size.offered))}) for size in record.sizing.sizes)
+    return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
+
+
 def inspected(share: int, test_name: str, **workload: object) -> SizingRecord:
     """A sizing with a share of malicious traffic, of which 1 % is not detected for each 100 of the load."""
     options = {"malicious": Option(values=("0", "25", "50", "a"), value=str(share))}
     record = changed(sized(), test_name, workload={"options": options, **workload})
-    sizes = tuple(
-        size.model_copy(update={"offered": tuple(_judged(row, share) for row in size.offered)})
-        for size in record.sizing.sizes
-    )
-    return record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
+    return with_loads(record, partial(_judged, share))
 
 
-def _judged(row: Offered, share: int) -> Offered:
+def _judged(share: int, row: Offered) -> Offered:
     detected = {"detected": 1 - row.load / 1e4} if share else {}
     return row.model_copy(update={"figures": {"hits": share * row.load, **detected}})
 
@@ -68,16 +71,13 @@ def test_figures_of_the_script_are_in_a_plot_and_in_the_table_of_loads() -> None
     page = made(sizings.PAGE, inspected(25, "a"))
     (plot,) = [figure for figure in page.figures if figure.identity.endswith("-reported")]
     assert plot.selectors == (("hits", "detected"),)
-    assert [trace["name"] for trace in plot.variants["detected"]["data"]] == [
-        "front 1 s, back 1 s",
-        "front 1 m, back 1 s",
-    ]
-    assert plot.variants["detected"]["data"][0]["y"] == [0.99, 0.98, 0.97, 0.96, 0.95]
+    first, second = plot.variants["detected"]["data"]
+    assert (first["name"], second["name"]) == ("front 1 s, back 1 s", "front 1 m, back 1 s")
+    assert first["y"] == [0.99, 0.98, 0.97, 0.96, 0.95]
     assert 'data-head="figure_detected">detected</th>' in page.html
     assert '<td class="num" data-v="12500.0">' in page.html and '<td class="num" data-v="0.95">' in page.html
     assert not [figure for figure in page.figures if "option" in figure.identity], "one share is no series"
-    plain = made(sizings.PAGE, sized())
-    assert not [figure for figure in plain.figures if figure.identity.endswith("-reported")]
+    assert not drawn("-reported", sized())
 
 
 def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -> None:
@@ -94,30 +94,20 @@ def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -
 
 def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_figures, "MAX_VALUES", 36)
-    alone, *_ = (one for one in made(sizings.PAGE, traced(sized())).figures if one.identity.endswith("-traces"))
+    (alone,) = drawn("-traces", traced(sized()))
     assert "samples" not in alone.title
-    page = made(sizings.PAGE, traced(sized()), changed(traced(sized()), "Another"))
-    figures = [one for one in page.figures if one.identity.endswith("-traces")]
+    figures = drawn("-traces", traced(sized()), changed(traced(sized()), "Another"))
     assert [one.title[-26:] for one in figures] == ["(every 2nd of 36 samples)".rjust(26)] * 2
-    lines = [
-        line
-        for one in figures
-        for line in one.variants["front 1 s, back 1 s"]["data"]
-        if line["name"] != "offered load"
-    ]
-    assert sum(x is not None for line in lines for x in line["x"]) == 36
+    lines = [line for one in figures for line in one.variants["front 1 s, back 1 s"]["data"]]
+    sampled = [line for line in lines if line["name"] != "offered load"]
+    assert sum(x is not None for line in sampled for x in line["x"]) == 36
 
 
 def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:
-    record = traced(sized())
-    first = record.sizing.sizes[0]
-    silent = tuple(
-        row if row.trace is None else row.model_copy(update={"trace": row.trace.model_copy(update={"indicators": ()})})
-        for row in first.offered
-    )
-    sizes = (first.model_copy(update={"offered": silent}), *record.sizing.sizes[1:])
-    bare = record.model_copy(update={"sizing": record.sizing.model_copy(update={"sizes": sizes})})
-    (figure,) = drawn("-traces", bare)
+    def silent(row: Offered) -> Offered:
+        return row.model_copy(update={"trace": row.trace and row.trace.model_copy(update={"indicators": ()})})
+
+    (figure,) = drawn("-traces", with_loads(traced(sized()), silent))
     variant = figure.variants["front 1 s, back 1 s"]
     assert [trace["name"] for trace in variant["data"]] == ["front-1", "back-1"]
     assert "yaxis2" not in variant["layout"] and variant["layout"]["yaxis"]["domain"] == [0, 1]
@@ -132,39 +122,32 @@ def test_traffic_of_several_kinds_is_named_by_its_script_and_other_units_are_sep
     assert names[0] == "front 1 s, back 1 s, load" and names[2] == "front 1 s, back 1 s, malicious-50"
     twin = changed(sized(), "Once More", workload={"repeat": 3})
     (figure,) = drawn("sizings-1", sized(), twin)
-    assert figure.variants["indicator"]["data"][2]["name"] == "front 1 s, back 1 s, Once More", (
-        "nothing else tells them apart"
-    )
+    name = figure.variants["indicator"]["data"][2]["name"]
+    assert name == "front 1 s, back 1 s, Once More", "nothing else tells them apart"
 
 
 def test_options_of_service_and_workload_distinguish_sizings() -> None:
     def with_options(engine: str, share: str) -> SizingRecord:
-        workers = Option(values=("1", "2"), value="1")
-        chosen = {"engine": Option(values=("ids", "ips"), value=engine), "workers": workers}
-        return changed(
-            sized(), f"{engine} {share}", deployment={"options": chosen},
-            workload={"options": {"malicious": Option(values=("0", "50"), value=share)}},
-        )  # fmt: skip
+        chosen = {
+            "engine": Option(values=("ids", "ips"), value=engine),
+            "workers": Option(values=("1", "2"), value="1"),
+        }
+        workload = {"options": {"malicious": Option(values=("0", "50"), value=share)}}
+        return changed(sized(), f"{engine} {share}", deployment={"options": chosen}, workload=workload)
 
-    records = [with_options("ids", "0"), with_options("ids", "50"), with_options("ips", "50")]
-    (figure,) = drawn("sizings-1", *records)
+    options = [("ids", "0"), ("ids", "50"), ("ips", "50")]
+    (figure,) = drawn("sizings-1", *(with_options(*each) for each in options))
     names = [trace["name"] for trace in figure.variants["indicator"]["data"]]
-    assert names[::2] == [
-        "front 1 s, back 1 s, engine ids, malicious 0",
-        "front 1 s, back 1 s, engine ids, malicious 50",
-        "front 1 s, back 1 s, engine ips, malicious 50",
-    ], "the number of workers is the same for all"
+    expected = [f"front 1 s, back 1 s, engine {engine}, malicious {share}" for engine, share in options]
+    assert names[::2] == expected, "the number of workers is the same for all"
 
 
 def test_panels_share_lines_in_the_legend_and_leave_out_what_has_no_values() -> None:
-    def line(name: str, *values: float | None) -> dict[str, object]:
-        return {"name": name, "x": list(range(len(values))), "y": list(values)}
+    def panel(title: str, alone: float | None, chain: float | None) -> Panel:
+        lines = [{"name": name, "x": [0], "y": [y]} for name, y in (("alone", alone), ("chain", chain))]
+        return Panel({"title": title}, lines)
 
-    panels = (
-        Panel({"title": "throughput"}, [line("alone", 1.0), line("chain", 2.0)]),
-        Panel({"title": "delay"}, [line("alone", None), line("chain", None)]),
-        Panel({"title": "loss"}, [line("alone", None), line("chain", 0.0)]),
-    )
+    panels = (panel("throughput", 1.0, 2.0), panel("delay", None, None), panel("loss", None, 0.0))
     variant = stacked(panels, {"title": "rate"})
     assert [(trace["name"], trace.get("yaxis"), trace["showlegend"]) for trace in variant["data"]] == [
         ("alone", None, True),

@@ -1,9 +1,7 @@
 """A soak rate is shown wherever NDR and PDR are, and each test says how it was searched."""
 
 import csv
-import io
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,57 +20,55 @@ from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.in_memory import InMemory
-from tests.unit.csit_utils.rendered_pages import Page, page_of
+from tests.unit.csit_utils.rendered_pages import Page
 
 
-def table(monkeypatch: pytest.MonkeyPatch, *results: DensityRecord) -> list[list[str]]:
+def table(capsys: pytest.CaptureFixture[str], *results: DensityRecord) -> list[list[str]]:
     """What `show` writes into a pipe."""
-    out = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", out)
     print_results(InMemory(dataset_of(*results)))
-    return [line.split("\t") for line in out.getvalue().splitlines()]
+    return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+
+
+def csv_of(folder: Path, name: str, *results: DensityRecord) -> list[dict[str, str]]:
+    """Rows of a table as it is exported."""
+    (path,) = (each for each in write_csv(InMemory(dataset_of(*results)), folder) if each.stem == name)
+    with path.open(newline="") as stream:
+        return [*csv.DictReader(stream)]
 
 
 def test_csv_has_the_soak_rate_its_verdict_and_the_search(tmp_path: Path) -> None:
-    files = write_csv(InMemory(dataset_of(soaked(), plain(2, 1, 1e5, search=RECORD), plain(1, 2, 1e5))), tmp_path)
-    with files[0].open(newline="") as stream:
-        soak, warm, old = csv.DictReader(stream)
+    soak, warm, old = csv_of(tmp_path, "tests", soaked(), plain(2, 1, 1e5, search=RECORD), plain(1, 2, 1e5))
     assert (float(soak["soak_lower_pps"]), float(soak["soak_pps_per_core"])) == (2e5, 1e5)
     assert (soak["soak_loss_ratio"], soak["soak_verdict"], soak["ndr_lower_pps"]) == ("1e-07", "unstable", "")
     assert (soak["search_algorithm"], soak["search_prior"], soak["search_prior_refuted"]) == ("plr", "", "")
-    assert (warm["soak_lower_pps"], warm["soak_verdict"]) == ("", "")
-    assert (warm["search_algorithm"], warm["search_prior"]) == ("ladder", "Density.old")
-    assert (warm["search_prior_started_at"], warm["search_prior_refuted"]) == ("2026-11-19T08:00:00Z", "True")
-    assert (warm["search_trials"], warm["search_aborted_trials"]) == ("43", "12")
+    told = {
+        "soak_lower_pps": "", "soak_verdict": "", "search_algorithm": "ladder", "search_prior": "Density.old",
+        "search_prior_started_at": "2026-11-19T08:00:00Z", "search_prior_refuted": "True", "search_trials": "43",
+        "search_aborted_trials": "12",
+    }  # fmt: skip
+    assert {name: warm[name] for name in told} == told
     assert {old[name] for name in old if name.startswith("search_")} == {""}, "without a search"
 
 
-def test_the_terminal_has_a_column_only_where_there_is_a_soak(monkeypatch: pytest.MonkeyPatch) -> None:
-    head, line = table(monkeypatch, soaked())
+def test_the_terminal_has_a_column_only_where_there_is_a_soak(capsys: pytest.CaptureFixture[str]) -> None:
+    head, line = table(capsys, soaked())
     assert head == ["cell", "frame", "SOAK", "p99", "verdict"]
     assert (line[2], line[4]) == ("200 kpps", "unstable")
     assert re.fullmatch(r"[\d.]+ µs", line[3]), "at half of the soak rate"
-    assert table(monkeypatch, plain(1, 1, 1e5))[0][2:4] == ["NDR", "PDR"]
-    mixed = table(monkeypatch, soaked(), plain(2, 1, 1e5), mrr_result(CSC, 1, 1))
-    assert mixed[0] == ["cell", "test", "frame", "NDR", "PDR", "SOAK", "MRR", "p99", "verdict"]
-    assert [line[5] for line in mixed[1:]] == ["200 kpps", "\N{EN DASH}", "\N{EN DASH}"]
+    head, *lines = table(capsys, soaked(), plain(2, 1, 1e5), mrr_result(CSC, 1, 1))
+    assert head == ["cell", "test", "frame", "NDR", "PDR", "SOAK", "MRR", "p99", "verdict"]
+    assert [line[5] for line in lines] == ["200 kpps", "\N{EN DASH}", "\N{EN DASH}"]
 
 
 def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
     html = html_of(dataset_of(soaked()))
     text = Page(html.split('id="metrics"')[0]).text
-    assert "SOAK 200 kpps … 201 kpps" in text
-    assert "mean loss ratio of 0.00001 %" in text
-    assert "Searched by PLRsearch, without an earlier result: 43 trials, none ended early" in text
-    assert "SOAK50" in text
+    for part in ("SOAK 200 kpps … 201 kpps", "0.00001 %", "PLRsearch, without an earlier result: 43 trials", "SOAK50"):
+        assert part in text
     assert "PDR50" not in text
-    assert "loss within SOAK's ratio" in text
-    row = re.search(r'<tr><th scope="row">SOAK</th>.*?</tr>', html, re.S)
-    assert "v-unstable" in row[0]
+    assert "v-unstable" in re.search(r'<tr><th scope="row">SOAK</th>.*?</tr>', html, re.S)[0]
     assert 'id="explain-soak"' in html
-    other = page_of(result(CSC, 1, 1))
-    assert not re.search(r"<th[^>]*>SOAK", html_of(dataset_of(result(CSC, 1, 1))))
-    assert "Searched by" not in other.text, "without a search"
+    assert not re.search(r"<th[^>]*>SOAK|Searched by", html_of(dataset_of(result(CSC, 1, 1))))
 
 
 def guessed(goal: str, pps: float) -> PredictedGoal:
@@ -81,30 +77,22 @@ def guessed(goal: str, pps: float) -> PredictedGoal:
 
 def test_predictions_of_other_cells_are_on_the_page_and_in_the_csv(tmp_path: Path) -> None:
     """NDR of the test is 1e5: within the interval of a prediction, or outside of it."""
-    search = RECORD.model_copy(
-        update={"prior": PRIOR.model_copy(update={"cells": 5}), "predicted": (guessed("NDR", 1.02e5),)}
-    )
-    used, unused = plain(1, 1, 1e5, search=search), search.model_copy(update={"prior": None})
+    prior, guess = PRIOR.model_copy(update={"cells": 5}), guessed("NDR", 1.02e5)
+    search = RECORD.model_copy(update={"prior": prior, "predicted": (guess,)})
+    used, other = plain(1, 1, 1e5, search=search), plain(2, 1, 1e5, search=RECORD)
     text = html_of(dataset_of(used))
-    said = Page(text).text
-    assert "Predicted by 5 cells, with intervals of 95 %: NDR 102 kpps, 96.9 kpps to 107 kpps " in said
-    assert "(measured \N{MINUS SIGN}2.0 %)." in said
+    assert "Predicted by 5 cells, with intervals of 95 %: NDR 102 kpps, 96.9 kpps to 107 kpps " in Page(text).text
+    assert "(measured \N{MINUS SIGN}2.0 %)." in Page(text).text
     assert 'id="explain-prediction"' in text
-    assert "Predicted by" not in html_of(dataset_of(plain(1, 1, 1e5, search=RECORD)))
-    far = unused.model_copy(update={"predicted": (guessed("NDR", 2e5), guessed("PDR", 1e5))})
+    assert "Predicted by" not in html_of(dataset_of(other))
+    far = search.model_copy(update={"prior": None, "predicted": (guessed("NDR", 2e5), guessed("PDR", 1e5))})
     said = predicted(far, (used.ndr, None))
-    assert (
-        "(measured \N{MINUS SIGN}50 %, outside of the interval); PDR 100 kpps, 95.0 kpps to 105 kpps; too uncertain"
-        in said
-    )
-    files = write_csv(InMemory(dataset_of(used, plain(2, 1, 1e5, search=RECORD))), tmp_path)
-    with files[0].open(newline="") as stream:
-        first, other = csv.DictReader(stream)
-    assert (first["search_prior_cells"], other["search_prior_cells"]) == ("5", "")
-    assert [float(first[f"ndr_predicted_{key}"]) for key in ("pps", "low_pps", "high_pps")] == pytest.approx(
-        [1.02e5, 0.969e5, 1.071e5]
-    )
-    assert (first["pdr_predicted_pps"], other["ndr_predicted_pps"]) == ("", "")
+    assert "(measured \N{MINUS SIGN}50 %, outside of the interval); PDR 100 kpps" in said and "too uncertain" in said
+    first, second = csv_of(tmp_path, "tests", used, other)
+    assert (first["search_prior_cells"], second["search_prior_cells"]) == ("5", "")
+    bounds = [float(first[f"ndr_predicted_{key}"]) for key in ("pps", "low_pps", "high_pps")]
+    assert bounds == pytest.approx([1.02e5, 0.969e5, 1.071e5])
+    assert (first["pdr_predicted_pps"], second["ndr_predicted_pps"]) == ("", "")
 
 
 def test_a_matrix_of_soaks_has_failed_cells() -> None:
@@ -124,7 +112,6 @@ def test_a_trial_that_ended_early_says_so(tmp_path: Path) -> None:
     base = result(CSC, 1, 1)
     first, *others = base.trials
     shown = base.model_copy(update={"trials": (first.model_copy(update={"aborted": True}), *others)})
-    (file,) = (path for path in write_csv(InMemory(dataset_of(shown)), tmp_path) if path.name == "trials.csv")
-    with file.open(newline="") as stream:
-        assert [row["aborted"] for row in csv.DictReader(stream)] == ["True", *["False"] * len(others)]
+    aborted = [row["aborted"] for row in csv_of(tmp_path, "trials", shown)]
+    assert aborted == ["True", *["False"] * len(others)]
     assert html_of(dataset_of(shown)).count("<td>ended early") == 1

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from csit_utils.analysis.grouping import Series, series_of
+from csit_utils.analysis.grouping import series_of
 from csit_utils.dataset.measures import Measure
-from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, THROUGHPUTS, InstanceRow, TestRow
+from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, THROUGHPUTS, InstanceRow
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, layouts, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, ratios, speedups
-from csit_utils.studies.density.analysis.summary import Headline, changes, headlines
+from csit_utils.studies.density.analysis.summary import changes, headlines
 from csit_utils.studies.density.pages.fairness import fairness_of
 from csit_utils.studies.density.sentences import rare_losses
 from tests.unit.csit_utils.histories import row
@@ -24,15 +24,8 @@ def cell(value_pps: float | None, state: CellState = VALUE, upper: float = 1.01,
 
 
 def matrix(cells: Mapping[tuple[int, int], MatrixCell], metric: Measure = NDR, **sizes: object) -> Matrix:
-    series = series_of(replace(row(1e6), **sizes))  # type: ignore[arg-type]
-    assert series is not None
     chains, nodes = (tuple(sorted({place[axis] for place in cells})) for axis in (0, 1))
-    return Matrix(series, metric, chains, nodes, dict(cells))
-
-
-def headline(cells: Mapping[tuple[int, int], MatrixCell]) -> Headline:
-    (found,) = headlines([matrix(cells)])
-    return found
+    return Matrix(series_of(replace(row(1e6), **sizes)), metric, chains, nodes, dict(cells))
 
 
 def test_a_headline_is_of_the_metric_that_says_most() -> None:
@@ -45,26 +38,18 @@ def test_a_headline_is_of_the_metric_that_says_most() -> None:
 
 def test_a_headline_skips_cells_without_a_figure() -> None:
     figures = {(2, 1): cell(100), (2, 2): cell(80, AT_LEAST)}
-    found = headline({(1, 1): cell(50, BELOW), **figures, (4, 4): cell(None, NOT_RUN)})
+    (found,) = headlines([matrix({(1, 1): cell(50, BELOW), **figures, (4, 4): cell(None, NOT_RUN)})])
     assert found.most == (2, 2)
     assert found.states == ((VALUE, 1), (AT_LEAST, 1), (BELOW, 1), (NOT_RUN, 1))
-    nothing = headline({(1, 1): cell(None, NOT_RUN)})
+    (nothing,) = headlines([matrix({(1, 1): cell(None, NOT_RUN)})])
     assert (nothing.most, nothing.cell(NDR, None)) == (None, None)
 
 
 def test_a_headline_counts_what_limits_its_cells() -> None:
-    def limited(kind: str, chains: int) -> TestRow:
-        return row(1e6, cell=("CSC", chains, 1), verdicts=kind)
-
-    rows = [limited("nf-bound", 1), limited("vswitch-bound", 2), limited("vswitch-bound", 3), limited("measured", 4)]
-    (found,) = headlines(matrices(rows, _series(rows[0])))
+    kinds = ("nf-bound", "vswitch-bound", "vswitch-bound", "measured")
+    rows = [row(1e6, cell=("CSC", chains, 1), verdicts=kind) for chains, kind in enumerate(kinds, 1)]
+    (found,) = headlines(matrices(rows, series_of(rows[0])))
     assert found.limits == (("vswitch-bound", 2), ("nf-bound", 1))
-
-
-def _series(one: TestRow) -> Series:
-    series = series_of(one)
-    assert series is not None
-    return series
 
 
 def test_speedup_has_at_least_two_figures_of_the_same_cell() -> None:
@@ -90,12 +75,11 @@ def test_sizes_that_are_no_number_and_unknown_vswitches_have_no_speedup() -> Non
 
 def test_changes_go_along_the_shortest_service_and_the_fewest_services() -> None:
     found = changes([matrix({(1, 1): cell(100), (4, 1): cell(80), (1, 2): cell(60), (4, 2): cell(10)})])
-    assert [(each.axis, each.start, each.end, each.resolved) for each in found] == [
-        ("instances", (1, 1), (4, 1), True),
-        ("NFs", (1, 1), (1, 2), True),
+    assert [(each.axis, each.start, each.end, each.start_pps, each.end_pps, each.resolved) for each in found] == [
+        ("instances", (1, 1), (4, 1), 100, 80, True),
+        ("NFs", (1, 1), (1, 2), 100, 60, True),
     ]
     assert [each.ratio for each in found] == pytest.approx([-0.2, -0.4])
-    assert [(each.start_pps, each.end_pps) for each in found] == [(100, 80), (100, 60)]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -126,17 +110,14 @@ def test_limits_that_may_lie_either_way_are_no_change() -> None:
 
 
 def test_the_newest_test_that_has_it_stands_for_a_cell() -> None:
-    def has(one: TestRow) -> bool:
-        return one.verdicts != "lost"
-
     rows = [row(1e6, 1), row(1e6, 3), row(1e6, 2), row(1e6, 4, verdicts="lost")]
     rows += [row(1e6, 5, cell=("CSC", 2, 2), verdicts="lost"), row(None, 6, cell=("CSC", 2, 1), verdicts="lost")]
-    (layout,) = layouts(rows, has, missing="no sample")
+    (layout,) = layouts(rows, lambda one: one.verdicts != "lost", missing="no sample")
     assert (layout.chains, layout.nodes) == ((1, 2), (1, 2))
     assert [(place, own.run) for place, own in layout.found()] == [((1, 1), "lab-a/3/output.xml")]
     assert layout.cells[1, 1].tests == 3
-    assert (layout.cells[2, 2].state, layout.cells[2, 2].reason) == (NOT_RUN, "no sample")
-    assert (layout.cells[2, 1].state, layout.cells[2, 1].reason) == (CellState.FAILED, "no traffic at hop 2")
+    reasons = [(layout.cells[place].state, layout.cells[place].reason) for place in ((2, 2), (2, 1))]
+    assert reasons == [(NOT_RUN, "no sample"), (CellState.FAILED, "no traffic at hop 2")]
     assert layouts(rows, lambda one: one.verdicts == "other") == []
 
 
@@ -151,15 +132,11 @@ def served(instance: int, forwarded_pps: float, loss_ratio: float, number: str =
 
 def test_rates_of_an_instance_are_of_both_directions_together() -> None:
     rows = [served(2, 70, 0.3), served(2, 60, 0.4), served(1, 90, 0.1), served(1, 100, 0.0), served(1, 5, 0.9, "PDR")]
-    found = fairness_of(rows)
-    ndr = found["NDR"]
-    assert list(found) == ["NDR", "PDR"]
+    ndr, pdr = fairness_of(rows).values()
     assert (ndr.number, ndr.load_pps, ndr.index, ndr.worst_loss_ratio) == ("NDR", 400, 0.9, 0.4)
-    assert ndr.rates_pps == ((1, 190), (2, 130))
-    assert (ndr.lowest, ndr.highest) == ((2, 130), (1, 190))
+    assert (ndr.rates_pps, ndr.lowest, ndr.highest) == (((1, 190), (2, 130)), (2, 130), (1, 190))
     assert ndr.ratio == pytest.approx(130 / 190)
-    assert found["PDR"].ratio == 1
-    assert fairness_of([served(1, 0, 1)])["NDR"].ratio is None
+    assert (pdr.number, pdr.ratio, fairness_of([served(1, 0, 1)])["NDR"].ratio) == ("PDR", 1, None)
 
 
 def test_service_types_are_held_against_csc_or_the_first_with_a_figure() -> None:

@@ -1,7 +1,9 @@
-"""Tables on a terminal: nothing is wider than it, nothing of a cell is lost, and words stay readable."""
+"""Tables and sentences of commands: a terminal is wide enough and loses nothing, a pipe gets them whole."""
 
+import io
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,9 +13,19 @@ from hypothesis import strategies as st
 
 from csit_utils import cli
 from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
+from csit_utils.commands.testbeds import cleanup
+from csit_utils.commands.testbeds.doctor import print_findings
+from resources.libraries.python.emulation.testbed import EmulatedTestbed, State
+from resources.libraries.python.errors import ConfigError, HostRefused
+from resources.libraries.python.model.findings.check_finding import ok, problem, warning
 from resources.libraries.python.model.measurements.stacks import described
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
+from resources.libraries.python.testbed.maintenance import preparation
+from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
+from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
+from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
+from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -24,25 +36,21 @@ _WIDTH = 80
 _PROSE = "4x1 gives its worst instance 1.31 Mpps (instance 1 reverse) at PDR load 5.26 Mpps, p99 80 us at PDR50"
 
 
-def shown(heads: tuple[str, ...], rows: list[tuple[str, ...]], *left: str, width: int = _WIDTH) -> list[str]:
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], *left: str, width: int = _WIDTH) -> list[str]:
     return [text for text, _ in fitted(heads, [TableLine(row, {}) for row in rows], left, width)]
 
 
-def test_a_table_that_fits_is_one_line_per_row() -> None:
-    assert shown(("cell", "NDR"), [("CSC 1x1", "6.44 Mpps"), ("CSC 10x1", "980 kpps")], "cell") == [
+def test_a_table_that_fits_is_one_line_per_row_and_prose_without_room_follows_below_its_row() -> None:
+    assert table(("cell", "NDR"), [("CSC 1x1", "6.44 Mpps"), ("CSC 10x1", "980 kpps")], "cell") == [
         "cell            NDR",
         "CSC 1x1   6.44 Mpps",
         "CSC 10x1   980 kpps",
     ]
-
-
-def test_prose_without_room_follows_below_its_row() -> None:
-    heads = ("service", "NFs", "NF size", "vSwitch", "frame", "instances", "evidence", "next")
-    rows = [("CSC", "1", "0.5c", "1c", "64B", "4", _PROSE, "5x1 was not measured")]
-    lines = shown(heads, rows, "service", "NF size", "vSwitch", "frame", "evidence", "next")
+    lines = table(
+        ("service", "evidence", "next"), [("CSC", _PROSE, "5x1 was not measured " * 3)], "service", "evidence"
+    )
     assert max(map(len, lines)) <= _WIDTH
-    assert "    evidence: 4x1 gives its worst instance 1.31 Mpps (instance 1 reverse) at PDR" in lines
-    assert lines[2].endswith("5x1 was not measured")
+    assert any(line.startswith("    evidence: 4x1 gives its worst instance 1.31 Mpps") for line in lines)
 
 
 _WORDS = [f"{'abcxyz0189' * 2}"[at : at + size] for size in range(1, 19) for at in (0, 1, 2)]
@@ -58,7 +66,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(data: st.DataObj
     heads = tuple(f"{data.draw(word)[:9]} {number}" for number in range(count))
     rows = data.draw(st.lists(st.tuples(*[cell] * count), max_size=4))
     left = data.draw(st.sets(st.sampled_from(heads)))
-    lines = shown(heads, rows, *left, width=width)
+    lines = table(heads, rows, *left, width=width)
     words = {text for row in rows for each in row for text in each.split()}
     assert words <= set(" ".join(lines).split())
     numbers = [each for row in rows for head, each in zip(heads, row, strict=True) if head not in left]
@@ -89,20 +97,16 @@ _COMMANDS = (
     "profile {points}",
     "profile small={points} large={points} --rate 0.1 --loss 1",
     "profile --chain a={points},b={points} --path {points} --rate 0.1",
-    "explain",
     "explain pdr",
     f"plan {_SIM} --cells 1x1,10x10",
     f"plan {_SIM} --cell CSC_2x2_1c",
-    f"plan {_LAB} --cpus DUT1={{cpus}} --cells 1x1",
     f"plan {_LAB} --cpus DUT1={{cpus}} --cell CSC_2x2_1c",
     f"doctor {_SIM}",
     f"status {_SIM}",
     f"qualify {_SIM} --frames 64B --flows 2 --brief",
     f"night {_SIM} --hours 1 --cells 1x1,2x1 --data {{before}} --dry-run",
     "chains chains/four-vnfs.yaml",
-    "chains chains/four-vnfs.yaml --list",
     "interference interference/pairs.yaml",
-    "interference interference/pairs.yaml --list",
     "outage outage/routers.yaml",
     "outage outage/routers.yaml --list",
     "stateful stateful/nat.yaml",
@@ -121,7 +125,6 @@ _MESSAGES = (
     "report {before} -o page.html",
     "outcome {before}",
     "show {before}/no/such/folder/of/results/that/anyone/ever/measured/on/this/machine/output.xml",
-    f"plan {_SIM} --cells 1x1 --frames 64B --no-such-option-of-this-command-or-of-any-other-one",
     f"plan {_SIM} --cells 1x1,2x2,3x3x3,4x4,5x5",
     "convert {points} -o lab.yaml",
     "schema none",
@@ -129,7 +132,7 @@ _MESSAGES = (
 """Those that print sentences, and errors."""
 _OTHERS = {
     "local": "a run with real packets; its console is that of robot, and it ends with show",
-    "robot": "see test_terminal_messages.py",
+    "robot": "see below",
     "acknowledge": "see test_acknowledge.py",
     "mcp": "speaks to a program",
     "twin": "two runs, see tests/simulated/test_twin.py",
@@ -172,7 +175,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def printed(
     command: str, inputs: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
-    """Lines on stdout and stderr."""
     arguments = [word.format(**inputs).replace("CSC_2x2_1c", "CSC 2x2 1c") for word in command.split()]
     monkeypatch.setattr(sys, "argv", ["csit", *arguments])
     with suppress(SystemExit):
@@ -206,3 +208,132 @@ def test_commands_fit_a_terminal_of_80_columns_and_are_whole_in_a_pipe(
     assert not any("\x1b" in line for line in piped)
     if any("\t" in line for line in piped):  # a table, of which a pipe gets every row in one line
         assert len(piped) <= len(shown)
+
+
+_GROUP = "/sys/fs/cgroup/csit-density/" + "container-of-an-instance/" * 4
+_BOOT = "isolcpus=managed_irq,domain,2-63 nohz_full=2-63 rcu_nocbs=2-63 " * 2
+_WHY = "of data threads, which must not be interrupted, and whose memory is on their own NUMA node"
+
+Shown = Callable[..., tuple[list[str], list[str]]]
+
+
+class Console(io.StringIO):
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """Lines of a command in a pipe, and on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", str(_WIDTH))
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def lines(*arguments: str) -> tuple[list[str], list[str]]:
+        texts = []
+        for terminal in (False, True):
+            console = Console(terminal=terminal)
+            for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+                monkeypatch.setattr(sys, name, console)
+            monkeypatch.setattr(sys, "argv", ["csit", *arguments])
+            with suppress(SystemExit):
+                cli.main()
+            texts.append(console.getvalue().splitlines())
+        return texts[0], texts[1]
+
+    return lines
+
+
+def fits(piped: list[str], terminal: list[str], *whole: str) -> None:
+    """Check that a terminal shows the words of a pipe, each line within its width, and some texts on one line."""
+    assert " ".join(terminal).split() == " ".join(piped).split()
+    assert any(len(line) > _WIDTH for line in piped), "nothing had to be wrapped"
+    kept = [line for line in terminal if any(text in line for text in whole)]
+    assert len(kept) >= len(whole)
+    assert [line for line in terminal if len(line) > _WIDTH and line not in kept and " " in line.strip()] == []
+
+
+def test_cleanup(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    left = Leftovers(
+        in_use=True, problem=None,
+        owner=Owner(pid=7, start_ticks=1, command="robot " * 20, alive=True, user="root", since="now"),
+        namespaces=("csit-nf-1-1",), processes=(LeftProcess(pid=9, command="qemu-system-x86_64 " + "-device x " * 12),),
+        groups=(_GROUP,), settings={}, ports=(), bindings=(), unclaimed=("csit-of-an-other-clone-" + "x" * 40,),
+        runtimes=(), prepared=PreparedSettings(by="an engineer of the team for nights", since="now", settings=9),
+    )  # fmt: skip
+    found = MachineLeftovers("DUT1", left, (StoredRuntime(name="runtime-" + "0" * 12, mb=90, unused_days=44),))
+    monkeypatch.setattr(cleanup, "find", lambda *_, **__: [found])
+    piped, terminal = shown("cleanup", str(LOCAL_TOPOLOGY))
+    fits(piped, terminal, _GROUP, f"ip netns del {left.unclaimed[0]}")
+
+
+def test_prepare(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    wanted = Preparation((), stop_irqbalance=True, unavailable=(f"governor: none {_WHY}",), boot=_BOOT.strip())
+    change = SettingChange("CPUs of interrupts", tuple(range(24, 90, 2)), "0-63", "0-1", _WHY)
+    proposal = Proposal("DUT1", wanted, (change,), "a run is alive there, pid 13085 of root", prepared=False)
+    monkeypatch.setattr(preparation, "propose", lambda *_: [proposal])
+    fits(*shown("prepare", str(LOCAL_TOPOLOGY), "--dry-run"), wanted.boot)
+    done = PreparationResult(proposal, (f"CPUs 24-90: 0-63 -> 0-1 ({_WHY})",), ("huge pages: 100 of 4096",))
+    monkeypatch.setattr(preparation, "apply", lambda *_, **__: ("token", [done]))
+    piped, terminal = shown("prepare", str(LOCAL_TOPOLOGY))
+    fits(piped, terminal, wanted.boot)
+    assert piped[-1] == terminal[-1] == "CSIT_RESERVATION=token"
+
+
+def test_emulate(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    states = [State(name=name, port=2022, pid=77, memory_mb=900, answers=True) for name in ("TG", "DUT1")]
+    monkeypatch.setattr(EmulatedTestbed, "states", lambda _: states)
+    piped, terminal = shown("emulate", "status")
+    login = [line.partition(" MB: ")[2] for line in piped[:2]]
+    assert all(text.startswith("ssh -p 2022 -i ") for text in login)
+    fits(piped, terminal, *login)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError(f"{_GROUP}lab.yaml: nodes.DUT1.interfaces.port1.pci_address: no PCI address, such as 0000:3b:00.0"),
+        HostRefused("DUT1 shows another host key than line 3 of known_hosts has: ", f"ssh-keygen -R dut1 -f {_GROUP}"),
+    ],
+)
+def test_errors(monkeypatch: pytest.MonkeyPatch, shown: Shown, error: ConfigError) -> None:
+    def fail(_: object) -> object:
+        raise error
+
+    monkeypatch.setattr(cli, "make_app", fail)
+    piped, terminal = shown("show")
+    assert piped == [str(error)]
+    fits(piped, terminal, *filter(None, [error.command]))
+    assert _GROUP not in str(error) or any(_GROUP in line for line in terminal)
+
+
+def test_a_failure_that_robot_shows_ends_with_a_command_that_can_be_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Shown
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = f"ssh-keygen -R dut1 -f {_GROUP}known_hosts && ssh-keyscan -t ed25519 dut1 >>{_GROUP}known_hosts"
+    said = f"DUT1 shows another host key than before; if the host was reinstalled: {command}"
+    (tmp_path / "one.robot").write_text(f"*** Test Cases ***\nOne\n    Fail    {said}\n", encoding="utf-8")
+    piped, terminal = shown("robot", "--output", "NONE", "--log", "NONE", "--report", "NONE", "one.robot")
+    lines = [re.sub(r"\x1b\[\d+m", "", line) for line in terminal]
+    assert said in piped and said in lines
+
+
+def test_data_are_not_wrapped(shown: Shown) -> None:
+    piped, terminal = shown("schema", "outage")
+    assert piped == terminal
+    piped, terminal = shown("plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", "1x1", "--format", "json")
+    assert max(map(len, terminal)) > _WIDTH and len(piped) == len(terminal)
+
+
+def test_in_a_pipe_a_finding_is_a_line_and_those_of_a_node_are_together(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [warning("nodes.TG.port1", "link", "is down", "ip link set eth1 up"), ok("nodes.TG", "system", "Debian")]
+    print_findings([found[1], problem("nodes.DUT1.access", "reach", "no port 22", "start it"), found[0]])
+    assert capsys.readouterr().out.splitlines() == [
+        "ok      nodes.TG: system: Debian",
+        "warning nodes.TG.port1: link: is down; ip link set eth1 up",
+        "problem nodes.DUT1.access: reach: no port 22; start it",
+    ]

@@ -1,13 +1,21 @@
-"""The steps of a build: which commands they run, with which words, whatever the parameters of a job say."""
+"""The steps of a build: which commands they run, whatever the parameters say; another VPP build for a run."""
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from jenkins.with_vpp import with_vpp
+from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_topology
+from tests.builders import shell_program
+
 ROOT = Path(__file__).parents[3]
 JENKINS = ROOT / "jenkins"
+LAB = ROOT / "topologies" / "available" / "lab-2n-vpp.yaml"
 PIPELINES = sorted(JENKINS.glob("*.groovy")) + sorted(JENKINS.glob("*.Jenkinsfile"))
 STEPS = ("prepare", "reserve", "measure", "release", "report", "gate", "clean")
 STUB = r"""#!/bin/sh
@@ -33,7 +41,6 @@ class Build:
         (folder / "jenkins").symlink_to(JENKINS)
 
     def step(self, name: str, **values: str) -> int:
-        """Run a step; return its exit status."""
         env = {"PATH": "/usr/bin:/bin", **VALUES, **values}
         done = subprocess.run(["jenkins/build", name], cwd=self.folder, env=env, capture_output=True, check=False)
         return done.returncode
@@ -44,14 +51,12 @@ class Build:
 
     @property
     def calls(self) -> list[list[str]]:
-        """Words of all calls so far."""
         file = self.folder / "calls"
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         return [call.split("\0")[:-1] for call in text.split("\1")[:-1]]
 
     @property
     def commands(self) -> list[str]:
-        """First words of all calls so far."""
         return [call[0] for call in self.calls]
 
 
@@ -82,24 +87,28 @@ def test_a_patch_and_a_step_of_a_gate_are_one_word_too(build: Build) -> None:
     assert not list(build.folder.rglob("stolen*"))
 
 
-@pytest.mark.parametrize(
-    "topology", ["sim.yaml", "/topologies/sim.yaml", "topologies/.yaml", "topologies/-a.yaml", "topologies/a b.yaml"]
-)
-def test_a_testbed_without_a_name_is_refused(tmp_path: Path, topology: str) -> None:
-    """Its results would be the folder of all results, which is removed before a run."""
+WRONG = [
+    *(
+        {"TOPOLOGY": f"{path}.yaml"}
+        for path in ("sim", "/topologies/sim", "topologies/", "topologies/-a", "topologies/a b")
+    ),
+    *({"HOURS": hours} for hours in ("x", "100", "$(id)", "1+1")),
+]
+
+
+@pytest.mark.parametrize("values", WRONG, ids=str)
+def test_a_testbed_without_a_name_and_hours_that_are_no_number_are_refused(
+    tmp_path: Path, values: dict[str, str]
+) -> None:
+    """The results of no name would be the folder of all results, which is removed before a run."""
     found = Build(tmp_path)
-    assert found.step("prepare", TOPOLOGY=topology) != 0
+    assert found.step("prepare", **values) != 0
     assert found.calls == [] and not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize("hours", ["", "x", "100", "$(id)", "1+1"])
-def test_hours_are_a_number(tmp_path: Path, hours: str) -> None:
-    assert (Build(tmp_path).step("prepare", HOURS=hours) == 0) is (hours == "")
 
 
 def test_the_lease_is_longer_than_the_build(tmp_path: Path) -> None:
     found = Build(tmp_path)
-    assert (found.step("prepare"), found.step("reserve")) == (0, 0)
+    assert (found.step("prepare", HOURS=""), found.step("reserve")) == (0, 0)
     (reserve,) = (call for call in found.calls if call[0] == "reserve")
     assert reserve[reserve.index("--lease") + 1] == "3h"
 
@@ -185,3 +194,36 @@ def test_a_pipeline_runs_steps_and_no_line_of_its_own(pipeline: Path) -> None:
     assert set(re.findall(r"\bload\b.*", text)) <= {"load 'jenkins/measure.groovy'"}
     code = re.sub(r"'[^'\n]*'", "''", text)
     assert code.count("{") == code.count("}") and code.count("(") == code.count(")")
+
+
+def test_only_the_folder_of_vpp_is_another_one(tmp_path: Path) -> None:
+    testbed = tmp_path / "testbed.yaml"
+    with_vpp(LAB, "/opt/vpp/4711", testbed)
+    then, now = load_topology(LAB), load_topology(testbed)
+    assert {dut.settings(Vpp).prefix for dut in now.duts.values()} == {"/opt/vpp/4711"}
+    as_before = {
+        name: node.model_copy(update={"vpp": then.nodes[name].settings(Vpp)}) if name in now.duts else node
+        for name, node in now.nodes.items()
+    }
+    assert now.model_copy(update={"nodes": as_before}) == then
+
+
+def test_a_testbed_without_vpp_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no DUT uses VPP"):
+        with_vpp(ROOT / "topologies" / "sim.yaml", "/opt/vpp/4711", tmp_path / "testbed.yaml")
+    assert not (tmp_path / "testbed.yaml").exists()
+
+
+def test_the_lab_installs_before_the_topology_is_written(tmp_path: Path) -> None:
+    program, testbed = tmp_path / "install", tmp_path / "testbed.yaml"
+    shell_program(program, f'echo "$@" >{tmp_path}/said\n[ "$2" != /opt/vpp/missing ]')
+    for prefix, status in (("/opt/vpp/missing", 1), ("/opt/vpp/4711", 0)):
+        assert not testbed.exists()
+        done = subprocess.run(
+            [ROOT / "jenkins" / "install-vpp", LAB, prefix, testbed],
+            env={"CSIT_INSTALL_VPP": str(program), "CSIT_VENV": sys.prefix},
+            check=False,
+        )
+        assert done.returncode == status
+        assert (tmp_path / "said").read_text(encoding="utf-8") == f"{LAB} {prefix}\n"
+    assert load_topology(testbed).dut.settings(Vpp).prefix == "/opt/vpp/4711"

@@ -1,81 +1,47 @@
 """Records of sweeps."""
 
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.studies.sweep.model import record
 from resources.libraries.python.studies.sweep.model.profile import Profile
-from resources.libraries.python.studies.sweep.model.record import (
-    Rates,
-    Sweep,
-    SweepPoint,
-    SweepRecord,
-    SweepSample,
-    SweepSpec,
-    Vnf,
-)
+from tests.builders import cell_of
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
-SPEC = SweepSpec(rates=Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
+SPEC = record.SweepSpec(rates=record.Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
+USED = {"nf-1-1": (0.2,)}
 
 
-def sweep(name: str = "firewall") -> Sweep:
+def sweep(name: str = "firewall") -> record.Sweep:
     """Two loads of two seconds each."""
-    rates = (1e4, 2e4)
-    return Sweep(
+    loads = [dict.fromkeys(("rate_pps", "input_pps", "output_pps"), rate_pps) for rate_pps in (1e4, 2e4)]
+    return record.Sweep(
         name=name,
-        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_firewall"),)),
+        cell=cell_of("CSP", nf_kinds=(NfKind("linux_firewall"),)),
         spec=SPEC,
-        vnfs=(Vnf(name="nf-1-1", kind=NfKind("linux_firewall"), vcpus=1, shares_cpus_with=("vswitch",)),),
+        vnfs=(record.Vnf(name="nf-1-1", kind=NfKind("linux_firewall"), vcpus=1, shares_cpus_with=("vswitch",)),),
         samples=tuple(
-            SweepSample(
-                rate_pps=rate_pps,
-                second=second,
-                input_pps=rate_pps,
-                output_pps=rate_pps,
-                loss_ratio=0.0,
-                delay_s=5e-5,
-                cpu={"nf-1-1": (0.2,)},
-                busy={"nf-1-1": (0.4,)},
-            )
-            for rate_pps in rates
+            record.SweepSample(**at, second=second, loss_ratio=0.0, delay_s=5e-5, cpu=USED, busy={"nf-1-1": (0.4,)})
+            for at in loads
             for second in range(2)
         ),
         points=tuple(
-            SweepPoint(
-                rate_pps=rate_pps,
-                samples=2,
-                input_pps=rate_pps,
-                sender_pps=None,
-                output_pps=rate_pps,
-                input_bps=rate_pps * 512,
-                output_bps=rate_pps * 512,
-                loss_ratio=0.0,
-                delay_s=5e-5,
-                cpu={"nf-1-1": (0.2,)},
+            record.SweepPoint(
+                **at, samples=2, sender_pps=None, input_bps=at["rate_pps"] * 512, output_bps=at["rate_pps"] * 512,
+                loss_ratio=0.0, delay_s=5e-5, cpu=USED,
             )
-            for rate_pps in rates
+            for at in loads
         ),
-    )
+    )  # fmt: skip
 
 
 def characterization(
     name: str = "firewall", *, started_at: str = "2026-01-01T00:00:00+00:00", passed: bool = True
-) -> SweepRecord:
+) -> record.SweepRecord:
     """The record of a sweep that was profiled."""
-    return SweepRecord(
-        pattern="sweep",
-        test_id=f"Characterization.Sweep.{name}",
-        test_name=name,
-        tags=("SWEEP",),
-        started_at=started_at,
-        finished_at="2026-01-01T00:01:00+00:00",
-        passed=passed,
-        message="" if passed else "the service fell over",
-        world=World.LOCAL,
-        simulated=False,
-        testbed="local",
-        environment=ENVIRONMENT,
-        drivers={"generator": "auto"},
-        sweep=sweep(name),
+    return record.SweepRecord(
+        pattern="sweep", test_id=f"Characterization.Sweep.{name}", test_name=name, tags=("SWEEP",),
+        started_at=started_at, finished_at="2026-01-01T00:01:00+00:00", passed=passed,
+        message="" if passed else "the service fell over", world=World.LOCAL, simulated=False, testbed="local",
+        environment=ENVIRONMENT, drivers={"generator": "auto"}, sweep=sweep(name),
         profile=Profile(name=name, break_point=None, metrics=(), notes=(started_at,)),
-    )
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.run_journal import past_of
 from resources.libraries.python.studies.interference.run import InterferenceTest
+from tests.builders import TOPOLOGIES
 from tests.loaded import load
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -37,13 +39,8 @@ def _problem(path: Path) -> str:
     return problem.text
 
 
-def _record(path: Path) -> str:
-    path.write_text(_changed(DENSITY.model_dump_json(), schema_version="7"), encoding="utf-8")
-    return _problem(path)
-
-
-def _record_of_a_study(path: Path) -> str:
-    path.write_text(_changed(characterization().model_dump_json(), schema_version="7"), encoding="utf-8")
+def _record(made: Record, path: Path) -> str:
+    path.write_text(_changed(made.model_dump_json(), schema_version="7"), encoding="utf-8")
     return _problem(path)
 
 
@@ -74,9 +71,10 @@ def _dataset(path: Path) -> str:
     return _refused(lambda: Layout(path))
 
 
-@pytest.mark.parametrize(
-    "of", [_record, _record_of_a_study, _record_in_an_output, _run_journal, _step_journal, _dataset]
-)
+RECORDS = [partial(_record, DENSITY), partial(_record, characterization())]
+
+
+@pytest.mark.parametrize("of", [*RECORDS, _record_in_an_output, _run_journal, _step_journal, _dataset])
 def test_another_version_is_refused_with_what_to_do(of: Callable[[Path], str], tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     said = of(path)
@@ -86,6 +84,7 @@ def test_another_version_is_refused_with_what_to_do(of: Callable[[Path], str], t
 
 def test_a_topology_of_another_version_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "sim.yaml"
-    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+    text = (TOPOLOGIES / "sim.yaml").read_text(encoding="utf-8")
     file.write_text(text.replace("version: 1", "version: 7", 1), encoding="utf-8")
-    assert f"{file}:" in (said := _refused(lambda: load_topology(file))) and "metadata.version" in said and "7" in said
+    said = _refused(lambda: load_topology(file))
+    assert f"{file}:" in said and "metadata.version" in said and "7" in said

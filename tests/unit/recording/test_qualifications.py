@@ -48,19 +48,15 @@ def test_a_damaged_file_is_as_none_and_is_logged(
     assert str(path) in caplog.text and said in caplog.text and "qualified anew" in caplog.text
 
 
-def test_a_file_of_another_key_is_not_taken(tmp_path: Path) -> None:
+def test_a_file_of_another_key_is_not_taken_and_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     made = qualification(qualified_point())
     path = store(made, tmp_path)
     said = json.loads(path.read_text())
     said["key"]["kernel"] = "other"
     path.write_text(json.dumps(said))
     assert stored(made.key, tmp_path) is None
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
     with pytest.raises(CsitError, match="cannot be written"):
-        store(qualification(qualified_point()), tmp_path / "file")
+        store(made, path)
 
 
 def test_the_machine_of_a_key_is_that_of_the_generator() -> None:

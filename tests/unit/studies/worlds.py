@@ -8,8 +8,13 @@ from typing import Any, cast
 from resources.libraries.python.errors import ConnectionFailed, CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.studies.sweep.model.record import Rates
+from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests import builders
@@ -17,6 +22,11 @@ from tests import builders
 SIM = builders.SIM.model_copy(update={"simulation": {**(builders.SIM.simulation or {}), "line_rate_pps": 1e6}})
 """At 10 Gbit/s each trial at the line rate opens half a million connections."""
 LOST = "DUT1: the agent ended with 137"
+ROUTER_SWEEP = SweepRequest(
+    name="router", cell=builders.cell_of("CSP", nf_kinds=(NfKind("linux_router"),)), frame=frame("64B"), flows=1,
+    protocol=Protocol.IP, duration_s=1, rates=Rates(start_pps=1000, stop_pps=5000, step_pps=1000), width=None,
+)  # fmt: skip
+"""Five loads of a second each."""
 
 
 class Killed(BaseException):
@@ -63,6 +73,43 @@ class World(SimulatedTestbed):
     def recover(self) -> None:
         self.recovered += self.lost
         self.lost = False
+
+
+class Equipped(SimulatedTestbed):
+    """Its parts have other probes, such as `hops`, or none."""
+
+    def __init__(self, **probes: object) -> None:
+        super().__init__(builders.SIM)
+        self._probes: Any = probes
+
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
+        return replace(super().parts(plan, asked), **self._probes)
+
+
+class Probe:
+    """A probe that has seen something, or cannot."""
+
+    cpu_s = None
+
+    def __init__(
+        self, seen: tuple[Any, ...] = (), starts: CsitError | None = None, ends: CsitError | None = None, **facts: str
+    ) -> None:
+        self._seen, self._starts, self._ends, self._facts = seen, starts, ends, facts
+        self.running = False
+
+    def start(self) -> None:
+        self.running = True
+        if self._starts is not None:
+            raise self._starts
+
+    def stop(self) -> tuple[Any, ...]:
+        self.running = False
+        if self._ends is not None:
+            raise self._ends
+        return self._seen
+
+    def facts(self) -> dict[str, str]:
+        return self._facts
 
 
 class Cut:

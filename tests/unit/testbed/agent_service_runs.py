@@ -7,7 +7,7 @@ from typing import Any, cast
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Port
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.service.spec import DeploymentSpec, Share, Size
@@ -16,59 +16,40 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import (
-    PROTOCOL,
-    ROLE_CALLS,
-    CellRequest,
-    Greeting,
-    RemoteRole,
-    Role,
-    ServiceRequest,
-)
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.roles.part import VSwitch
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle
-from tests.builders import shipped
+from tests.builders import SIM as TOPOLOGY
+from tests.builders import cell_of
 
-TOPOLOGY = shipped("sim")
-
-
-CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
-
-
-WORK = CellRequest(
+CELL = cell_of("CSC", 2, 2)
+WORK = calls.CellRequest(
     make_plan(TOPOLOGY, CELL, TOPOLOGY.dut.layout),
     MeasurementRequest(test_type=TestType.MRR, cell=CELL, frame=frame("IMIX"), profile=profile("quick")),
 )
-
-
-SITED = ServiceRequest(
+DEPLOYMENT: dict[str, Any] = {
+    "vnf_name": "edges", "components": [{"name": "edge", "short": "ed", "flavors": ["small"]}],
+    "flavors": {"small": {"vcpus": 1, "memory_mb": 64}}, "install": "install.sh", "mode": "exhaustive",
+}  # fmt: skip
+WORKLOAD = {"range": {"min": 1, "max": 3}, "increase": 1, "generator": "load.sh", "duration_s": 1}
+SITED = calls.ServiceRequest(
     ServiceBundle(
-        DeploymentSpec.model_validate(
-            {
-                "vnf_name": "edges",
-                "components": [{"name": "edge", "short": "ed", "flavors": ["small"]}],
-                "flavors": {"small": {"vcpus": 1, "memory_mb": 64}},
-                "install": "install.sh",
-                "mode": "exhaustive",
-            }
-        ),
-        WorkloadSpec.model_validate({"range": {"min": 1, "max": 3}, "increase": 1, "generator": "load.sh"}),
+        DeploymentSpec.model_validate(DEPLOYMENT),
+        WorkloadSpec.model_validate(WORKLOAD),
         {"edge": "deployment/install.sh"},
         None,
         "deployment/load.sh",
         (BundledFile("deployment/install.sh", 0o755, b"\x00\xff"),),
     ),
     Size(components={"edge": Share(flavor="small")}),
-    Role.INSTANCES,
+    calls.Role.INSTANCES,
     Port(owner="service-bridge", interface="uplink", mac="02:c5:ff:00:00:02", data_thread=0),
 )
 
-
-GREETING = Greeting(PROTOCOL, "a" * 64, "3.11.2", "dut1", 7, None)
+GREETING = calls.Greeting(calls.PROTOCOL, "a" * 64, "3.11.2", "dut1", 7, None)
 
 
 class NotingPart(VSwitch):
@@ -86,19 +67,12 @@ class NotingPart(VSwitch):
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return {"csv1p1": InterfaceCounters(1, 2, 3, 4)}
 
-
-class NotingGenerator(NotingPart):
-    """It sends nothing."""
-
     def prepare(self) -> None:
         self._machine.note(f"prepare {self._name}")
 
 
 class NotingService(NotingPart):
     """A node's part in a service: whatever it is asked to be."""
-
-    def __init__(self, machine: "NotingMachine") -> None:
-        super().__init__("service", machine)
 
     def use(self) -> Mapping[str, InstanceUse]:
         return {"edge-1": InstanceUse(1.5, None, 7)}
@@ -139,10 +113,7 @@ class NotingMachine:
 
     def instances(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
         assert (brought, size, cable) == (SITED.brought, SITED.size, SITED.cable)
-        return NotingService(self)
-
-    def load(self, brought: ServiceBundle, size: Size, cable: Port) -> "NotingService":
-        return self.instances(brought, size, cable)
+        return NotingService("service", self)
 
     def settings(self) -> dict[str, str]:
         return self.ports
@@ -165,6 +136,6 @@ def ask(service: AgentService, call: calls.Call[Any, Any], value: object) -> obj
     return call.gives.validate_python(json.loads(json.dumps(service.answer(call.name, sent))))
 
 
-def ask_role(service: AgentService, remote: RemoteRole[Any], method: str, *arguments: object) -> object:
+def ask_role(service: AgentService, remote: calls.RemoteRole[Any], method: str, *arguments: object) -> object:
     """Call a method of a role, as over a wire."""
-    return ask(service, ROLE_CALLS[remote.role][method].call, arguments)
+    return ask(service, calls.ROLE_CALLS[remote.role][method].call, arguments)

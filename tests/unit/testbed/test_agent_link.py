@@ -16,16 +16,9 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import (
-    BY_NAME,
-    FUNCTIONS,
-    GENERATOR,
-    ROLE_CALLS,
-    SWITCH,
-    Call,
-    RemoteRole,
-)
+from resources.libraries.python.testbed.agent.calls import BY_NAME, Call
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.health import within
 from resources.libraries.python.testbed.remote import link as link_module
@@ -36,9 +29,9 @@ START = b'{"id": 1, "call": "switch.start", "value": []}\n'
 NEVER_S = 60.0
 
 
-def of(remote: RemoteRole[Any], method: str) -> calls.Call[Any, Any]:
-    """The call of a method."""
-    return ROLE_CALLS[remote.role][method].call
+def of(name: str) -> Call[Any, Any]:
+    """A call by its name."""
+    return BY_NAME[name].call
 
 
 @contextmanager
@@ -69,7 +62,7 @@ def deadline_over_while_waiting() -> Iterator[None]:
 
 def test_what_drivers_and_their_programs_print_does_not_disturb(tmp_path: Path) -> None:
     with linked(tmp_path) as (agent, link):
-        assert link.call(of(SWITCH, "facts"), ()) == {"role": "switch", "stdin": ""}
+        assert link.call(of("switch.facts"), ()) == {"role": "switch", "stdin": ""}
         # What is written comes by another pipe than the answer, and may be read after it.
         said = ("a driver prints", "a program writes", "so does a child")
         wait_until("what was written", lambda: "".join(x for x in said if x not in agent.channel.stderr_tail()), 60)
@@ -80,42 +73,30 @@ def test_what_drivers_and_their_programs_print_does_not_disturb(tmp_path: Path) 
 def test_errors_come_back_with_the_node_in_front_and_the_agent_goes_on(tmp_path: Path) -> None:
     with linked(tmp_path) as (_, link):
         with pytest.raises(CommandFailed, match="DUT1: ip link ended with 1: no such link") as found:
-            link.call(of(FUNCTIONS, "start"), ())
+            link.call(of("functions.start"), ())
         assert found.value.stderr == "no such link"
         with pytest.raises(RuntimeError, match="DUT1: KeyError"):
-            link.call(of(GENERATOR, "start"), ())
-        assert link.call(of(SWITCH, "problems"), ()) == ()
+            link.call(of("generator.start"), ())
+        assert link.call(of("switch.problems"), ()) == ()
 
 
-def test_an_abandoned_call_is_interrupted(tmp_path: Path) -> None:
+def test_an_abandoned_call_is_interrupted_and_one_that_has_not_begun_is_left_out(tmp_path: Path) -> None:
     with linked(tmp_path) as (agent, link):
-        pending = link.begin(of(SWITCH, "start"), ())
-        agent.wait_for("work")
-        with pytest.raises(NotReady, match="the trial not ready"), deadline_over_while_waiting():
-            pending.result()
-        assert link.call(of(SWITCH, "problems"), ()) == ("switch.start was interrupted",), "and did not end by itself"
-
-
-def test_a_call_that_was_cancelled_before_it_began_is_left_out(tmp_path: Path) -> None:
-    with linked(tmp_path) as (agent, link):
-        first = link.begin(of(SWITCH, "start"), ())
-        second = link.begin(of(SWITCH, "start"), ())
+        first, second = (link.begin(of("switch.start"), ()) for _ in range(2))
         agent.wait_for("work")
         for pending in (second, first):
-            with pytest.raises(NotReady), deadline_over_while_waiting():
+            with pytest.raises(NotReady, match="the trial not ready"), deadline_over_while_waiting():
                 pending.result()
-        assert link.call(of(SWITCH, "problems"), ()) == ("switch.start was interrupted",)
+        assert link.call(of("switch.problems"), ()) == ("switch.start was interrupted",), "and did not end by itself"
 
 
 def test_an_agent_that_is_killed_is_a_sentence_for_all_who_wait(tmp_path: Path) -> None:
     with linked(tmp_path) as (agent, link):
-        pending = [link.begin(of(SWITCH, "start"), ()) for _ in range(3)]
+        pending = [link.begin(of("switch.start"), ()) for _ in range(3)]
         os.kill(agent.pid, signal.SIGKILL)
-        for each in pending:
+        for wait in (*(each.result for each in pending), lambda: link.call(of("switch.problems"), ())):
             with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137 \(SIGKILL\)"):
-                each.result()
-        with pytest.raises(ConnectionFailed, match=r"DUT1: .* ended with 137 \(SIGKILL\)"):
-            link.call(of(SWITCH, "problems"), ())
+                wait()
 
 
 def test_an_agent_whose_controller_is_gone_stops_in_the_middle_of_a_call(tmp_path: Path) -> None:
@@ -136,24 +117,24 @@ def test_an_agent_that_hears_nothing_is_alone(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_agent_that_says_nothing_counts_as_gone(tmp_path: Path) -> None:
     with linked(tmp_path, silence_s=5.0) as (agent, link):
-        link.call(of(SWITCH, "problems"), ())
+        link.call(of("switch.problems"), ())
         os.kill(agent.pid, signal.SIGSTOP)
         with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent for 5 s"):
-            link.call(of(SWITCH, "problems"), ())
+            link.call(of("switch.problems"), ())
 
 
 @pytest.mark.slow
 def test_both_live_on_without_requests(tmp_path: Path) -> None:
     with linked(tmp_path, agent_silence_s=5.0, silence_s=5.0) as (_, link):
         time.sleep(6.0)
-        assert link.call(of(SWITCH, "problems"), ()) == ()
+        assert link.call(of("switch.problems"), ()) == ()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_a_signal_ends_an_agent_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with linked(tmp_path) as (agent, link):
-        link.call(of(SWITCH, "problems"), ())
-        pending = link.begin(of(SWITCH, "start"), ())
+        link.call(of("switch.problems"), ())
+        pending = link.begin(of("switch.start"), ())
         agent.wait_for("work")
         os.kill(agent.pid, number)
         with pytest.raises(ConnectionFailed):
@@ -177,7 +158,6 @@ def test_an_agent_ends_in_order_on_any_line_that_is_no_request(tmp_path: Path, l
         assert agent.end().startswith(f"switch.start was interrupted | invalid input from the controller: {why}")
 
 
-PROJECT = Path(__file__).parents[3]
 PROGRAM = """
 import os, pathlib, subprocess, sys, time
 from resources.libraries.python.testbed.agent import process
@@ -229,9 +209,8 @@ class Agent:
     def __init__(self, folder: Path, silence_s: float = 20.0) -> None:
         self._folder = folder
         self.connection = LocalConnection("DUT1", "no")
-        self.channel = self.connection.open(
-            [sys.executable, "-c", PROGRAM, str(silence_s), str(folder)], environment={"PYTHONPATH": str(PROJECT)}
-        )
+        argv = [sys.executable, "-c", PROGRAM, str(silence_s), str(folder)]
+        self.channel = self.connection.open(argv, environment={"PYTHONPATH": str(PROJECT)})
 
     @property
     def pid(self) -> int:
@@ -299,10 +278,8 @@ def test_an_answer_arrives_between_heartbeats_and_abandoned_answers() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (line({"id": [1]}), "DUT1: neither answer nor heartbeat from the agent: {'id': [1]}"),
-        (line({"id": {}, "value": 1}), "DUT1: neither answer nor heartbeat from the agent: {'id': {}, 'value': 1}"),
-        (line({"id": 1}), "DUT1: neither answer nor heartbeat from the agent: {'id': 1}"),
-        (line({}), "DUT1: neither answer nor heartbeat from the agent: {}"),
+        *((line(row), f"DUT1: neither answer nor heartbeat from the agent: {row}")
+          for row in ({"id": [1]}, {"id": {}, "value": 1}, {"id": 1}, {})),
         (line([1, 2]), "DUT1: no JSON object: [1, 2]"),
         (b"Welcome!\n", "DUT1: no JSON: Welcome!"),
         (b"\n", "DUT1: no JSON: nothing"),
@@ -310,7 +287,7 @@ def test_an_answer_arrives_between_heartbeats_and_abandoned_answers() -> None:
         (b"x" * 65_000_000, "DUT1: a line of more than 64000000 bytes, which begins with xxx"),
         (ValueError("boom"), "DUT1: reading from the agent failed: ValueError('boom')"),
     ],
-)
+)  # fmt: skip
 def test_a_line_that_is_no_message_loses_the_agent_with_the_line(said: bytes | BaseException, message: str) -> None:
     with pytest.raises(ConnectionFailed) as found:
         answered(said)
@@ -330,7 +307,7 @@ def test_an_answer_of_the_wrong_type_is_an_error_of_that_call(value: object) -> 
 def test_a_number_that_no_node_has_is_an_invalid_answer(number: str) -> None:
     tables = f'{{"id": 1, "value": {{"csit-p1": {{"rx_packets": {number}, "tx_packets": 1}}}}}}\n'
     with pytest.raises(CsitError, match=r"DUT1: invalid answer to 'generator\.counters': "):
-        answered(tables.encode(), call=BY_NAME["generator.counters"].call, asked=())
+        answered(tables.encode(), call=of("generator.counters"), asked=())
 
 
 def test_control_characters_of_a_node_are_visible() -> None:
@@ -338,13 +315,10 @@ def test_control_characters_of_a_node_are_visible() -> None:
     shown = "\\x1b[2J\\x1b]0;x\\x07 \\u202ea\\u200b\\udc80"
     assert answered(line({"id": 1, "value": [hostile]})) == (shown,)
     facts = line({"id": 1, "value": {hostile: hostile}})
-    assert answered(facts, call=BY_NAME["switch.facts"].call, asked=()) == {shown: shown}
-    for error in (
-        {"class": "CsitError", "text": hostile},
-        {"class": "OSError", "number": 5, "text": hostile, "file": hostile},
-    ):
+    assert answered(facts, call=of("switch.facts"), asked=()) == {shown: shown}
+    for error in ({"class": "CsitError"}, {"class": "OSError", "number": 5, "file": hostile}):
         with pytest.raises((CsitError, OSError)) as found:
-            answered(line({"id": 1, "error": error}))
+            answered(line({"id": 1, "error": {**error, "text": hostile}}))
         assert "DUT1: " in str(found.value) and str(found.value).isprintable()
     with pytest.raises(RuntimeError) as defect:
         answered(line({"id": 1, "error": {"class": hostile, "text": hostile, "defect": True}}))

@@ -5,10 +5,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -21,10 +22,11 @@ from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.testbed.agent import calls, process
-from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, HOPS, SWITCH, TRACER, NodeRequest, Role
 from resources.libraries.python.testbed.agent.process import Conversation, Interrupted
+from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import within
 from resources.libraries.python.testbed.deployment.parts import Parts
+from tests.builders import raising
 from tests.unit.testbed.agent_service_runs import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
 
 SERIES = FeatureSeries(owner="nf-1-1", feature="cpu_percent", values=(1.5, None, 3.0))
@@ -38,94 +40,76 @@ DELAY = HopDelay(owner="nf-1-1", direction=Direction.REVERSE, mean_s=5e-4, media
 COSTS_SEEN = {"nf-1-1": Cost(cpu_s=0.5, memory_bytes=1 << 20), "nf-2-1": Cost(cache_misses=7)}
 
 
-class Watching:
-    """A watcher that says what it has seen."""
+def watcher(seen: Any, note: Callable[[str], None] = lambda _: None, fails: str = "") -> Any:
+    """It says what it has seen."""
 
-    cpu_s = 0.25
+    def step(what: str) -> Any:
+        note(what)
+        if what == fails:
+            raise CsitError("there is no reader" if what == "start" else "the reader has died")
+        return seen if what == "stop" else None
 
-    def __init__(self, seen: Any, note: Any, fails: str = "") -> None:
-        self._seen, self._note, self._fails = seen, note, fails
+    start, stop = partial(step, "start"), partial(step, "stop")
+    return SimpleNamespace(cpu_s=0.25, start=start, stop=stop, facts=lambda: {"events": "all"})
 
-    def start(self) -> None:
-        self._note("start")
-        if self._fails == "start":
-            raise CsitError("there is no reader")
 
-    def stop(self) -> Any:
-        self._note("stop")
-        if self._fails == "stop":
-            raise CsitError("the reader has died")
-        return self._seen
-
-    def facts(self) -> Mapping[str, str]:
-        return {"events": "all"}
+SEEN: dict[calls.RemoteRole[Any], Any] = {
+    calls.FEATURES: (SERIES,), calls.TRACER: (GRAPH,), calls.COSTS: COSTS_SEEN, calls.HOPS: (DELAY,),
+}  # fmt: skip
 
 
 class WatchedMachine(NotingMachine):
     """A machine whose NFs can be watched."""
 
+    fails = ""
+    """Step of the watcher of features that fails."""
+
     def share(self, plan: object, asked: object, capture: bytes | None = None) -> Parts:
-        share = super().share(plan, asked, capture)
-        features = Watching((SERIES,), lambda text: self.note(f"{text} features"))
-        tracer = Watching((GRAPH,), lambda text: self.note(f"{text} tracer"))
-        costs = Watching(COSTS_SEEN, lambda text: self.note(f"{text} costs"))
-        hops = Watching((DELAY,), lambda text: self.note(f"{text} hops"))
-        return Parts(share.cables, share.switch, features=features, tracer=tracer, costs=costs, hops=hops)
+        def watching(role: str, seen: object) -> Any:
+            return watcher(seen, lambda text: self.note(f"{text} {role}"), self.fails * (role == "features"))
+
+        watchers = {str(remote.role): watching(str(remote.role), seen) for remote, seen in SEEN.items()}
+        return replace(super().share(plan, asked, capture), **watchers)
 
 
-PROBES = (FEATURES, TRACER, COSTS, HOPS)
-
-
-def test_series_graphs_costs_and_delays_pass_the_wire_unchanged() -> None:
-    service = service_on(WatchedMachine())
-    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
-    assert {probe.role for probe in PROBES} < cast(frozenset[Role], ask(service, calls.PREPARE, WORK))
-    for probe in PROBES:
-        ask_role(service, probe, "start")
-    assert ask_role(service, FEATURES, "stop") == (SERIES,)
-    assert ask_role(service, TRACER, "stop") == (GRAPH,)
-    assert ask_role(service, COSTS, "stop") == COSTS_SEEN
-    assert ask_role(service, HOPS, "stop") == (DELAY,)
-    assert ask_role(service, TRACER, "cpu_s") == 0.25
-    assert ask_role(service, TRACER, "facts") == {"events": "all"}
-
-
-def test_a_node_without_watchers_says_so() -> None:
-    service = service_on(NotingMachine())
-    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
-    assert ask(service, calls.PREPARE, WORK) == {Role.CABLES, Role.SWITCH}
-    with pytest.raises(CsitError, match="this node has no tracer"):
-        ask_role(service, TRACER, "start")
-
-
-def test_parts_are_not_watched_while_they_are_removed() -> None:
-    machine = WatchedMachine()
+def prepared(machine: NotingMachine) -> AgentService:
     service = service_on(machine)
-    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
-    ask(service, calls.PREPARE, WORK)
-    ask_role(service, SWITCH, "start")
-    ask_role(service, FEATURES, "start")
+    ask(service, calls.OPEN, calls.NodeRequest(TOPOLOGY, "DUT1"))
+    watched = {each.role for each in SEEN} if isinstance(machine, WatchedMachine) else set()
+    assert ask(service, calls.PREPARE, WORK) == {calls.Role.CABLES, calls.Role.SWITCH} | watched
+    return service
+
+
+def test_series_graphs_costs_and_delays_pass_the_wire_unchanged_from_nodes_with_watchers() -> None:
+    service = prepared(WatchedMachine())
+    for probe, seen in SEEN.items():
+        ask_role(service, probe, "start")
+        assert ask_role(service, probe, "stop") == seen
+    assert ask_role(service, calls.TRACER, "cpu_s") == 0.25
+    assert ask_role(service, calls.TRACER, "facts") == {"events": "all"}
+    service = prepared(NotingMachine())
+    with pytest.raises(CsitError, match="this node has no tracer"):
+        ask_role(service, calls.TRACER, "start")
+
+
+def test_parts_are_not_watched_while_they_are_removed_also_where_that_fails() -> None:
+    machine = WatchedMachine()
+    service = prepared(machine)
+    ask_role(service, calls.SWITCH, "start")
+    ask_role(service, calls.FEATURES, "start")
     service.close()
     assert machine.notes.index("stop features") < machine.notes.index("stop switch")
-
-
-def test_what_is_deployed_is_removed_although_its_watcher_cannot_be_stopped() -> None:
-    class Stuck(WatchedMachine):
-        def share(self, plan: object, asked: object, capture: bytes | None = None) -> Parts:
-            return replace(super().share(plan, asked, capture), features=Watching((), self.note, "stop"))
-
-    machine = Stuck()
-    service = service_on(machine)
-    ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))
-    ask(service, calls.PREPARE, WORK)
-    ask_role(service, SWITCH, "start")
+    machine = WatchedMachine()
+    machine.fails = "stop"
+    service = prepared(machine)
+    ask_role(service, calls.SWITCH, "start")
     with pytest.raises(CsitError, match="the reader has died"):
-        ask_role(service, SWITCH, "stop")
+        ask_role(service, calls.SWITCH, "stop")
     assert "stop switch" in machine.notes
 
 
-def parts_with(features: object, tracer: object) -> Parts:
-    return cast(Parts, SimpleNamespace(features=features, tracer=tracer))
+def parts_with(features: object, tracer: object) -> Any:
+    return SimpleNamespace(features=features, tracer=tracer)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +117,8 @@ def parts_with(features: object, tracer: object) -> Parts:
     [("start", "nothing was traced: there is no reader"), ("stop", "trace lost: the reader has died")],
 )
 def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None:
-    features, tracer = Watching((SERIES,), lambda _: None), Watching((GRAPH,), lambda _: None, fails)
-    with watching(parts_with(features, tracer), {"nf-1-1": "nat"}, 2) as watched:
+    parts = parts_with(watcher((SERIES,)), watcher((GRAPH,), fails=fails))
+    with watching(parts, {"nf-1-1": "nat"}, 2) as watched:
         pass
     assert watched.notes == [said]
     assert [(cost.step, cost.cpu_s) for cost in watched.costs] == [("sample features", 0.25)]
@@ -144,15 +128,15 @@ def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None
 @pytest.mark.parametrize("fails", ["start", "stop"])
 def test_the_kernel_traces_no_more_when_features_fail(fails: str) -> None:
     notes: list[str] = []
-    features, tracer = Watching((), lambda _: None, fails), Watching((), notes.append)
-    with pytest.raises(CsitError, match="reader"), watching(parts_with(features, tracer), {}, 1):
+    parts = parts_with(watcher((), fails=fails), watcher((), notes.append))
+    with pytest.raises(CsitError, match="reader"), watching(parts, {}, 1):
         pass
     assert notes == ["start", "stop"]
 
 
 def test_others_than_the_chains_own_are_left_out_and_names_are_its_vnfs() -> None:
     seen = (SERIES, SERIES.model_copy(update={"owner": "nf-9-9"}), SERIES.model_copy(update={"owner": HOST}))
-    parts = parts_with(Watching(seen, lambda _: None), Watching((GRAPH,), lambda _: None))
+    parts = parts_with(watcher(seen), watcher((GRAPH,)))
     with watching(parts, {"nf-1-1": "nat"}, 1) as watched:
         pass
     assert [row.owner for row in watched.graphs] == ["nat"]
@@ -245,24 +229,14 @@ def test_a_wait_that_does_not_return_is_interrupted() -> None:
     assert time.monotonic() - begin < 300
 
 
-def test_what_ends_in_time_is_left_alone() -> None:
-    before = signal.getsignal(signal.SIGALRM)
-    with within("the trial", 5):
-        pass
-    assert signal.getsignal(signal.SIGALRM) is before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+class Timeout(Exception):
+    """Of the timer around a deadline."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("own_s", [0.1, 20.0])
 def test_a_timer_around_it_rings_in_its_time(own_s: float) -> None:
-    class Timeout(Exception):
-        pass
-
-    def ring(*_: object) -> None:
-        raise Timeout
-
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, raising(Timeout()))
     signal.setitimer(signal.ITIMER_REAL, _RINGS_S)
     try:
         with pytest.raises(NotReady if own_s < _RINGS_S else Timeout), within("the trial", own_s):
@@ -279,9 +253,6 @@ def test_a_timer_around_it_rings_in_its_time(own_s: float) -> None:
 def test_an_alarm_while_it_begins_or_ends_leaves_a_timer_around_it_alone(
     monkeypatch: pytest.MonkeyPatch, ringing_s: float
 ) -> None:
-    def ring(*_: object) -> None:
-        pytest.fail("rings in 600 s")
-
     set_timer = signal.setitimer
 
     def ringing(which: int, seconds: float, again_s: float = 0.0) -> tuple[float, float]:
@@ -290,7 +261,8 @@ def test_an_alarm_while_it_begins_or_ends_leaves_a_timer_around_it_alone(
             signal.raise_signal(signal.SIGALRM)
         return found
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before, ring = signal.getsignal(signal.SIGALRM), raising(Timeout())
+    signal.signal(signal.SIGALRM, ring)
     set_timer(signal.ITIMER_REAL, 600.0, 7.0)
     try:
         with monkeypatch.context() as patched:
@@ -299,8 +271,7 @@ def test_an_alarm_while_it_begins_or_ends_leaves_a_timer_around_it_alone(
                 pass
         assert signal.getsignal(signal.SIGALRM) is ring
         left_s, again_s = signal.getitimer(signal.ITIMER_REAL)
-        assert 300.0 < left_s <= 600.0
-        assert again_s == 7.0
+        assert 300.0 < left_s <= 600.0 and again_s == 7.0
     finally:
         set_timer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)

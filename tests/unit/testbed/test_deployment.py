@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, RunStopped, SystemBroken
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import Affinity, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
@@ -23,8 +21,10 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest, De
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM as TOPOLOGY
-from tests.builders import Altered, finished, raising
+from tests.builders import Altered, cell_of, finished, raising, shipped
 from tests.unit.planning.labs import lab
+
+ONE = cell_of("CSC")
 
 
 def failing(*problems: str, **functions: Any) -> tuple[Plan, Parts, list[str]]:
@@ -37,34 +37,31 @@ def failing(*problems: str, **functions: Any) -> tuple[Plan, Parts, list[str]]:
     return plan, replace(parts, switch=switch, functions=waiting), stopped
 
 
-def simulated() -> tuple[Plan, Parts]:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+def asked_for(cell: Cell, test_type: TestType = TestType.NDRPDR, search: str = "quick") -> MeasurementRequest:
+    return MeasurementRequest(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile(search))
+
+
+def simulated(cell: Cell = ONE) -> tuple[Plan, Parts]:
     world = SimulatedTestbed(TOPOLOGY)
     plan = make_plan(TOPOLOGY, cell, world.layout)
-    return plan, world.parts(plan, asked)
+    return plan, world.parts(plan, asked_for(cell))
 
 
-def test_a_wait_for_a_part_that_died_reports_its_death() -> None:
+def test_a_wait_for_a_part_that_died_reports_its_death_and_another_is_a_timeout() -> None:
+    said = "links of nf-1-1 not ready after 20"
     plan, parts, stopped = failing("the vSwitch was killed by SIGABRT")
-    with pytest.raises(SystemBroken, match=r"^the vSwitch was killed by SIGABRT; links of nf-1-1 not ready after 20"):
+    with pytest.raises(SystemBroken, match=rf"^the vSwitch was killed by SIGABRT; {said}"):
         Deployment(plan, parts).__enter__()
-    assert stopped
-
-
-def test_a_wait_without_a_known_reason_is_reported_as_a_timeout() -> None:
-    plan, parts, stopped = failing()
-    with pytest.raises(NotReady, match=r"^links of nf-1-1 not ready after 20"):
+    plan, parts, also_stopped = failing()
+    with pytest.raises(NotReady, match=rf"^{said}"):
         Deployment(plan, parts).__enter__()
-    assert stopped
+    assert stopped and also_stopped
 
 
 def negotiating(topology: Topology, looks: float) -> tuple[Deployment, list[str]]:
     """A cell of simulated parts, whose cable with two VLANs gets its link after so many looks, and what was done."""
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    world, notes = SimulatedTestbed(TOPOLOGY), list[str]()
-    parts = world.parts(make_plan(TOPOLOGY, cell, world.layout), asked)
+    cell, notes = cell_of("CSC", 2), list[str]()
+    _, parts = simulated(cell)
 
     def without_link() -> tuple[str, ...]:
         notes.append("asked")
@@ -78,15 +75,18 @@ def negotiating(topology: Topology, looks: float) -> tuple[Deployment, list[str]
     return Deployment(make_plan(topology, cell, topology.dut.layout), replace(parts, switch=switch)), notes
 
 
-def test_a_deployment_waits_for_the_cable_between_two_duts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployment_waits_for_cables_between_two_duts_if_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=3)
     with deployed:
         assert notes == ["asked"] * 4
     assert notes[-1] == "stopped"
+    deployed, notes = negotiating(TOPOLOGY, looks=float("inf"))
+    with deployed:
+        assert notes == []
 
 
-def test_a_cable_that_gets_no_link_is_named_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cable_that_gets_no_link_is_named_or_the_crash_that_is_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_module, "CABLES_WITHIN_S", 0.01)
     monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
@@ -95,10 +95,6 @@ def test_a_cable_that_gets_no_link_is_named_at_both_ends(monkeypatch: pytest.Mon
     assert found.value.what == "links of cables"
     assert found.value.last_seen == "no link at DUT1.port2 (csv1p2), DUT2.port1 (csv1p3)"
     assert notes[-1] == "stopped"
-
-
-def test_a_cable_without_a_link_because_of_a_crash_reports_the_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_module, "CABLES_WITHIN_S", 0.01)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
     crashed: Any = Altered(deployed.parts.generator, problems=lambda: ("TRex was killed by SIGSEGV",))
     deployed.parts = replace(deployed.parts, generator=crashed)
@@ -107,21 +103,11 @@ def test_a_cable_without_a_link_because_of_a_crash_reports_the_crash(monkeypatch
     assert notes[-1] == "stopped"
 
 
-def test_links_are_not_asked_for_where_there_are_no_cables() -> None:
-    deployed, notes = negotiating(TOPOLOGY, looks=float("inf"))
-    with deployed:
-        assert notes == []
-
-
 def under_test(test_type: TestType = TestType.MRR, search: str = "quick") -> CellUnderTest:
-    """The smallest simulated cell."""
-    asked = MeasurementRequest(
-        test_type=test_type,
-        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
-        frame=frame("64B"),
-        profile=profile(search),
-    )
-    return CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
+    """The smallest simulated cell, deployed."""
+    cell = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked_for(ONE, test_type, search))
+    cell.deploy(cell.plan())
+    return cell
 
 
 @pytest.mark.parametrize(
@@ -142,7 +128,6 @@ def test_the_highest_load_is_found_by_trials_that_are_no_longer_than_those_of_mr
         return HighestLoads(offered_pps=2e6, search_pps=1e6)
 
     cell = under_test(test_type, search)
-    cell.deploy(cell.plan())
     parts = cell.deployment.parts
     generator: Any = Altered(parts.generator, highest_loads=highest_loads)
     cell.deployment.parts = replace(parts, generator=generator)
@@ -161,7 +146,6 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
         exit = signal
 
     cell = under_test()
-    cell.deploy(cell.plan())
     monkeypatch.setattr(Deployment, "__exit__", raising(Failure("Execution terminated by signal")))
     if signal:
         with pytest.raises(RunStopped, match=r"^Execution terminated by signal$"):
@@ -171,13 +155,17 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
     assert not cell.is_deployed
 
 
-def test_the_first_cause_is_reported_before_failed_stops() -> None:
+def test_the_first_cause_is_reported_before_failed_stops_and_one_that_ends_the_run_ends_it() -> None:
     lost = ConnectionFailed("DUT1: the agent ended with 137")
     in_removal = CsitError("TG: port cab1 cannot be given back")
     plan, parts, _ = failing(start=raising(lost), stop=raising(in_removal))
     with pytest.raises(SystemBroken, match=f"^{lost}; {in_removal}$") as told:
         Deployment(plan, parts).__enter__()
     assert told.value.__cause__ is lost
+    ends = RunStopped("DUT1 does not come back")
+    plan, parts, _ = failing(start=raising(ConnectionFailed("DUT1: gone")), stop=raising(ends))
+    with pytest.raises(RunStopped, match=f"^{ends}$"):
+        Deployment(plan, parts).__enter__()
 
 
 def test_all_parts_that_cannot_be_stopped_are_named() -> None:
@@ -191,13 +179,6 @@ def test_all_parts_that_cannot_be_stopped_are_named() -> None:
     assert "Device or resource busy" in str(told.value)
 
 
-def test_a_part_that_cannot_be_stopped_so_that_the_run_ends_ends_it() -> None:
-    ends = RunStopped("DUT1 does not come back")
-    plan, parts, _ = failing(start=raising(ConnectionFailed("DUT1: gone")), stop=raising(ends))
-    with pytest.raises(RunStopped, match=f"^{ends}$"):
-        Deployment(plan, parts).__enter__()
-
-
 def test_a_part_is_prepared_before_the_others_start_and_ended_if_these_cannot() -> None:
     plan, parts, _ = failing()
     done: list[str] = []
@@ -209,26 +190,21 @@ def test_a_part_is_prepared_before_the_others_start_and_ended_if_these_cannot() 
     assert done == ["prepare generator", "start cables", "stop cables", "stop generator"]
 
 
-def test_a_part_that_ends_while_others_are_looked_at_is_named_before_what_they_have_lost() -> None:
-    looks = iter([(), ("the vSwitch was killed by SIGKILL",)])
-    plan, parts, _ = failing()
-    generator = SimpleNamespace(problems=lambda: ("port csg1p1 has no carrier",))
-    broken = replace(
-        parts,
-        switch=SimpleNamespace(problems=looks.__next__),
-        functions=SimpleNamespace(problems=tuple),
-        generator=generator,
-    )
-    found = Deployment(plan, broken).problems()
-    assert found == ("the vSwitch was killed by SIGKILL", "port csg1p1 has no carrier")
-
-
-def test_what_is_seen_at_one_look_only_is_a_problem_all_the_same() -> None:
-    looks = iter([("port csv1p1 has no carrier",), ()])
-    plan, parts, _ = failing()
-    well = SimpleNamespace(problems=tuple)
-    broken = replace(parts, switch=SimpleNamespace(problems=looks.__next__), functions=well, generator=well)
-    assert Deployment(plan, broken).problems() == ("port csv1p1 has no carrier",)
+@pytest.mark.parametrize(
+    ("looks", "of_generator", "found"),
+    [
+        (((), ("killed by SIGKILL",)), ("no carrier",), ("killed by SIGKILL", "no carrier")),
+        ((("csv1p1 has no carrier",), ()), (), ("csv1p1 has no carrier",)),
+    ],
+    ids=["a part that ends meanwhile comes before what others have lost", "one look is enough"],
+)
+def test_problems_are_looked_for_twice(
+    looks: tuple[tuple[str, ...], ...], of_generator: tuple[str, ...], found: tuple[str, ...]
+) -> None:
+    plan, parts = simulated()
+    switch, functions = SimpleNamespace(problems=iter(looks).__next__), SimpleNamespace(problems=tuple)
+    generator = SimpleNamespace(problems=lambda: of_generator)
+    assert Deployment(plan, replace(parts, switch=switch, functions=functions, generator=generator)).problems() == found
 
 
 @pytest.mark.parametrize("cpus", [(), None], ids=["its threads are gone", "it cannot be asked"])
@@ -241,11 +217,10 @@ def test_a_part_that_has_ended_is_named_and_not_the_threads_that_it_had(cpus: tu
         return (placed.model_copy(update={"actual_cpus": cpus}),)
 
     tested = under_test()
-    tested.deploy(tested.plan())
     tested.placed = (placed,)
-    tested.deployment.affinity = affinity  # type: ignore[method-assign]
+    tested.deployment.affinity = affinity
     (found,) = tested.moved()
-    tested.deployment.problems = lambda: ("VPP was killed by SIGKILL",)  # type: ignore[method-assign]
+    tested.deployment.problems = lambda: ("VPP was killed by SIGKILL",)
     assert tested.moved() == ("VPP was killed by SIGKILL",)
     assert found == (
         "data threads cannot be looked at: VPP closed the connection"
@@ -254,18 +229,39 @@ def test_a_part_that_has_ended_is_named_and_not_the_threads_that_it_had(cpus: tu
     )
 
 
-TOPOLOGIES = Path(__file__).parents[3] / "topologies"
-OVS = load_topology(TOPOLOGIES / "local-ovs.yaml")
-BRIDGE = load_topology(TOPOLOGIES / "local.yaml")
+@pytest.mark.parametrize(("lossy", "trials"), [(0, 1), (1, 2), (2, 3), (3, 3)])
+def test_packets_that_are_lost_in_each_of_three_trials_at_a_low_rate_are_a_complaint(lossy: int, trials: int) -> None:
+    cell, done = under_test(), list[Trial]()
+    parts = cell.deployment.parts
+
+    def run(trial: Trial) -> TrialResult:
+        done.append(trial)
+        result = parts.generator.run(trial)
+        lost = tuple(flow.model_copy(update={"received": flow.sent // 2}) for flow in result.flows)
+        return result.model_copy(update={"flows": lost}) if len(done) <= lossy else result
+
+    cell.deployment.parts = replace(parts, generator=Altered(parts.generator, run=run))
+    found = cell.connectivity(cell.measure)
+    assert (len(done), found is None) == (trials, lossy < 3)
+    if found is not None:
+        assert found.text.startswith("packets are lost at a low rate: ")
+        assert "packets are lost, last seen at" in found.complaints[0]
+        done.clear()
+        dead = Altered(parts.functions, problems=lambda: ("nf-1-1 was killed by SIGKILL",))
+        cell.deployment.parts = replace(cell.deployment.parts, functions=dead)
+        with pytest.raises(SystemBroken, match="nf-1-1 was killed by SIGKILL"):  # the cause, not its loss
+            cell.connectivity(cell.measure)
+
+
+OVS, BRIDGE = shipped("local-ovs"), shipped("local")
 CAPACITY_PPS, RING, KICKED = 100e3, 2048, 4
 
 
 class Keeping:
     """Forwards up to a capacity; what comes above it stays in a ring, and each packet brings some of it out."""
 
-    def __init__(self) -> None:
-        self.ring = 0
-        self.trials: list[Trial] = []
+    def __init__(self, ring: int) -> None:
+        self.ring, self.trials = ring, list[Trial]()
 
     def run(self, trial: Trial) -> TrialResult:
         self.trials.append(trial)
@@ -279,11 +275,9 @@ class Keeping:
 
 def rates(topology: Topology, *loads_pps: float, calibrated: bool = False) -> tuple[list[int], list[str]]:
     """Packets that came back of each trial of 0.1 s, and what all trials were for."""
-    system, clearing = Keeping(), VSwitchFlush(topology)
+    system, clearing, found = Keeping(RING * calibrated), VSwitchFlush(topology), []
     if calibrated:
-        system.ring = RING
         clearing.overloaded()
-    found = []
     for load_pps in loads_pps:
         trial = Trial(load_pps=load_pps, duration_s=0.1, frame=frame("64B"))
         clearing.before(system.run, trial, 1)
@@ -293,20 +287,12 @@ def rates(topology: Topology, *loads_pps: float, calibrated: bool = False) -> tu
     return found, [trial.purpose for trial in system.trials]
 
 
-def test_after_a_loss_a_few_packets_bring_out_what_was_kept() -> None:
+def test_after_a_loss_a_few_packets_bring_out_what_was_kept_and_others_are_left_alone() -> None:
     assert rates(OVS, 200e3, 50e3, 60e3) == (
         [10_000, 5_000, 6_000],
         ["search", "clearing", "clearing", "clearing", "clearing", "search", "search"],
     )
-
-
-def test_what_a_calibration_left_is_brought_out_too() -> None:
     assert rates(OVS, 50e3, calibrated=True)[0] == [5_000]
-
-
-@pytest.mark.parametrize(
-    "topology", [BRIDGE, OVS.model_copy(update={"nodes": {**OVS.nodes, "TG": OVS.tg.model_copy(
-        update={"generator": OVS.tg.generator.model_copy(update={"driver": "iperf3"})})}})]
-)  # fmt: skip
-def test_others_are_left_alone(topology: Topology) -> None:
-    assert rates(topology, 200e3, 50e3, calibrated=True)[1] == ["search", "search"]
+    tg = OVS.tg.model_copy(update={"generator": OVS.tg.generator.model_copy(update={"driver": "iperf3"})})
+    for other in (BRIDGE, OVS.model_copy(update={"nodes": {**OVS.nodes, "TG": tg}})):
+        assert rates(other, 200e3, 50e3, calibrated=True)[1] == ["search", "search"]

@@ -70,7 +70,9 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
             varied = [layout for layout in own if places[layout.series] is None]
             if varied:
                 maps = loss_maps(f"losses-{number}-{group}", title, varied, called, found)
-                figure = bars_figure(f"loss-bars-{number}-{group}", f"{title}, {heading}", varied, called, found)
+                figure = bars_figure(
+                    f"loss-bars-{number}-{group}", "Share of the losses of each cell", varied, called, found
+                )
                 blocks.append(LossBlock(own[0].series.system, heading, maps, figure))
             lines += [
                 LossLine(

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self, cast
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -18,28 +19,25 @@ from resources.libraries.python.drivers.functions.nftables.registration import F
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.programs import program_output
-from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import Deletion
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.kinds import machine
+from tests.builders import TOPOLOGIES, cpus, plan_of
 
-LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
+LOCAL = TOPOLOGIES / "local.yaml"
 LACK = (
     "nft missing for NFs of kind linux_firewall, linux_stateful_firewall, linux_nat and linux_gateway; install it: "
     "apt-get install nftables"
 )
 
 
-def row(kind: NfKind, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
+def row(kind: str, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
     """What a plan says of its first NF."""
-    asked = Cell(service_type=ServiceType.CSP, nf_chains=chains, nf_nodes=1, nf_kinds=(kind,), shared_nodes=shared)
-    plan = make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16)))
+    plan = plan_of("local", "CSP", chains, 1, cpus(16), nf_kinds=(NfKind(kind),), shared_nodes=shared)
     return [function for function in plan.functions if function.name == plan.functions[0].name]
 
 
@@ -54,7 +52,7 @@ def local(tmp_path: Path, *changes: tuple[str, str]) -> Topology:
 
 @pytest.mark.parametrize("rules", [1, 2, 100, 1000])
 def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rules: int) -> None:
-    text = firewall(rules).text(row(NfKind("linux_firewall")))
+    text = firewall(rules).text(row("linux_firewall"))
     senders = re.findall(r"^ip saddr (\S+) counter drop$", text, re.MULTILINE)
     assert len(set(senders)) == rules - 1
     assert all(sender.startswith("198.18.") or sender.startswith("198.19.") for sender in senders)
@@ -64,30 +62,29 @@ def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rul
 
 
 def test_a_stateful_firewall_accepts_known_connections_first_and_new_ones_by_the_last_rule() -> None:
-    text = firewall(3, stateful=True).text(row(NfKind("linux_stateful_firewall")))
-    rules = text[text.index("policy drop;") :].splitlines()[1:-2]
-    assert rules[0] == "ct state established counter name accepted accept"
-    assert rules[-1] == "ct state new counter name accepted accept"
-    assert [rule.endswith("counter drop") for rule in rules[1:-1]] == [True, True]
-    assert "ct state" not in firewall(3).text(row(NfKind("linux_firewall"))), "the other one keeps no connections"
+    text = firewall(3, stateful=True).text(row("linux_stateful_firewall"))
+    first, *between, last = text[text.index("policy drop;") :].splitlines()[1:-2]
+    assert first == "ct state established counter name accepted accept"
+    assert last == "ct state new counter name accepted accept"
+    assert len(between) == 2 and all(rule.endswith("counter drop") for rule in between)
+    assert "ct state" not in firewall(3).text(row("linux_firewall")), "the other one keeps no connections"
 
 
 @pytest.mark.parametrize("addresses", [1, 500, 65536])
 def test_a_gateway_looks_both_addresses_up_in_one_set_of_as_many_as_asked(addresses: int) -> None:
-    text = gateway(addresses).text(row(NfKind("linux_gateway")))
+    text = gateway(addresses).text(row("linux_gateway"))
     (elements,) = re.findall(r"elements = \{ (.*) \}; \}", text)
     found = elements.split(", ")
     assert len(found) == len(set(found)) == addresses
     assert all(each.startswith("198.18.") or each.startswith("198.19.") for each in found)
-    assert [f"ip {end} @refused_addresses counter name refused drop" in text for end in ("saddr", "daddr")] == [
-        True
-    ] * 2
+    for end in ("saddr", "daddr"):
+        assert f"ip {end} @refused_addresses counter name refused drop" in text
     assert "policy drop" in text
     assert text.rstrip().endswith("counter name accepted accept\n}\n}")
 
 
 def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
-    text = nat().text(row(NfKind("linux_nat"), chains=2, shared=(1,)))
+    text = nat().text(row("linux_nat", chains=2, shared=(1,)))
     assert 'oifname "csn1x1i2" snat prefix to 30.1.0.0/16' in text
     assert 'oifname "csn2x1i2" snat prefix to 30.2.0.0/16' in text
     assert 'iifname { "csn1x1i2", "csn2x1i2" } meta l4proto' in text
@@ -104,66 +101,40 @@ def test_the_topology_has_the_number_of_rules(tmp_path: Path) -> None:
 def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(program_output, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    on_request = load_topology(LOCAL).dut
-    assert LACK not in map(str, machine.missing(on_request))
-    assert [str(each) for each in machine.missing_for_some(on_request)].count(LACK) == 1
+    assert LACK not in map(str, machine.missing(load_topology(LOCAL).dut))
     by_default = local(tmp_path, ("containers: linux_router", "containers: linux_firewall")).dut
     assert LACK in map(str, machine.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(LACK)):
         program.load("")
 
 
-def test_a_program_that_does_not_end_is_not_waited_for_for_ever(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    hanging = tmp_path / "nft"
-    hanging.write_text("#!/bin/sh\nexec sleep 60\n", encoding="utf-8")
-    hanging.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(program, "_WITHIN_S", 0.05)
-    with pytest.raises(NotReady, match=r"nft -f - not ready after 0\.1 s; last seen: still running"):
-        program.load("")
-
-
 OWNERS = ("nf-1-1", "nf-2-1")
 
 
-class Tables:
-    """Namespaces whose tables packets on their way fill again after so many deletions."""
+@pytest.mark.parametrize(("late", "deletions", "left"), [(0, 1, 0), (1, 2, 0), (9, 4, 6)])
+def test_late_entries_are_deleted_again(late: int, deletions: int, left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They fill the table of the first namespace again after so many deletions."""
+    made, threads, here = dict.fromkeys(OWNERS, 0), set[int](), [""]
 
-    def __init__(self, late: int) -> None:
-        self.late, self.here = late, ""
-        self.deletions = dict.fromkeys(OWNERS, 0)
-        self.threads = set[int]()
-
-    def run_inside_each(self, owners: Sequence[str], work: Callable[[], Any]) -> dict[str, Any]:
+    def run_inside_each(owners: Sequence[str], work: Callable[[], Any]) -> dict[str, Any]:
         found = {}
-        for self.here in owners:
-            found[self.here] = work()
+        for here[0] in owners:
+            found[here[0]] = work()
         return found
 
-    def delete(self) -> Deletion:
-        self.threads.add(threading.get_ident())
-        self.deletions[self.here] += 1
-        begun_ns = self.deletions[self.here]
-        return Deletion(entries=500, left=3, began_ns=begun_ns, ended_ns=begun_ns + 10)
+    def delete() -> Deletion:
+        threads.add(threading.get_ident())
+        made[here[0]] += 1
+        return Deletion(entries=500, left=3, began_ns=made[here[0]], ended_ns=made[here[0]] + 10)
 
-    def settled(self) -> int:
-        return 6 if self.here == "nf-1-1" and self.deletions["nf-1-1"] <= self.late else 0
-
-
-@pytest.mark.parametrize(("late", "deletions", "left"), [(0, 1, 0), (1, 2, 0), (9, 4, 6)])
-def test_entries_of_packets_on_their_way_are_deleted_again(
-    late: int, deletions: int, left: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables: Any = Tables(late)
-    monkeypatch.setattr(conntrack, "delete", tables.delete)
-    monkeypatch.setattr(conntrack, "settled", tables.settled)
+    monkeypatch.setattr(conntrack, "delete", delete)
+    monkeypatch.setattr(conntrack, "settled", lambda: 6 if here[0] == "nf-1-1" and made["nf-1-1"] <= late else 0)
     functions: Any = [SimpleNamespace(name=name, kind=NfKind("linux_nat")) for name in OWNERS]
     node: Any = SimpleNamespace(settings=lambda _: None)
-    found = NftablesRouters(node, cast(Any, SimpleNamespace(fabric=tables)), functions).delete_connections()
-    assert tables.deletions == dict.fromkeys(OWNERS, deletions)
-    assert len(tables.threads) == 1, "threads that wait for the kernel's lock use a CPU each"
+    context: Any = SimpleNamespace(fabric=SimpleNamespace(run_inside_each=run_inside_each))
+    found = NftablesRouters(node, context, functions).delete_connections()
+    assert made == dict.fromkeys(OWNERS, deletions)
+    assert len(threads) == 1, "threads that wait for the kernel's lock use a CPU each"
     assert {owner: (row.entries, row.left, row.began_ns, row.ended_ns) for owner, row in found.items()} == {
         "nf-1-1": (500, left, 1, 11),
         "nf-2-1": (500, 0, 1, 11),
@@ -194,9 +165,6 @@ def test_a_table_has_its_size_and_the_counters_of_all_cpus(settings: Path) -> No
     assert (found.failed, found.dropped, found.evicted) == (16, 1, 255)
     (settings / "statistics").unlink()
     assert conntrack.table().failed is None, "a counter that cannot be read is unknown, not 0"
-
-
-def test_without_a_table_the_kernel_tracks_nothing(settings: Path) -> None:
     (settings / "nf_conntrack_count").unlink()
     with pytest.raises(Unsupported, match=r"tracks no connections: there is no .*nf_conntrack_count"):
         conntrack.table()
@@ -212,46 +180,27 @@ def test_timeouts_of_all_kinds_of_entries_are_set(settings: Path) -> None:
         conntrack.hold(300)
 
 
-def test_what_is_left_after_a_deletion_is_waited_for_and_then_reported(
-    settings: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
-    assert conntrack.settled() == 16
-    (settings / "nf_conntrack_count").write_text("0\n")
-    assert conntrack.settled() == 0
-
-
-class _Kernel:
+def kernel(code: int) -> Callable[..., Any]:
     """The kernel's socket, which answers to the deletion of all entries."""
 
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-    def __call__(self, *_: int) -> Self:
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def settimeout(self, _: float) -> None:
-        pass
-
-    def send(self, request: bytes) -> None:
+    def send(request: bytes) -> None:
         assert struct.unpack("=IHH", request[:8]) == (20, 1 << 8 | 2, 5), "all of the namespace, and an answer"
 
-    def recv(self, _: int) -> bytes:
-        return struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -self.code)
+    answer = struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -code)
+    there = MagicMock(send=send, recv=lambda _: answer)
+    there.__enter__.return_value = there
+    return lambda *_: there
 
 
-@pytest.mark.usefixtures("settings")
-def test_a_deletion_has_its_entries_and_is_refused_in_the_words_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_has_its_entries_or_the_kernels_reason(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
     monkeypatch.setattr(conntrack, "go_first", lambda: None)
-    monkeypatch.setattr(socket, "socket", _Kernel(0))
+    monkeypatch.setattr(socket, "socket", kernel(0))
     found = conntrack.delete()
     assert (found.entries, found.left) == (16, 16) and found.began_ns <= found.ended_ns
-    monkeypatch.setattr(socket, "socket", _Kernel(errno.EPERM))
+    assert conntrack.settled() == 16, "what is left is waited for and then reported"
+    (settings / "nf_conntrack_count").write_text("0\n")
+    assert conntrack.settled() == 0
+    monkeypatch.setattr(socket, "socket", kernel(errno.EPERM))
     with pytest.raises(CsitError, match="the kernel does not delete connections: Operation not permitted"):
         conntrack.delete()

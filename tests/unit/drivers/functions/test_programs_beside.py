@@ -1,55 +1,56 @@
-"""Programs in the namespaces of NFs: what they are told, and what they answer."""
+"""Programs in the namespaces of NFs, also testpmd: what they are told, and what they answer."""
 
+import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
-from resources.libraries.python.drivers.functions.monitor.driver import programs
+from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
-from resources.libraries.python.drivers.functions.monitor.suricata import patterns
+from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, patterns, taken
 from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
-from resources.libraries.python.drivers.generators.builtin import frames
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed
+from resources.libraries.python.drivers.functions.testpmd import driver as testpmd
+from resources.libraries.python.drivers.generators.builtin.frames import PROBE_PORT, UDP_LOAD_PORT
+from resources.libraries.python.drivers.host.programs import program_output, requirements
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
-from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
 from resources.libraries.python.model.measurements.node_costs import NodeCost
-from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.kinds import machine
-from tests.builders import cell_of
+from tests.builders import cpus, plan_of, shipped
+from tests.unit.drivers.functions.guest_parts import answering
 
-LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
+LOCAL = shipped("local")
 MONITORS = [NfKind(each.name) for each in DRIVERS]
+PLACE = Path("/run/suricata/nf-1-1")
 
 
-def function(kind: NfKind) -> NfPlan:
+def function(kind: str) -> NfPlan:
     """The first NF of a plan for two instances."""
-    program = UserProgram(start=("sleep", "9")) if kind == "process" else None
-    asked = cell_of("CSC", 2, 1, nf_kinds=(kind,), programs=(program,) if program else ())
-    return make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16))).functions[0]
+    program = (UserProgram(start=("sleep", "9")),) if kind == "process" else ()
+    return plan_of(LOCAL, "CSC", 2, 1, cpus(16), nf_kinds=(NfKind(kind),), programs=program).functions[0]
 
 
 def test_every_monitor_has_a_program_that_watches_its_interface() -> None:
     found = programs(10, 10)
     assert set(found) == set(MONITORS)
     for program in found.values():
-        argv = program.argv("csn1x1i1", Path("/run/x"))
-        assert argv[0] == program.name
-        assert sum("csn1x1i1" in word for word in argv) == 1
+        told = program.argv("csn1x1i1", Path("/run/x"))
+        assert told[0] == program.name
+        assert sum("csn1x1i1" in word for word in told) == 1
 
 
 @given(count=st.integers(1, 5000))
@@ -63,22 +64,28 @@ def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
 @pytest.mark.parametrize(
     "kind", [*MONITORS, *map(NfKind, ("nginx_proxy", "openvpn", "ipsec", "wireguard", "linux_nat", "qemu_suricata"))]
 )
-def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
-    kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(
-        "resources.libraries.python.drivers.host.programs.program_output._SYSTEM_FOLDERS", str(tmp_path)
-    )
+def test_only_cells_that_ask_for_it_lack_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(program_output, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    dut = load_topology(LOCAL).dut
-    sentences = [str(each) for each in machine.missing_for_some(dut) if re.search(rf"\b{kind}\b", str(each))]
+    sentences = [str(each) for each in machine.missing_for_some(LOCAL.dut) if re.search(rf"\b{kind}\b", str(each))]
     assert sentences
-    assert not {*sentences} & {*map(str, machine.missing(dut))}
+    assert not {*sentences} & {*map(str, machine.missing(LOCAL.dut))}
 
 
-@pytest.mark.parametrize(("kind", "kept"), [(NfKind("nginx_balancer"), True), (NfKind("nginx_proxy"), False)])
-def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKind, kept: bool) -> None:
-    ports = (frames.UDP_LOAD_PORT, frames.PROBE_PORT)
+@pytest.mark.parametrize("kind", MONITORS)
+def test_a_missing_program_is_one_sentence_with_how_to_fix_it(kind: NfKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "path_of", lambda _: None)
+    nothing = SimpleNamespace()  # would fail on any use
+    context = cast(Any, SimpleNamespace(fabric=nothing, companions=lambda *_, **__: nothing))
+    name = programs(100, 100)[kind].name
+    monitors = Monitors(LOCAL.dut, context, [function(kind)])
+    with pytest.raises(Unsupported, match=rf"^{name} missing for NFs of kind {kind}; install it: apt-get install "):
+        monitors.start()
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("nginx_balancer", True), ("nginx_proxy", False)])
+def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: str, kept: bool) -> None:
+    ports = (UDP_LOAD_PORT, PROBE_PORT)
     text = configuration(function(kind), ports, workers=2, module="/m.so")
     assert ("proxy_bind $remote_addr:$remote_port transparent;" in text) is kept
     assert "20.1.0.0/16 forward;" in text
@@ -87,18 +94,16 @@ def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKi
         assert len(re.findall(rf"server 20\.1\.\d+\.\d+:{port};", text)) == 4
         assert len(re.findall(rf"server 10\.1\.\d+\.\d+:{port};", text)) == 4
     assert "load_module /m.so;" in text
-    assert "load_module" not in configuration(
-        function(kind), (frames.UDP_LOAD_PORT, frames.PROBE_PORT), workers=1, module=None
-    )
+    assert "load_module" not in configuration(function(kind), ports, workers=1, module=None)
+
+
+function_of_process = function("process")
 
 
 @given(st.lists(st.text(alphabet="ab{}left right", max_size=8)))
-def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str]) -> None:
-    row = filled(argv, names(function_of_process))
-    assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in argv]
-
-
-function_of_process = function(NfKind("process"))
+def test_words_of_a_program_become_the_interfaces_of_its_function(words: list[str]) -> None:
+    row = filled(words, names(function_of_process))
+    assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in words]
 
 
 def test_a_program_reports_what_it_has_processed() -> None:
@@ -111,14 +116,9 @@ def test_a_program_reports_what_it_has_processed() -> None:
 
 
 def test_functions_that_forward_have_processed_what_they_sent_and_others_count() -> None:
-    def counters() -> Mapping[str, InterfaceCounters]:
-        return {
-            "a": InterfaceCounters(9, 5, 0, 0),
-            "b": InterfaceCounters(9, 6, 0, 0),
-            "x": InterfaceCounters(1, 1, 1, 1),
-        }
-
-    routers = cast(Any, SimpleNamespace(counters=counters, processed=dict))
+    ports = {"a": (9, 5, 0, 0), "b": (9, 6, 0, 0), "x": (1, 1, 1, 1)}
+    counters = {name: InterfaceCounters(*row) for name, row in ports.items()}
+    routers = cast(Any, SimpleNamespace(counters=lambda: counters, processed=dict))
     monitors = cast(Any, SimpleNamespace(counters=dict, processed=lambda: {"nf-2-1": ProcessedPackets(4, 1)}))
     found = MixedKinds([routers, monitors], {"a": "nf-1-1", "b": "nf-1-1"}).processed()
     assert found == {"nf-1-1": ProcessedPackets(11), "nf-2-1": ProcessedPackets(4, 1)}
@@ -126,43 +126,147 @@ def test_functions_that_forward_have_processed_what_they_sent_and_others_count()
     assert ProcessedPackets(9) - ProcessedPackets(2, 1) == ProcessedPackets(7)
 
 
-class Counting(OneKind):
-    """NFs of a kind that keeps accounts."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.begun = 0
-
-    def begin_accounts(self) -> tuple[str, ...]:
-        self.begun += 1
-        return (self._name,)
-
-    def accounts(self) -> tuple[NodeCost, ...]:
-        return (NodeCost(part=self._name, node="ip4-lookup", packets=self.begun),)
-
-
 def test_accounts_are_those_of_the_kinds_that_keep_some() -> None:
-    first, second = Counting("nf-1-1"), Counting("nf-1-3")
-    several = MixedKinds((first, OneKind(), second))
+    def counting(name: str) -> Any:
+        row = NodeCost(part=name, node="ip4-lookup", packets=1)
+        return SimpleNamespace(begin_accounts=lambda: (name,), accounts=lambda: (row,))
+
+    several = MixedKinds((counting("nf-1-1"), OneKind(), counting("nf-1-3")))
     assert several.begin_accounts() == ("nf-1-1", "nf-1-3")
     assert [(row.part, row.packets) for row in several.accounts()] == [("nf-1-1", 1), ("nf-1-3", 1)]
 
 
-def test_an_event_that_no_kind_can_have_is_refused() -> None:
-    """Else it would not happen, and a study would name another reason."""
-    several = MixedKinds((OneKind(),), {"csn1x1i1": "nf-1-1"})
-    coming = Disturbance(targets=("nf-1-1",), event=PartEvent.PAUSE, after_s=0.0, hold_s=0.1)
-    with pytest.raises(Unsupported, match="pause is not possible for nf-1-1 with its driver"):
-        several.disturb(coming)
-    several.disturb(coming.model_copy(update={"targets": ("nf-2-1",)}))  # on another node
-    assert several.disturbed() == ()
+@given(rules=st.integers(1, 300))
+def test_each_rule_of_suricata_has_a_number_and_a_pattern_of_its_own(rules: int) -> None:
+    lines = files("eth0", PLACE, rules)["suricata.rules"].splitlines()
+    assert len(lines) == rules
+    for what in (r"sid:(\d+);", r'content:"([0-9a-f]{8})"'):
+        assert len({re.search(what, line)[1] for line in lines}) == rules  # type: ignore[index]
 
 
-def test_drivers_that_declare_events_can_be_disturbed() -> None:
-    """By the declaration a study refuses an event before anything starts."""
-    drivers = {**driver_registry.functions(), **driver_registry.vswitches()}
-    for name, driver in drivers.items():
-        if driver.factory is not None:
-            made = driver_registry.load(driver.factory)
-            kind = made if isinstance(made, type) else get_type_hints(made)["return"]
-            assert issubclass(kind, Disturbed) or not getattr(driver, "events", ()), name
+def test_what_suricata_reads_is_in_its_folder_and_leaves_the_interface_as_it_is() -> None:
+    told, texts = argv("csn1x1i1", PLACE), files("csn1x1i1", PLACE, 10)
+    assert [word for word in told if Path(word).name in texts] == [str(PLACE / "suricata.yaml")]
+    found = yaml.safe_load(texts["suricata.yaml"])
+    assert found["rule-files"] == ["suricata.rules"]
+    assert found["af-packet"][0]["interface"] == "csn1x1i1"
+    assert found["capture"]["disable-offloading"] is False
+    assert Path(found["unix-command"]["filename"]).parent == PLACE
+
+
+GREETED = b'{"return":"OK"}\n'
+
+
+def test_packets_that_suricata_dropped_are_not_among_those_it_got(tmp_path: Path) -> None:
+    with answering(tmp_path / "control", GREETED, b'{"message":{"pkts":12,"drop":5},"return":"OK"}') as heard:
+        assert taken(tmp_path / "control", "eth0") == ProcessedPackets(7, 5)
+    asked = {"command": "iface-stat", "arguments": {"iface": "eth0"}}
+    assert [json.loads(each) for each in heard] == [{"version": "0.2"}, asked]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b'{"return":"NOK","message":"iface does not exist"}', "iface does not exist"),
+        (b'{"return":"OK","message":{"pkts":"many"}}', "cannot be understood"),
+        (b'{"return":"OK"}', "cannot be understood"),
+        (b'{"return"', "suricata: .* closed"),
+    ],
+)
+def test_another_answer_of_suricata_is_one_sentence(tmp_path: Path, answer: bytes, words: str) -> None:
+    with answering(tmp_path / "control", GREETED, answer), pytest.raises(CsitError, match=words):
+        taken(tmp_path / "control", "eth0")
+    with pytest.raises(CsitError, match=r"suricata does not answer at .*/none: No such file"):
+        taken(tmp_path / "none", "eth0")
+
+
+TOPOLOGY = shipped("local-ovs")
+# Two siblings a core, as 1c with SMT is two data threads.
+CORES = layout((cpu, cpu % 16, 0, 0) for cpu in range(32))
+STARTED = """EAL: Detected CPU lcores: 2
+EAL: RTE Version: 'DPDK 22.11.11'
+mac packet forwarding - ports=2 - cores=2 - streams=2 - NUMA support enabled, MP allocation mode: native
+Logical Core 1 (socket 0) forwards packets on 1 streams:
+  RX P=0/Q=0 (socket 0) -> TX P=1/Q=0 (socket 0) peer=02:00:00:00:01:02
+Logical Core 2 (socket 0) forwards packets on 1 streams:
+  RX P=1/Q=0 (socket 0) -> TX P=0/Q=0 (socket 0) peer=02:00:00:00:01:01
+"""
+
+
+def plan_with_testpmd(size: NfSize = NfSize.ONE) -> Plan:
+    return plan_of(TOPOLOGY, "CSC", 1, 2, CORES, nf_sizes=(size,), nf_kinds=(NfKind("testpmd"),))
+
+
+def value(words: list[str], option: str) -> str:
+    (found,) = values(words, option)
+    return found
+
+
+def values(words: list[str], option: str) -> list[str]:
+    return [word.partition("=")[2] for word in words if word.partition("=")[0] == option]
+
+
+@pytest.mark.parametrize(
+    ("size", "threads", "forwarding"), [(NfSize.HALF, 1, "1"), (NfSize.ONE, 2, "2"), (NfSize.TWO, 4, "2")]
+)
+def test_lcores_of_testpmd_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: str) -> None:
+    plan = plan_with_testpmd(size)
+    function = plan.functions[1]
+    data = plan.cores.cpus(function.name)
+    assert len(data) == threads
+    words = testpmd.command(function, plan.cores)
+    main = plan.cores.cpus(function.name, ThreadRole.MAIN)[0]
+    assert value(words, "--lcores") == ",".join([f"0@{main}", *(f"{n}@{cpu}" for n, cpu in enumerate(data, 1))])
+    assert value(words, "--main-lcore") == "0"
+    # Two ports with a queue each: no more than two can forward.
+    assert value(words, "--nb-cores") == forwarding
+
+
+def test_testpmd_has_ports_of_the_kernel_and_sends_frames_that_are_addressed_to_next_hops() -> None:
+    plan = plan_with_testpmd()
+    first, second = plan.functions
+    words = testpmd.command(first, plan.cores)
+    assert values(words, "--eth-peer") == ["0,02:00:00:00:01:01", f"1,{second.left.mac}"]
+    assert value(words, "--forward-mode") == "mac"
+    left, right = values(words, "--vdev")
+    assert left.startswith("net_af_packet0,iface=csn1x1i1,") and right.startswith("net_af_packet1,iface=csn1x1i2,")
+    assert "framesz=2048,framecnt=2048" in left
+    assert {"--no-huge", "--no-pci", "--no-telemetry", "--no-shconf"} <= set(words), "it touches nothing of others"
+    assert words.index("--file-prefix=nf-1-1") < words.index("--") < words.index("--nb-cores=2")
+
+
+def test_jumbo_frames_fit_into_one_buffer_of_testpmd() -> None:
+    plan = plan_with_testpmd()
+    words = testpmd.command(plan.functions[0], plan.cores, largest_frame_bytes=9018)
+    assert "framesz=16384" in values(words, "--vdev")[0]
+    assert int(value(words, "--mbuf-size")) >= 9018 + 128
+    assert int(words[words.index("-m") + 1]) * 2**20 > 16384 * (9018 + 128 + 128)
+
+
+def test_each_queue_is_polled_by_the_lcore_of_testpmd_on_its_planned_cpu() -> None:
+    """Testpmd deals P0Q0, P1Q0, P0Q1, P1Q1 to its lcores: with four of them, one for each."""
+    plan = plan_with_testpmd(NfSize.TWO)
+    function = plan.functions[0]
+    data = plan.cores.cpus(function.name)
+    planned = ((0, 2), (1, 3))
+    ports = [
+        port.model_copy(update={"rx_queues": queues, "data_thread": queues[0]})
+        for port, queues in zip(plan.ports(function.name), planned, strict=True)
+    ]
+    words = testpmd.command(function, plan.cores, ports=ports)
+    assert (value(words, "--rxq"), value(words, "--txq"), value(words, "--nb-cores")) == ("2", "2", "4")
+    cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
+    polled = [ports[stream % 2].queues[stream // 2] for stream in range(4)]
+    assert cpus == [data[thread] for thread in polled]
+    both = [port.model_copy(update={"rx_queues": (0, 1), "data_thread": 0}) for port in ports]
+    words = testpmd.command(function, plan_with_testpmd(NfSize.ONE).cores, ports=both)
+    cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
+    assert (value(words, "--nb-cores"), cpus) == ("2", list(plan_with_testpmd(NfSize.ONE).cores.cpus(function.name)))
+
+
+def test_what_testpmd_prints() -> None:
+    assert testpmd.receiving_lcores(STARTED) == {(0, 0): 1, (1, 0): 2}
+    assert testpmd.version(STARTED) == "22.11.11"
+    assert testpmd.version("") == "unknown version"
+    assert testpmd.not_ready(STARTED) == "it does not forward yet"
+    assert testpmd.not_ready(STARTED + "Press enter to exit\n") == ""

@@ -4,12 +4,10 @@ import hashlib
 import json
 import lzma
 import os
-import re
 import socket
 import struct
 import subprocess
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,20 +21,19 @@ from resources.libraries.python.drivers.functions.vm.accelerator import Accelera
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.driver import place_workers
 from resources.libraries.python.drivers.functions.vm.guest import Console
-from resources.libraries.python.drivers.functions.vm.image import cached, fetch, recipe, unpacked_kernel, write
+from resources.libraries.python.drivers.functions.vm.image import fetch, unpacked_kernel, write
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.drivers.functions.vm.registration import NICS, Vm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.findings.check_finding import Severity
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError
-from tests.builders import cpus, plan_of, shell_program
-from tests.unit.drivers.functions.guest_archives import unpacked
+from tests.builders import TOPOLOGIES, cpus, plan_of, raising, shell_program
+from tests.unit.drivers.functions.guest_parts import unpacked
+from tests.unit.testbed.node.machine_trees import tree
 
-PROJECT = Path(__file__).parents[4]
 BOOT = Path("vmlinuz"), Path("initramfs.cpio")
 
 
@@ -66,12 +63,6 @@ def test_modules_are_loaded_after_those_that_they_need() -> None:
     assert image.depends(files["failover"]) == []
 
 
-def test_dependencies_are_read_from_a_description() -> None:
-    shown = "Package: linux-image-virtual\nDepends: linux-image-6.8.0-1-generic (= 6.8.0-1.1), kmod | module-init\n"
-    assert image.package_depends(shown) == ["linux-image-6.8.0-1-generic", "kmod"]
-    assert image.package_depends("") == []
-
-
 def test_the_init_script_is_valid_and_has_all_that_is_planned() -> None:
     script = render_init(["virtio_ring", "virtio_net"])
     assert script.index("insmod /modules/virtio_ring.ko") < script.index("insmod /modules/virtio_net.ko")
@@ -86,71 +77,61 @@ def test_the_init_script_is_valid_and_has_all_that_is_planned() -> None:
     assert len(" ".join(words)) < 1000
 
 
-def test_qemu_gets_the_taps_the_planned_macs_and_the_mtu() -> None:
-    nics = tuple(GuestNic(f"52:54:00:00:01:0{number}", 10 + number, 9000) for number in (1, 2))
-    argv = arguments("nf-1-1", Hardware("tcg", 128, 2, nics), BOOT, "quiet", 5)
-    assert argv[argv.index("-smp") + 1] == "2"
-    assert argv[argv.index("-append") + 1] == "quiet"
-    assert [argv[at + 1] for at, word in enumerate(argv) if word == "-netdev"] == [
-        "tap,id=net1,fd=11", "tap,id=net2,fd=12",
-    ]  # fmt: skip
-    devices = [argv[at + 1] for at, word in enumerate(argv) if word == "-device"]
-    for number, device in enumerate(devices, 1):
-        assert device.startswith(
-            f"virtio-net-pci,netdev=net{number},addr=0x1{number},mac=52:54:00:00:01:0{number},host_mtu=9000,"
-        )
-    assert "-S" in argv
-    assert "socket,id=monitor,fd=5" in argv
+MAC = "52:54:00:00:01:01"
+ON_TAP = GuestNic(MAC, 11, 9000)
+SHARING = GuestNic(MAC, None, 1500, socket=Path("/run/v.sock"), queues=2)
+AT = f",netdev=net1,addr=0x11,mac={MAC},"
 
 
-@pytest.mark.parametrize(("accelerator", "words"), [("kvm", ("kvm", "host")), ("tcg", ("tcg,thread=multi", "qemu64"))])
-def test_the_accelerator_comes_with_its_cpu(accelerator: str, words: tuple[str, str]) -> None:
-    argv = arguments("probe", Hardware(accelerator, 128, 1), BOOT, "")
+@pytest.mark.parametrize(
+    ("nic", "accelerator", "backend", "device", "without"),
+    [
+        (ON_TAP, "tcg", "tap,id=net1,fd=11", f"virtio-net-pci{AT}host_mtu=9000,", "mq=on"),
+        (replace(ON_TAP, vhost=9), "kvm", "tap,id=net1,fd=11,vhost=on,vhostfd=9", f"virtio-net-pci{AT}host_mtu", "mq="),
+        (replace(ON_TAP, model=NICS["e1000"]), "tcg", "tap,id=net1,fd=11", f"e1000{AT}romfile=", "mtu"),
+        (SHARING, "kvm", "vhost-user,id=net1,chardev=vhost1,queues=2", f"{AT}mq=on,vectors=6,", "mtu"),
+        (SHARING, "tcg", "vhost-user,id=net1,chardev=vhost1,queues=2", f"{AT}mq=on,vectors=0,", "mtu"),
+        (replace(SHARING, queues=1), "kvm", "vhost-user,id=net1,chardev=vhost1", f"virtio-net-pci{AT}rx", "mq=on"),
+    ],
+)
+def test_a_network_card_has_its_planned_mac_and_the_options_of_its_model_and_of_its_end_on_the_host(
+    nic: GuestNic, accelerator: str, backend: str, device: str, without: str
+) -> None:
+    second = GuestNic("52:54:00:00:01:02", 12, 1500)
+    argv = arguments("nf", Hardware(accelerator, 128, 2, (nic, second)), BOOT, "quiet", 5)
+    assert (argv[argv.index("-smp") + 1], argv[argv.index("-append") + 1]) == ("2", "quiet")
+    assert [argv[at + 1] for at, word in enumerate(argv) if word == "-netdev"] == [backend, "tap,id=net2,fd=12"]
+    first, other = (argv[at + 1] for at, word in enumerate(argv) if word == "-device")
+    assert device in first and without not in first
+    assert other.startswith("virtio-net-pci,netdev=net2,addr=0x12,mac=52:54:00:00:01:02,host_mtu=1500,")
+    assert {"-S", "socket,id=monitor,fd=5"} <= set(argv), "the guest waits for `cont`"
+    words = {"kvm": ("kvm", "host"), "tcg": ("tcg,thread=multi", "qemu64")}[accelerator]
     assert (argv[argv.index("-accel") + 1], argv[argv.index("-cpu") + 1]) == words
+
+
+def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:
+    argv = arguments("nf", Hardware("kvm", 1500, 1, huge_page_mb=1024, numa_node=1), BOOT, "")
+    assert argv[argv.index("-m") + 1] == "2048"
+    assert argv[argv.index("-object") + 1] == (
+        "memory-backend-memfd,id=memory,size=2048M,share=on,hugetlb=on,hugetlbsize=1024M,prealloc=on,"
+        "host-nodes=1,policy=bind"
+    )
+    assert argv[argv.index("-machine") + 1].endswith("memory-backend=memory")
     assert "-S" not in argv
 
 
-@pytest.mark.parametrize(("accelerator", "vectors"), [("kvm", ",mq=on,vectors=6,"), ("tcg", ",mq=on,vectors=0,")])
-def test_a_card_that_shares_memory_has_a_pair_of_queues_for_each_data_thread(accelerator: str, vectors: str) -> None:
-    card = GuestNic("52:54:00:00:01:01", None, 1500, socket=Path("/run/v.sock"), queues=2)
-    argv = arguments("nf", Hardware(accelerator, 128, 2, (card,)), BOOT, "")
-    assert "vhost-user,id=net1,chardev=vhost1,queues=2" in argv
-    assert vectors in argv[argv.index("-device") + 1]
-    alone = arguments("nf", Hardware("kvm", 128, 2, (replace(card, queues=1),)), BOOT, "")
-    assert "vhost-user,id=net1,chardev=vhost1" in alone
-    assert "mq=on" not in alone[alone.index("-device") + 1]
-
-
-def test_with_vhost_the_hosts_kernel_copies_packets() -> None:
-    argv = arguments("nf", Hardware("kvm", 128, 1, (GuestNic("52:54:00:00:01:01", 7, 1500, vhost=9),)), BOOT, "")
-    assert "tap,id=net1,fd=7,vhost=on,vhostfd=9" in argv
-
-
-def never() -> str:
-    raise AssertionError("a guest was booted although the outcome is known")
-
-
 def test_kvm_is_taken_where_a_guest_boots_and_the_trial_is_made_once_per_start_of_the_machine(tmp_path: Path) -> None:
-    memory = tmp_path / "accelerator.json"
+    memory, never = tmp_path / "accelerator.json", raising(AssertionError("a guest was booted"))
+    memory.write_text("{", encoding="utf-8")  # damaged: as none
     assert choose("auto", "6.1", memory, lambda: "", "boot 1").accelerator == "kvm"
     assert choose("auto", "6.1", memory, never, "boot 1").accelerator == "kvm"
     fallen = choose("auto", "6.1", memory, lambda: "it hangs for 20 s", "boot 2")
     assert fallen == AcceleratorChoice(accelerator="tcg", why="no guest boots with KVM here: it hangs for 20 s")
     assert choose("auto", "6.1", memory, never, "boot 2") == fallen
     assert choose("auto", "6.2", memory, lambda: "", "boot 2").accelerator == "kvm"
-
-
-def test_a_damaged_cache_entry_is_determined_again(tmp_path: Path) -> None:
-    memory = tmp_path / "accelerator.json"
-    memory.write_text("{", encoding="utf-8")
-    assert choose("auto", "6.1", memory, lambda: "", "boot").accelerator == "kvm"
-
-
-def test_the_testbed_may_insist(tmp_path: Path) -> None:
-    memory = tmp_path / "accelerator.json"
-    assert choose("tcg", "6.1", memory, never, "boot").accelerator == "tcg"
+    assert choose("tcg", "6.1", memory, never, "boot 3").accelerator == "tcg"
     with pytest.raises(Unsupported, match="/dev/kvm: No such file"):
-        choose("kvm", "6.1", memory, lambda: "/dev/kvm: No such file", "boot")
+        choose("kvm", "6.1", memory, lambda: "/dev/kvm: No such file", "boot 3")
 
 
 def test_an_error_quotes_the_end_of_the_console_and_the_reason_of_a_panic(tmp_path: Path) -> None:
@@ -166,56 +147,36 @@ def test_an_error_quotes_the_end_of_the_console_and_the_reason_of_a_panic(tmp_pa
     assert console.ready
 
 
-def answering(far: socket.socket, answer: Callable[[str], list[object]]) -> threading.Thread:
-    """A monitor that greets and answers each command with messages."""
-
-    def work() -> None:
-        version = {"qemu": {"major": 7, "minor": 2, "micro": 22}, "package": "Debian"}
-        far.sendall(json.dumps({"QMP": {"version": version}}).encode() + b"\r\n")
-        with far.makefile("rb") as commands:
-            for line in commands:
-                for message in answer(json.loads(line)["execute"]):
-                    far.sendall(json.dumps(message).encode() + b"\r\n")
-        far.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    return thread
-
-
 def test_the_monitor_finds_its_answer_among_events_and_passes_refusals_on() -> None:
-    def answer(command: str) -> list[object]:
-        if command == "bad":
-            return [{"error": {"desc": "no such command"}}]
-        return [{"event": "RESUME"}, {"return": command}]
-
     near, far = socket.socketpair()
-    thread = answering(far, answer)
+    greeting = {"QMP": {"version": {"qemu": {"major": 7, "minor": 2, "micro": 22}, "package": "Debian"}}}
+    event, refusal = {"event": "RESUME"}, {"error": {"desc": "no such command"}}
+    for message in (greeting, {"return": {}}, event, {"return": "paused"}, refusal):
+        far.sendall(json.dumps(message).encode() + b"\r\n")
     monitor = Monitor("nf-1-1", near)
     assert monitor.version == "7.2.22 Debian"
-    assert monitor.ask("query-status") == "query-status"
+    assert monitor.ask("query-status") == "paused"
     with pytest.raises(CommandFailed, match="nf-1-1: no such command"):
         monitor.ask("bad")
     monitor.close()
-    thread.join(60)
+    with far, far.makefile() as asked:
+        assert [json.loads(line)["execute"] for line in asked] == ["qmp_capabilities", "query-status", "bad"]
 
 
 def test_a_monitor_that_closes_or_is_silent_is_named() -> None:
     near, far = socket.socketpair()
-    far.close()
-    with pytest.raises(CsitError, match="monitor of nf-1-1"):
-        Monitor("nf-1-1", near)
-    near.close()
-    near, far = socket.socketpair()
-    with pytest.raises(NotReady, match="monitor of nf-1-1"):
+    with near, far, pytest.raises(NotReady, match="monitor of nf-1-1"):
         Monitor("nf-1-1", near, within_s=0.05)
-    near.close()
+    near, far = socket.socketpair()
     far.close()
+    with near, pytest.raises(CsitError, match="monitor of nf-1-1"):
+        Monitor("nf-1-1", near)
 
 
-def test_only_a_complete_image_of_the_present_recipe_is_taken(tmp_path: Path) -> None:
-    assert image.cached(tmp_path / "none") is None
-    place = tmp_path / f"guest-6.1-{image.recipe()}"
+@pytest.mark.parametrize(("nic", "other"), [("virtio", "e1000"), ("e1000", "virtio")])
+def test_only_a_complete_image_of_the_present_recipe_and_model_is_taken(tmp_path: Path, nic: str, other: str) -> None:
+    assert image.cached(tmp_path / "none", nic) is None
+    place = tmp_path / f"guest-6.1-{image.recipe(nic)}"
     place.mkdir()
     digests = {}
     for name in ("vmlinuz", "initramfs.cpio"):
@@ -224,24 +185,21 @@ def test_only_a_complete_image_of_the_present_recipe_is_taken(tmp_path: Path) ->
     description = image.Description(
         kernel_version="6.1", packages={}, modules=(), user_space_modules=(), digests=digests
     )
-    assert image.cached(tmp_path) is None
+    assert image.cached(tmp_path, nic) is None
     (place / "image.json").write_text(description.model_dump_json(), encoding="utf-8")
-    found = image.cached(tmp_path)
-    assert found is not None
-    assert found.description == description
+    assert (found := image.cached(tmp_path, nic)) and found.description == description
+    assert image.cached(tmp_path, other) is None
     (place / "vmlinuz").write_bytes(b"cut sho")
-    assert image.cached(tmp_path) is None
+    assert image.cached(tmp_path, nic) is None
     place.rename(tmp_path / "guest-6.1-0123456789ab")
-    assert image.cached(tmp_path) is None
+    assert image.cached(tmp_path, nic) is None
 
 
 def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
     with subprocess.Popen(["sleep", "60"]) as worker, subprocess.Popen(["sleep", "60"]) as other:
         try:
-            for process, name in ((worker, "vhost-999"), (other, "vhost-9990")):
-                (tmp_path / str(process.pid)).mkdir()
-                (tmp_path / str(process.pid) / "comm").write_text(f"{name}\n", encoding="utf-8")
+            tree(tmp_path, {f"{worker.pid}/comm": "vhost-999", f"{other.pid}/comm": "vhost-9990"})
             (tmp_path / "999" / "task").mkdir(parents=True)
             assert place_workers(999, (cpu,), tmp_path) == [worker.pid]
             assert os.sched_getaffinity(worker.pid) == {cpu}
@@ -250,109 +208,57 @@ def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
             other.kill()
 
 
-def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:
-    argv = arguments("nf", Hardware("kvm", 1500, 1, huge_page_mb=1024, numa_node=1), BOOT, "")
-    assert argv[argv.index("-m") + 1] == "2048"
-    backend = argv[argv.index("-object") + 1]
-    assert backend == (
-        "memory-backend-memfd,id=memory,size=2048M,share=on,hugetlb=on,hugetlbsize=1024M,prealloc=on,"
-        "host-nodes=1,policy=bind"
-    )
-    assert argv[argv.index("-machine") + 1].endswith("memory-backend=memory")
-
-
-TOPOLOGIES = Path(__file__).parents[4] / "topologies"
-E1000 = NICS["e1000"]
-
-
-def changed(tmp_path: Path, name: str, **keys: Any) -> Path:
-    """A topology of this project with other keys of its DUT."""
-    document = yaml.safe_load((TOPOLOGIES / name).read_text(encoding="utf-8"))
-    document["nodes"]["DUT1"] |= keys
-    path = tmp_path / name
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return path
-
-
 def chosen(path: Path, model: str) -> Topology:
     return chosen_topology({"TOPOLOGY": str(path), "NIC_MODEL": model}.get)
 
 
-def devices(argv: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Options of each network card and of its end on the host, each as QEMU separates them."""
-    return [tuple(argv[at + 1].split(",")) for at, word in enumerate(argv) if word in {"-netdev", "-device"}]
-
-
-def test_e1000_is_behind_the_same_tap_at_the_same_address_without_what_only_virtio_has() -> None:
-    nics = tuple(GuestNic(f"52:54:00:00:01:0{number}", 10 + number, 9000, model=E1000) for number in (1, 2))
-    of_e1000 = devices(arguments("nf-1-1", Hardware("tcg", 128, 1, nics), (Path("k"), Path("i")), ""))
-    plain = tuple(GuestNic(each.mac, each.tap, each.mtu) for each in nics)
-    of_virtio = devices(arguments("nf-1-1", Hardware("tcg", 128, 1, plain), (Path("k"), Path("i")), ""))
-    assert of_e1000[::2] == of_virtio[::2] == [("tap", "id=net1", "fd=11"), ("tap", "id=net2", "fd=12")]
-    for one, other in zip(of_e1000[1::2], of_virtio[1::2], strict=True):
-        assert one == ("e1000", *other[1:4], "romfile=")
+KEYS = r"{name}:\d+: nodes\.DUT1\.vm\.nic: "
 
 
 @pytest.mark.parametrize(
-    ("name", "keys", "line"),
+    ("name", "keys", "model", "sentence"),
     [
-        ("local.yaml", {"vm": {"nic": "e1001"}}, r"nodes\.DUT1\.vm\.nic: unknown word 'e1001'; did you mean 'e1000'\?"),
+        ("local.yaml", {"vm": {"nic": "e1001"}}, "", f"{KEYS}unknown word 'e1001'; did you mean 'e1000'"),
+        ("local-vpp.yaml", {"vm": {"nic": "e1000"}}, "", f"{KEYS}e1000 cannot be joined to vpp, which shares memory"),
+        ("local.yaml", {"vm": {"nic": "e1000"}, "vms": "qemu_vpp"}, "", f"{KEYS}VPP in guests drives VirtIO network"),
+        ("local.yaml", {}, "rtl8139", r"^NIC_MODEL 'rtl8139': unknown word 'rtl8139' \(known: virtio, e1000\)"),
+        ("local-vpp.yaml", {}, "e1000", "^NIC_MODEL 'e1000': e1000 cannot be joined to vpp"),
         (
-            "local-vpp.yaml",
-            {"vm": {"nic": "e1000"}},
-            r"nodes\.DUT1\.vm\.nic: e1000 cannot be joined to vpp, which shares memory with virtual machines "
-            r"\(vhost-user\): take nic: virtio, or another vswitch",
+            "sim.yaml",
+            {},
+            "e1000",
+            "^NIC_MODEL 'e1000': the testbed has virtual machines of kind sim, which have no NICs",
         ),
-        (
-            "local.yaml",
-            {"vm": {"nic": "e1000"}, "vms": "qemu_vpp"},
-            r"nodes\.DUT1\.vm\.nic: VPP in guests drives VirtIO network cards by itself, and no e1000: "
-            r"take nic: virtio, or vms: qemu",
-        ),
+        ("sim.yaml", {}, "virtio", "^NIC_MODEL 'virtio': the testbed has virtual machines of kind sim"),
     ],
 )
-def test_what_cannot_have_e1000_is_refused_with_its_place(
-    tmp_path: Path, name: str, keys: Mapping[str, Any], line: str
+def test_what_cannot_have_a_model_is_refused_with_its_place(
+    tmp_path: Path, *, name: str, keys: Mapping[str, Any], model: str, sentence: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"{name}:\d+: {line}"):
-        load_topology(changed(tmp_path, name, **keys))
-
-
-@pytest.mark.parametrize("name", ["local.yaml", "local-ovs.yaml", "local-trex.yaml"])
-def test_the_variable_takes_the_place_of_the_setting_of_every_dut(name: str) -> None:
-    topology = chosen(TOPOLOGIES / name, "e1000")
-    assert {dut.settings(Vm) for dut in topology.duts.values()} == {Vm(nic="e1000")}
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "sentence"),
-    [
-        ("local.yaml", "rtl8139", "NIC_MODEL 'rtl8139': unknown word 'rtl8139' (known: virtio, e1000)"),
-        ("local-vpp.yaml", "e1000", "NIC_MODEL 'e1000': e1000 cannot be joined to vpp"),
-        ("sim.yaml", "e1000", "NIC_MODEL 'e1000': the testbed has virtual machines of kind sim, which have no NICs"),
-        ("sim.yaml", "virtio", "NIC_MODEL 'virtio': the testbed has virtual machines of kind sim, which have no NICs"),
-    ],
-)
-def test_a_variable_that_a_testbed_cannot_follow_is_refused(name: str, model: str, sentence: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(sentence)}"):
-        chosen(TOPOLOGIES / name, model)
+    document = yaml.safe_load((TOPOLOGIES / name).read_text(encoding="utf-8"))
+    document["nodes"]["DUT1"] |= keys
+    (tmp_path / name).write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    with pytest.raises(ConfigError, match=sentence.replace("{name}", name)):
+        chosen(tmp_path / name, model)
 
 
 def test_a_run_with_another_model_is_another_testbed_and_says_how_to_repeat_it() -> None:
+    for name in ("local.yaml", "local-ovs.yaml", "local-trex.yaml"):
+        duts = chosen(TOPOLOGIES / name, "e1000").duts
+        assert {dut.settings(Vm) for dut in duts.values()} == {Vm(nic="e1000")}
     lookups = [{"TOPOLOGY": str(TOPOLOGIES / "local.yaml"), "NIC_MODEL": model} for model in ("", "virtio", "e1000")]
     none, virtio, e1000 = (choices(each.get, chosen_topology(each.get)) for each in lookups)
     assert none.topology_digest == virtio.topology_digest != e1000.topology_digest
     assert [each.variables.get("NIC_MODEL") for each in (none, virtio, e1000)] == [None, "virtio", "e1000"]
     of_e1000 = {**lookups[2], "SUITE SOURCE": "any.robot"}
     again = rerun_of(of_e1000.get, chosen_topology(of_e1000.get), "outage")
-    assert again.variables == {"NIC_MODEL": "e1000"}
-    assert again.topology_digest == e1000.topology_digest
+    assert (again.variables, again.topology_digest) == ({"NIC_MODEL": "e1000"}, e1000.topology_digest)
 
 
 KNOWN = {
     "debian": {
         "linux-image-cloud-amd64": "linux-image-6.1.0-9-cloud-amd64 (= 6.1.9-1)",
-        "linux-image-amd64": "linux-image-6.1.0-9-amd64 (= 6.1.9-1)",
+        "linux-image-amd64": "linux-image-6.1.0-9-amd64 | linux-image-unsigned (= 6.1.9-1)",
         "linux-image-6.1.0-9-cloud-amd64": "kmod, linux-base (>= 4.3~)",
         "linux-image-6.1.0-9-amd64": "kmod, linux-base (>= 4.3~)",
     },
@@ -369,18 +275,16 @@ KNOWN = {
 @pytest.fixture
 def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """An apt that knows the packages of one distribution, and downloads files without content."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "known").mkdir()
     for package, depends in KNOWN[request.param].items():
         text = f"Package: {package}\nVersion: 9-1\nDepends: {depends}\n"
-        (tmp_path / "known").mkdir(exist_ok=True)
         (tmp_path / "known" / package).write_text(text, encoding="utf-8")
-    show = f'for name; do :; done\ncat "{tmp_path}/known/$name" 2>/dev/null\n'
-    scripts = {
-        "apt-cache": show,
-        "apt-get": 'while [ "$1" != download ] && [ $# -gt 0 ]; do shift; done\nfor each; do : >"$each.deb"; done\n',
-        "dpkg-deb": "exit 1\n",
-    }
-    (tmp_path / "bin").mkdir()
-    for name, body in scripts.items():
+    for name, body in (
+        ("apt-cache", f'for name; do :; done\ncat "{tmp_path}/known/$name" 2>/dev/null'),
+        ("apt-get", 'while [ "$1" != download ] && [ $# -gt 0 ]; do shift; done\nfor each; do : >"$each.deb"; done'),
+        ("dpkg-deb", "exit 1"),
+    ):
         shell_program(tmp_path / "bin" / name, body)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
 
@@ -388,25 +292,19 @@ def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.Fixture
 @pytest.mark.parametrize(
     ("apt", "nic", "names"),
     [
-        ("debian", "virtio", {"linux-image-6.1.0-9-cloud-amd64"}),
-        ("debian", "e1000", {"linux-image-6.1.0-9-amd64"}),
-        ("ubuntu", "virtio", {"linux-image-6.8.0-9-generic", "linux-modules-6.8.0-9-generic"}),
-        (
-            "ubuntu",
-            "e1000",
-            {
-                "linux-image-6.8.0-9-generic", "linux-modules-6.8.0-9-generic", "linux-modules-extra-6.8.0-9-generic",
-            },
-        ),
+        ("debian", "virtio", {"image-6.1.0-9-cloud-amd64"}),
+        ("debian", "e1000", {"image-6.1.0-9-amd64"}),
+        ("ubuntu", "virtio", {"image-6.8.0-9-generic", "modules-6.8.0-9-generic"}),
+        ("ubuntu", "e1000", {f"{kind}-6.8.0-9-generic" for kind in ("image", "modules", "modules-extra")}),
     ],
     indirect=["apt"],
-)  # fmt: skip
+)
 @pytest.mark.usefixtures("apt")
 def test_an_image_is_made_of_a_kernel_with_the_driver(tmp_path: Path, nic: str, names: set[str]) -> None:
     place = tmp_path / "packages"
     place.mkdir()
     found = {path.name.removesuffix(".deb") for path in fetch(place, NICS[nic].kernels)}
-    assert found - {"apt-get", "download"} == names | {"busybox-static"}
+    assert found - {"apt-get", "download"} == {*(f"linux-{name}" for name in names), "busybox-static"}
 
 
 @pytest.mark.parametrize("apt", ["debian"], indirect=True)
@@ -422,25 +320,14 @@ def test_the_doctor_names_the_kernel_that_guests_get(tmp_path: Path) -> None:
     (tmp_path / "known" / "linux-image-amd64").unlink()
     (found,) = check_kernel("nodes.DUT1", dut, guest_kernel_facts.answer(dict(asked)))
     assert found.level is Severity.WARNING
-    assert str(found).startswith(
-        "nodes.DUT1.vm.nic: guest kernel: apt knows none of linux-image-amd64, linux-image-generic: "
-        "virtual machines with e1000 NICs need the image of an earlier run"
-    )
+    assert "nodes.DUT1.vm.nic: guest kernel: apt knows none of linux-image-amd64, linux-image-gen" in str(found)
 
 
 def unpacked_packages(root: Path, *modules: str, built_in: str = "") -> Path:
     """What packages of a kernel and of busybox unpack to."""
-    folder = root / "lib" / "modules" / "6.1-test"
-    for name in modules:
-        path = folder / "kernel" / "drivers" / f"{name}.ko"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"\0depends=\0" + name.encode())
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "modules.builtin").write_text(f"kernel/drivers/{built_in}.ko\n" if built_in else "", encoding="utf-8")
-    for name in ("boot/vmlinuz-6.1-test", "bin/busybox"):
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_bytes(name.encode())
-    return root
+    files = {f"lib/modules/6.1-test/kernel/drivers/{name}.ko": f"\0depends=\0{name}" for name in modules}
+    files |= {"lib/modules/6.1-test/modules.builtin": f"kernel/drivers/{built_in}.ko" if built_in else ""}
+    return tree(root, {**files, "boot/vmlinuz-6.1-test": "kernel", "bin/busybox": "busybox"})
 
 
 def test_an_image_for_e1000_loads_its_driver_also_beside_an_application(tmp_path: Path) -> None:
@@ -451,7 +338,7 @@ def test_an_image_for_e1000_loads_its_driver_also_beside_an_application(tmp_path
     assert {"e1000", "virtio_pci", "virtio_console"} == set(made.application_modules)
     entries = unpacked((tmp_path / "made" / "initramfs.cpio").read_bytes())
     assert b"insmod /modules/e1000.ko" in entries["init"][1]
-    assert entries["modules/e1000.ko"][1].endswith(b"e1000")
+    assert b"e1000" in entries["modules/e1000.ko"][1]
     assert "modules/virtio_net.ko" not in entries
 
 
@@ -464,18 +351,6 @@ def test_a_kernel_without_the_driver_is_refused_unless_it_is_built_in(tmp_path: 
         write(root, {}, tmp_path / "made", "e1000")
     root = unpacked_packages(tmp_path / "has", built_in="net/ethernet/intel/e1000/e1000")
     assert write(root, {}, tmp_path / "made", "e1000").modules == ()
-
-
-def test_images_of_both_models_stand_beside_each_other(tmp_path: Path) -> None:
-    packages = {"virtio": ("virtio_net", "virtio_pci"), "e1000": ("e1000",)}
-    for nic, modules in packages.items():
-        made = tmp_path / "cache" / f"guest-6.1-test-{recipe(nic)}"
-        made.mkdir(parents=True)
-        write(unpacked_packages(tmp_path / nic, *modules), {}, made, nic)
-    found = {nic: cached(tmp_path / "cache", nic) for nic in packages}
-    assert {nic: set(each.description.modules) for nic, each in found.items() if each} == {
-        nic: set(modules) for nic, modules in packages.items()
-    }
 
 
 def packed_kernel(payload: bytes, sectors: int = 3) -> bytes:
@@ -492,9 +367,5 @@ def test_guests_boot_a_kernel_packed_by_xz_unpacked(sectors: int) -> None:
     assert unpacked_kernel(packed_kernel(lzma.compress(elf, check=lzma.CHECK_CRC32), sectors)) == elf
     for other in (packed_kernel(b"\x28\xb5\x2f\xfdof zstd", sectors), b"no kernel", b""):
         assert unpacked_kernel(other) == other
-
-
-def test_a_damaged_kernel_is_refused() -> None:
-    whole = lzma.compress(bytes(9000))
     with pytest.raises(UnpackError):
-        unpacked_kernel(packed_kernel(whole[:40]))
+        unpacked_kernel(packed_kernel(lzma.compress(bytes(9000))[:40], sectors))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators import losses
+from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
+from resources.libraries.python.drivers.generators.builtin.wire import TimelineReport
 from tests.unit.drivers.generators.counted_arrivals import NONE, counted
 
 SPACING_NS = 1_000
@@ -95,16 +98,13 @@ def test_bins_are_exact_to_3_percent(values: list[int]) -> None:
         assert any(abs(edge) <= abs(value) <= abs(edge) * (1 + 2**-5) for value in values)
 
 
-def test_an_incomplete_log_leaves_the_ratio_only() -> None:
+def test_of_an_incomplete_log_or_several_queues_the_order_is_unknown() -> None:
     found = report(counted([5, 4, 3, 2, 1, 0], 6, kept=3)).order
     assert found.reordered == 5 and not found.extents
     assert found.unknown == "the order of 3 of 5 reordered packets was kept"
-
-
-def test_packets_of_several_receive_queues_have_no_order() -> None:
-    found = report(losses.NumberedArrivals(np.ones(9, dtype=np.bool_), NONE, NONE, 0, NONE, NONE, 0, 4))
-    assert found.order.reordered is None
-    assert found.order.unknown == "4 packets arrived in other receive queues than the first one"
+    found = report(losses.NumberedArrivals(np.ones(9, dtype=np.bool_), NONE, NONE, 0, NONE, NONE, 0, 4)).order
+    assert found.reordered is None
+    assert found.unknown == "4 packets arrived in other receive queues than the first one"
 
 
 def test_a_period_is_found_among_random_losses() -> None:
@@ -113,15 +113,13 @@ def test_a_period_is_found_among_random_losses() -> None:
         came[start : start + 32] = False
     found = of(came)
     assert found.period_s == pytest.approx(0.004, rel=0.001)
-    assert found.period_share is not None and found.period_share > 0.8
-    assert found.runs_z is not None and found.runs_z < -100
+    assert found.period_share > 0.8 and found.runs_z < -100
 
 
 def test_random_losses_have_neither_period_nor_dispersion() -> None:
     periods = 0
     for seed in range(40):
         found = of(np.random.default_rng(seed).random(100_000) > 1e-3)
-        assert found.runs_z is not None and found.dispersion_z is not None
         assert abs(found.runs_z) < 4.5 and abs(found.dispersion_z) < 4.5
         periods += found.period_s is not None
     assert periods <= 1
@@ -142,3 +140,75 @@ def test_extreme_flows_have_figures(came: list[bool]) -> None:
     found = of(np.array(came, dtype=np.bool_))
     assert found.sent - found.received == came.count(False)
     assert found.period_s is None
+
+
+EACH_NS = 250_000
+DELAY_NS = 30_000
+
+
+def timeline_of(came: list[bool], *, knows: bool = True, bin_ns: int = 1_000_000) -> TimelineReport:
+    """Of frames at equal distances; only those that arrive carry the time at which they left."""
+    left_ns = BEGIN_NS + EACH_NS * np.arange(len(came))
+    arrived_ns = np.where(came, left_ns + DELAY_NS, 0)
+    sent_ns = left_ns if knows else np.where(came, left_ns, 0)
+    frames = sum(came)
+    return timeline(arrived_ns, sent_ns, (BEGIN_NS - 7_000, EACH_NS), bin_ns, sent=len(came), frames=frames)
+
+
+@given(came=st.lists(st.booleans(), min_size=1, max_size=400))
+def test_no_frame_is_forgotten_or_counted_twice(came: list[bool]) -> None:
+    found = timeline_of(came)
+    assert sum(found.sent) == len(came)
+    assert sum(found.received) == sum(came)
+    assert sum(packets for _, packets, _, _ in found.gaps) == came.count(False)
+    assert len(found.sent) == len(found.received) == len(found.delay_ns) == (len(came) - 1) // 4 + 1
+    assert {delay for delay in found.delay_ns if delay is not None} <= {DELAY_NS}
+    for first, packets, begin_ns, end_ns in found.gaps:
+        assert not any(came[first : first + packets])
+        assert first == 0 or came[first - 1]
+        assert begin_ns == BEGIN_NS + (EACH_NS * (first - 1) + DELAY_NS if first else 0)
+        behind = first + packets
+        assert end_ns == (None if behind == len(came) else BEGIN_NS + EACH_NS * behind + DELAY_NS)
+        assert end_ns is None or came[behind]
+
+
+@given(came=st.lists(st.booleans(), min_size=1, max_size=400), late=st.lists(st.integers(0, 20), min_size=400))
+def test_the_longest_silences_are_those_between_arrivals_in_time(came: list[bool], late: list[int]) -> None:
+    """Packets may wait, and overtake each other."""
+    left_ns = BEGIN_NS + EACH_NS * np.arange(len(came))
+    arrived_ns = np.where(came, left_ns + DELAY_NS + EACH_NS * np.array(late[: len(came)]), 0)
+    found = timeline(arrived_ns, left_ns, (BEGIN_NS, EACH_NS), 1_000_000, sent=len(came), frames=sum(came))
+    in_time = [BEGIN_NS, *sorted(arrived_ns[arrived_ns > 0].tolist())]
+    expected = max((after - before for before, after in pairwise(in_time)), default=None)
+    assert max((each for each in found.silence_ns if each is not None), default=None) == expected
+    assert [each is None for each in found.silence_ns] == [not each for each in found.received]
+
+
+@given(came=st.lists(st.booleans(), min_size=2, max_size=200).filter(any))
+def test_frames_that_took_their_time_stamp_with_them_are_placed_by_the_schedule(came: list[bool]) -> None:
+    known, guessed = timeline_of(came), timeline_of(came, knows=False)
+    assert sum(guessed.sent) == len(came)
+    assert sum(guessed.received) == sum(came)
+    assert abs(guessed.begin_ns - known.begin_ns) < 1000
+
+
+def test_a_flow_of_which_nothing_arrives_is_placed_by_the_schedule() -> None:
+    found = timeline_of([False] * 8, knows=False)
+    assert found.begin_ns == BEGIN_NS - 7_000
+    assert found.sent == [4, 4]
+    assert found.gaps == [(0, 8, BEGIN_NS - 7_000, None)]
+    assert found.arrivals_ns is None
+
+
+def test_the_largest_gaps_are_kept_and_the_others_counted() -> None:
+    came = ([True, False] * 1200) + [True, False, False, True]
+    found = timeline_of(came)
+    assert len(found.gaps) == 1000
+    assert found.more_gaps == 201
+    assert max(packets for _, packets, _, _ in found.gaps) == 2
+
+
+def test_a_frame_that_comes_twice_counts_once() -> None:
+    left_ns = BEGIN_NS + EACH_NS * np.arange(4)
+    found = timeline(left_ns + 1, left_ns, (BEGIN_NS, EACH_NS), 1_000_000, sent=4, frames=5)
+    assert (sum(found.received), found.duplicates) == (4, 1)

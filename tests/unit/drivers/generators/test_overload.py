@@ -1,14 +1,17 @@
 """Where a search begins, and where MRR is measured: unlike loads on a system that collapses."""
 
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.generators import overload
 from resources.libraries.python.drivers.generators.overload import SearchedByTrials, highest_loads
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.planning.linerate import MaxRate
 from tests.builders import cpus, finished, plan_of
 
 
@@ -17,8 +20,10 @@ def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
     return lambda load_pps: max(0.0, min(load_pps, capacity_pps - per_pps * max(0.0, load_pps - capacity_pps)))
 
 
-def test_mrr_is_measured_at_all_the_generator_can_and_a_search_begins_lower() -> None:
-    forwards = collapsing(400_000, 0.12)
+@pytest.mark.parametrize("per_pps", [0.12, 0.5])
+def test_mrr_is_measured_at_all_the_generator_can_and_a_search_begins_at_what_the_system_can(per_pps: float) -> None:
+    """With 0.5 it collapses to nothing."""
+    forwards = collapsing(400_000, per_pps)
     found = highest_loads(3_800_000, forwards(3_800_000), lambda load_pps, _: forwards(load_pps))
     assert found.offered_pps == 3_800_000
     assert found.search_pps == pytest.approx(4 * 400_000, rel=0.2)
@@ -34,13 +39,6 @@ def test_a_system_that_forwards_nothing_is_asked_once_more_and_at_the_lowest_loa
     found = highest_loads(3_800_000, 0.0, lambda load_pps, _: asked.append(load_pps) or 3.0)
     assert asked == [10_000]
     assert (found.offered_pps, found.search_pps) == (3_800_000, 3_800_000)
-
-
-def test_a_system_that_collapses_to_nothing_is_searched_from_what_it_can() -> None:
-    forwards = collapsing(400_000, 0.5)
-    assert forwards(3_800_000) == 0
-    found = highest_loads(3_800_000, 0.0, lambda load_pps, _: forwards(load_pps))
-    assert found.search_pps == pytest.approx(4 * 400_000, rel=0.2)
 
 
 @pytest.mark.parametrize("capacity_pps", [8_000, 15_000, 20_000, 70_000, 400_000])
@@ -71,22 +69,48 @@ def test_a_search_begins_above_what_the_system_can_and_not_above_what_is_offered
     assert found.search_pps >= min(offered_pps, capacity_pps * 0.99) or capacity_pps < 10_000
 
 
+class Generator(SearchedByTrials):
+    """One with a limit in front of a system with a limit that collapses beyond twice its capacity."""
+
+    _plan = plan_of("sim", "CSC", cores=cpus(32))
+
+    def __init__(self, capacity_pps: float, offers_pps: float) -> None:
+        self._capacity_pps, self._offers_pps = capacity_pps, offers_pps
+        self.asked: list[Trial] = []
+
+    def run(self, trial: Trial) -> TrialResult:
+        self.asked.append(trial)
+        offered_pps = min(trial.load_pps, self._offers_pps)
+        collapses = offered_pps > 2 * self._capacity_pps
+        forwarded_pps = self._capacity_pps / 20 if collapses else min(self._capacity_pps, offered_pps)
+        counts = round(offered_pps * trial.duration_s), round(forwarded_pps * trial.duration_s)
+        return finished(trial, counts, generator_limited=offered_pps < trial.load_pps)
+
+
 @pytest.mark.parametrize(("trial_s", "duration_s"), [(0.1, 0.1), (10.0, 0.3)])
 def test_trials_of_the_highest_load_are_no_longer_than_the_one_that_is_asked_for(
     trial_s: float, duration_s: float
 ) -> None:
-    asked: list[Trial] = []
+    generator = Generator(1e9, 1e9)
+    assert generator.highest_loads(Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B"))).offered_pps > 0
+    assert [trial.duration_s for trial in generator.asked] == [duration_s]
 
-    class Generator(SearchedByTrials):
-        """All of it comes back."""
 
-        _plan = plan_of("sim", "CSC", cores=cpus(32))
-
-        def run(self, trial: Trial) -> TrialResult:
-            asked.append(trial)
-            sent = round(trial.load_pps * trial.duration_s)
-            return finished(trial, (sent, sent))
-
-    trial = Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B"))
-    assert Generator().highest_loads(trial).offered_pps > 0
-    assert [trial.duration_s for trial in asked] == [duration_s]
+@pytest.mark.parametrize(
+    ("capacity_pps", "offers_pps", "line_pps", "least_pps", "most_pps"),
+    [
+        (1e9, 600_000, None, 0.85 * 600_000, 600_000),  # a cable: what the generator can, a little less
+        (1e9, 1e9, 14.88e6, 14.88e6, 14.88e6),  # a cable of known rate that can be filled
+        (100_000, 600_000, None, 200_000, 400_000),  # a system that collapses: not more than four times what it can
+    ],
+)
+def test_the_highest_load_that_makes_sense(
+    capacity_pps: float, offers_pps: float, line_pps: float | None, least_pps: float, most_pps: float
+) -> None:
+    generator = Generator(capacity_pps, offers_pps)
+    line = None if line_pps is None else MaxRate(line_pps / 2, line_pps / 2, line_pps, "the cable")
+    with patch.object(overload, "max_rate", return_value=line):
+        found = generator.highest_loads(Trial(load_pps=1e6, duration_s=1.0, frame=frame("64B")))
+    assert least_pps <= found.search_pps <= most_pps
+    assert found.offered_pps == pytest.approx(line_pps or 0.9 * offers_pps, rel=0.11), "MRR is measured there"
+    assert len(generator.asked) < 12

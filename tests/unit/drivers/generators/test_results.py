@@ -26,24 +26,21 @@ from resources.libraries.python.drivers.generators.builtin.driver import BuiltIn
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
 from resources.libraries.python.drivers.generators.builtin.wire import FlowReport, TrialReport
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, Trial
-from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.traffic import Protocol
 from tests.builders import cpus, flow_of, plan_of
 
 PROC_NET_DEV = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
-    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0
   tg-1: 9000006 100000    0    0    0     0          0         0       12       1    0    3    0     0       0
 """
-FLOW = flow_of()
-FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+FRAME = frame("64B")
 
 
 def test_counters_are_read_from_the_kernels_table() -> None:
     rows = interface_numbers(PROC_NET_DEV)
-    assert {name: (row[1], row[11]) for name, row in rows.items()} == {"lo": ("0", "0"), "tg-1": ("100000", "3")}
+    assert {name: (row[1], row[11]) for name, row in rows.items()} == {"tg-1": ("100000", "3")}
 
 
 class Clock:
@@ -59,36 +56,27 @@ class Clock:
         self.now_s += seconds
 
 
-@pytest.fixture
-def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("readings", "options", "counts", "pause_s"),
+    [
+        ([(20,)], {}, (20,), 0.0),  # all came
+        ([(1,), (2,), (3,), (4,), *[(5,)] * 1000], {}, (5,), 0.001),
+        ([*[(0, 4)] * 60, *[(9, 4)] * 1000], {"before": (0, 0)}, (9, 4), 0.06),  # nothing had reached a port yet
+        ([*[(0, 4)] * 60, *[(9, 4)] * 1000], {"before": (1, 0)}, (0, 4), 0.0),  # that one has moved
+        ([*[(4,)] * 60, *[(9,)] * 1000], {"quiet_s": 0.01}, (4,), 0.0),
+        ([*[(4,)] * 60, *[(9,)] * 1000], {"quiet_s": 0.3}, (9,), 0.06),
+    ],
+)
+def test_settling_waits_for_the_counters_to_stop(
+    readings: list[tuple[int, ...]],
+    options: dict[str, Any],
+    counts: tuple[int, ...],
+    pause_s: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(counters, "time", Clock())
-
-
-def test_settling_ends_at_once_when_all_came() -> None:
-    assert settle(lambda: (5, 7), (5, 7)) == FinalCounters((5, 7), True, 0.0)
-
-
-@pytest.mark.usefixtures("_clock")
-def test_settling_waits_for_the_counters_to_stop() -> None:
-    counts = iter([1, 2, 3, 4, *[5] * 1000])
-    settled = settle(lambda: (next(counts),), (9,))
-    assert settled.counts == (5,) and settled.stopped and settled.longest_pause_s == pytest.approx(0.001)
-
-
-@pytest.mark.usefixtures("_clock")
-def test_settling_waits_longer_for_a_port_that_nothing_has_reached_yet() -> None:
-    late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
-    settled = settle(lambda: next(late), (9, 9), (0, 0))
-    assert settled.counts == (9, 4) and settled.longest_pause_s == pytest.approx(0.06)
-    late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
-    assert settle(lambda: next(late), (9, 9), (1, 0)).counts == (0, 4), "that one has moved"
-
-
-@pytest.mark.usefixtures("_clock")
-def test_settling_waits_as_long_as_configured() -> None:
-    for quiet_s, seen in ((0.01, (4,)), (0.3, (9,))):
-        late = iter([*[(4,)] * 60, *[(9,)] * 1000])
-        assert settle(lambda late=late: next(late), (10,), quiet_s=quiet_s).counts == seen  # type: ignore[misc]
+    settled = settle(iter(readings).__next__, (20,) * len(counts), **options)
+    assert settled == FinalCounters(counts, True, pytest.approx(pause_s))
 
 
 def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> None:
@@ -111,16 +99,12 @@ def test_latency_of_stamped_probes_only() -> None:
     sent = np.array([1000, 0, 3000, 4000, 5000], dtype=np.int64)
     received = np.array([1500, 2500, 0, 3999, 5100], dtype=np.int64)
     assert arrivals.latencies_ns(sent, received).tolist() == [100, 500]
-
-
-def test_no_sample_no_report() -> None:
     assert arrivals.latency_report(np.zeros(0, dtype=np.int64)) is None
 
 
 def test_percentiles_are_samples_and_the_histogram_agrees() -> None:
     values = np.arange(1, 1001, dtype=np.int64) * 1000
     report = arrivals.latency_report(values)
-    assert report is not None
     assert (report.min_ns, report.max_ns, report.mean_ns) == (1000, 1_000_000, 500_500.0)
     assert (report.p50_ns, report.p90_ns, report.p99_ns, report.p999_ns) == (500_000, 900_000, 990_000, 999_000)
     base64.b64decode(report.histogram, validate=True)
@@ -134,17 +118,19 @@ def report(sent: int, planned: int, offered_s: float = 1.0, unstamped: int = 0) 
     return wire.TrialReport(planned, offered_s, 1.0, 0.0, settled=True, flows=(flow,))
 
 
-def test_a_report_survives_the_wire() -> None:
+def result_of(one: wire.TrialReport, load_pps: float, probe_pps: float = 0.0) -> TrialResult:
+    trial = Trial(load_pps=load_pps, duration_s=1.0, frame=FRAME, probe_pps=probe_pps)
+    return trial_result(trial, [one], [(flow_of(), one.flows[0])], "now", 1.0)
+
+
+def test_reports_and_specifications_survive_the_wire() -> None:
     values = arrivals.latency_report(np.array([5], dtype=np.int64))
     whole = wire.TrialReport(1, 1.0, 1.0, 0.0, True, (wire.FlowReport(1, 1, 0, 1, 1, values, 0),))
     for before in (whole, report(5, 5)):
         assert wire.trial_report(json.loads(line_of(asdict(before)))) == before
-
-
-def test_the_specification_of_a_worker_survives_the_wire() -> None:
     flow = wire.FlowSpec("tg-1", "tg-2", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.0", 16, "20.1.0.1")
-    before = wire.WorkerSpec("csit-generator", (2, 3), alone=True, flows=(flow, flow))
-    assert wire.worker_spec(json.loads(line_of(asdict(before)))) == before
+    worker = wire.WorkerSpec("csit-generator", (2, 3), alone=True, flows=(flow, flow))
+    assert wire.worker_spec(json.loads(line_of(asdict(worker)))) == worker
 
 
 @pytest.mark.parametrize(
@@ -158,19 +144,15 @@ def test_the_specification_of_a_worker_survives_the_wire() -> None:
     ],
 )
 def test_what_makes_a_trial_generator_limited(sent: int, offered_s: float, limited: bool) -> None:
-    trial = Trial(load_pps=100_000, duration_s=1.0, frame=FRAME)
-    one = report(sent, 100_000, offered_s)
-    result = trial_result(trial, [one], [(FLOW, one.flows[0])], "now", 1.0)
+    result = result_of(report(sent, 100_000, offered_s), 100_000)
     assert result.generator_limited is limited
     assert ("generator" in (result.note or "").replace("generator's ports", "")) is limited
 
 
 def test_probes_without_stamps_are_said_not_counted() -> None:
-    trial = Trial(load_pps=0, duration_s=1.0, frame=FRAME, probe_pps=10)
-    one = report(0, 0, unstamped=4)
-    result = trial_result(trial, [one], [(FLOW, one.flows[0])], "now", 1.0)
+    result = result_of(report(0, 0, unstamped=4), 0, probe_pps=10)
     assert not result.generator_limited
-    assert "4 received probes have no usable time stamps" in (result.note or "")
+    assert "4 received probes have no usable time stamps" in result.note
     assert (result.latency[0].sent, result.latency[0].received, result.latency[0].p50_ns) == (10, 9, None)
 
 
@@ -189,7 +171,7 @@ def test_the_wait_at_the_end_is_learned_from_what_the_system_has_shown(
     assert lateness.quiet_s == 0.05
 
 
-BOTH = {Direction.FORWARD, Direction.REVERSE}
+BOTH = set(Direction)
 
 
 class Worker:
@@ -221,11 +203,11 @@ class Worker:
 
 
 @pytest.fixture
-def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Worker]]:
+def workers(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
     monkeypatch.setattr(driver, "WorkerProcess", Worker)
     monkeypatch.setattr(driver, "first_to_speak", lambda waiting, *_: waiting[0])
-    yield Worker.made
     Worker.made.clear()
+    return Worker.made
 
 
 @pytest.mark.parametrize("cores", [2, 16])
@@ -233,15 +215,13 @@ def test_a_trial_in_one_direction_has_all_of_its_load_there(cores: int, workers:
     generator = BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
     generator.start()
     first = len(workers)
-    both = Trial(load_pps=4000, duration_s=1, frame=frame("64B"))
+    both = Trial(load_pps=4000, duration_s=1, frame=FRAME)
     one_way = both.model_copy(update={"only": Direction.FORWARD})
     assert {flow.direction for flow in generator.run(both).flows} == BOTH
     assert len(workers) == first, "no worker is started anew"
     result = generator.run(one_way)
-    assert [(flow.instance, flow.direction, flow.sent) for flow in result.flows] == [
-        (1, Direction.FORWARD, 2000),
-        (2, Direction.FORWARD, 2000),
-    ]
+    counts = [(flow.instance, flow.direction, flow.sent) for flow in result.flows]
+    assert counts == [(1, Direction.FORWARD, 2000), (2, Direction.FORWARD, 2000)]
     assert len(workers) == first + 1 and all(worker.closed for worker in workers[:first])
     assert not result.generator_limited
     generator.run(one_way)
@@ -255,7 +235,7 @@ def test_a_trial_in_one_direction_has_all_of_its_load_there(cores: int, workers:
 def test_workers_send_tcp_where_a_trial_asks_for_it_and_no_packet_has_a_number(workers: list[Worker]) -> None:
     generator = BuiltInGenerator(plan_of("local", "CSC", 1, cores=cpus(2)))
     generator.start()
-    asked = Trial(load_pps=4000, duration_s=1, frame=frame("64B"), protocol=Protocol.TCP)
+    asked = Trial(load_pps=4000, duration_s=1, frame=FRAME, protocol=Protocol.TCP)
     generator.run(asked)
     spec = next(each["prepare"] for each in workers[-1].told if "prepare" in each)
     assert (spec["tcp"], spec["udp"]) == (True, False)
@@ -284,20 +264,15 @@ def test_prepared_workers_are_those_that_start_and_are_ended_without_a_start(cor
     generator.stop()
 
 
-READS_ITS_INPUT = "json.tool"
-
-
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    process = WorkerProcess(READS_ITS_INPUT)
+    process = WorkerProcess("json.tool")  # reads its input
     yield process
     process.close()
 
 
 def test_silence_ends_in_time_with_the_workers_number(worker: WorkerProcess) -> None:
-    with pytest.raises(
-        NotReady, match=rf"answer not ready after 0\.1 s; last seen: nothing from worker {worker.pid}; "
-    ):
+    with pytest.raises(NotReady, match=rf"after 0\.1 s; last seen: nothing from worker {worker.pid}; "):
         worker.answer("answer", 0.1)
     with pytest.raises(NotReady, match=r"not ready after 0\.0 s"):
         first_to_speak([worker], "answer", -1.0)

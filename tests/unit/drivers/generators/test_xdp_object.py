@@ -18,20 +18,10 @@ from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.connection.project import sources
+from tests.builders import raising
 
 SOURCE = bpf.OBJECT.with_suffix(".c")
-BUILD = PROJECT / "resources" / "tools" / "bpf.sh"
 BYTES = {"__u64": 8, "__u32": 4, "__u16": 2, "__u8": 1}
-
-
-def _origin(built: bytes) -> tuple[str, str]:
-    """Digest of the source, and the compiler."""
-    found = re.search(rb"([0-9a-f]{64}) (.+?)\0", built)
-    assert found
-    return found[1].decode(), found[2].decode()
-
-
-OBJECTS = pytest.mark.parametrize("built", [bpf.OBJECT, bpf.RECEIVER], ids=lambda path: path.name)
 
 
 def _defined(source: Path = SOURCE) -> dict[str, int]:
@@ -57,24 +47,24 @@ def _fields(record: "np.dtype[np.void]", start: int = 0) -> Iterator[tuple[str, 
             yield from _fields(base, place) if base.fields else ((name, place, base.itemsize),)
 
 
-@OBJECTS
-def test_the_object_belongs_to_its_source(built: Path) -> None:
-    digest, _ = _origin(built.read_bytes())
-    source = built.with_suffix(".c")
-    assert digest == hashlib.sha256(source.read_bytes()).hexdigest(), f"run {BUILD.relative_to(PROJECT)}"
+@pytest.mark.parametrize("built", [bpf.OBJECT, bpf.RECEIVER], ids=lambda path: path.name)
+def test_the_object_belongs_to_its_source_and_nodes_of_a_lab_receive_it(built: Path) -> None:
+    compiled = built.read_bytes()
+    digest = hashlib.sha256(built.with_suffix(".c").read_bytes()).hexdigest()
+    assert re.search(rf"{digest} .+?\0".encode(), compiled), "run resources/tools/bpf.sh"
+    assert sources()[built.relative_to(PROJECT).as_posix()] == compiled
 
 
-@OBJECTS
-def test_nodes_of_a_lab_receive_the_object(built: Path) -> None:
-    assert sources()[built.relative_to(PROJECT).as_posix()] == built.read_bytes()
-
-
-def test_both_sides_have_the_same_layout_of_what_is_received() -> None:
+def test_both_sides_have_the_same_layout_of_what_is_received_and_of_a_frame_of_a_capture() -> None:
     source = bpf.RECEIVER.with_suffix(".c")
-    for name, record in (("word", receiver.WORD), ("late", receiver.LATE), ("state", receiver.STATE)):
+    records = {"word": receiver.WORD, "late": receiver.LATE, "state": receiver.STATE, "captured": memory.CAPTURED}
+    for name, record in records.items():
         fields = list(_fields(record))
-        assert list(_layout(name, source)) == [(field, size) for field, _, size in fields]
+        layout = list(_layout(name, SOURCE if name == "captured" else source))
+        assert layout == [(field, size) for field, _, size in fields]
         assert all(offset % size == 0 for _, offset, size in fields)
+    assert memory.CAPTURED.itemsize % 8 == 0
+    assert _defined()["MAX_CAPTURED"] == memory.MAX_CAPTURED_BYTES
     defined = _defined(source)
     assert (defined["NUMBERS"], defined["PROBE_PORT"]) == (receiver.NUMBERS, frames.PROBE_PORT)
     assert defined["UDP"] == frames.UDP
@@ -93,14 +83,6 @@ def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:
     assert sum(size for _, size in theirs) == memory.SHARED.itemsize
 
 
-def test_both_sides_have_the_same_layout_of_a_frame_of_a_capture() -> None:
-    fields = list(_fields(memory.CAPTURED))
-    assert list(_layout("captured")) == [(field, size) for field, _, size in fields]
-    assert all(offset % size == 0 for _, offset, size in fields)
-    assert memory.CAPTURED.itemsize % 8 == 0
-    assert _defined()["MAX_CAPTURED"] == memory.MAX_CAPTURED_BYTES
-
-
 def test_both_sides_have_the_same_constants() -> None:
     defined = _defined()
     for module, names in (
@@ -109,8 +91,7 @@ def test_both_sides_have_the_same_constants() -> None:
     ):
         for name in names:
             assert defined[name] == getattr(module, name), name
-    enum = "enum { NO_UDP, UDP_LOAD, UDP_PROBE, UDP_NUMBERED };"
-    assert enum in SOURCE.read_text()
+    assert "enum { NO_UDP, UDP_LOAD, UDP_PROBE, UDP_NUMBERED };" in SOURCE.read_text()
     assert (memory.NO_UDP, memory.UDP_LOAD, memory.UDP_PROBE, memory.UDP_NUMBERED) == (0, 1, 2, 3)
     assert frames.UDP_OFFSET == frames.ETHERNET_BYTES + frames.IPV4_BYTES
     probe = frames.UDP_OFFSET + frames.UDP_BYTES
@@ -118,11 +99,8 @@ def test_both_sides_have_the_same_constants() -> None:
 
 
 def test_a_machine_without_libbpf_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*_: object, **__: object) -> None:
-        raise OSError("libbpf.so.1: cannot open shared object file")
-
     bpf._libbpf.cache_clear()
-    monkeypatch.setattr(ctypes, "CDLL", missing)
+    monkeypatch.setattr(ctypes, "CDLL", raising(OSError("libbpf.so.1: cannot open shared object file")))
     with pytest.raises(Unsupported, match=r"^libbpf\.so\.1 is not installed \(Debian and Ubuntu: package libbpf1\)$"):
         bpf.XdpProgram("csit_generator")
 
@@ -156,6 +134,5 @@ def test_gaps_have_a_fraction() -> None:
 
 
 def test_tcp_segments_are_left_to_the_ring() -> None:
-    sender, spec = XdpSender.__new__(XdpSender), TrialSpec(1000.0, 1.0, (64,), 0.0, tcp=True)
     with pytest.raises(Unsupported, match="TCP segments are not sent by XDP live frames"):
-        sender.prepare(spec)
+        XdpSender.__new__(XdpSender).prepare(TrialSpec(1000.0, 1.0, (64,), 0.0, tcp=True))

@@ -4,14 +4,13 @@ import errno
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.nics.ethtool import Parameters
-from resources.libraries.python.drivers.host.nics.nic_driver import Binding, Surroundings
+from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort
+from resources.libraries.python.drivers.host.nics.nic_driver import Binding, PciDrivers, Surroundings
 from resources.libraries.python.drivers.host.nics.port_inventory import Device
 
 GROUP_NODE = "kernel/iommu_groups"
 INDEX = 7
 """Of each port of the kernel."""
-
-
 MAC = "3c:fd:fe:00:00:01"
 
 
@@ -20,10 +19,18 @@ def device(name: str, index: int = INDEX, *, mac: str = MAC, mtu: int = 1500, up
     return Device(index, name, mac, mtu, up, up, promiscuous=False, loopback=False, kind=None, master=None, below=None)
 
 
+GONE = AdoptedPort(
+    interface="csg1p1", inside="csit-generator", device="nosuchport", home=1, bus="", mac="02:00:00:00:00:01", mtu=1500,
+    up=True, promiscuous=False, gro=True, tso=True, lro=False, threaded=None, rx_queues=None, tx_queues=None,
+    combined_queues=None,
+)  # fmt: skip
+"""A physical port that is not on this machine any more, as it is on record."""
+
+
 class FakePci(Surroundings):
     """The surroundings of that sysfs. Devices are bound and unbound by what is written."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *drivers: str) -> None:
         self.root = root
         self.refusals: dict[str, str] = {}
         self.users: list[str] = []
@@ -32,16 +39,15 @@ class FakePci(Surroundings):
         self.restored: list[tuple[int, str, bool, int | None, Parameters]] = []
         self.parameters: dict[str, Parameters] = {}
         self.written: list[str] = []
-        self.refuse_probe = False
-        self.modules: set[str] = set()
         self._native: dict[str, str] = {}
         self._ports: dict[str, str] = {}
         (root / "bus/pci/devices").mkdir(parents=True)
         (root / "bus/pci/drivers_probe").touch()
+        for name in drivers:
+            self.add_driver(name)
 
     def load(self, module: str) -> None:
-        if module in self.modules:
-            self.add_driver(module)
+        """All drivers are loaded."""
 
     def add_driver(self, name: str) -> None:
         folder = self.root / "bus/pci/drivers" / name
@@ -82,7 +88,7 @@ class FakePci(Surroundings):
         elif path.name == "drivers_probe":
             wanted = self.override(value)
             name = self._native.get(value) if wanted == "(null)" else wanted
-            if self.refuse_probe or name is None or not (self.root / "bus/pci/drivers" / name).is_dir():
+            if name is None or not (self.root / "bus/pci/drivers" / name).is_dir():
                 raise OSError(errno.EINVAL, "Invalid argument")
             self._bind(value, name)
 
@@ -114,6 +120,13 @@ class FakePci(Surroundings):
                     entry.unlink()
                 port.rmdir()
             (folder / "net").rmdir()
+
+    def drivers(self, *addresses: str) -> list[str | None]:
+        return [self.driver(address) for address in addresses]
+
+    def host(self) -> PciDrivers:
+        """What changes drivers on this bus, and does not wait long."""
+        return PciDrivers(self.root, self, within_s=0.1)
 
     def refusal_of_port(self, interface: str) -> tuple[str | None, Device]:
         return self.refusals.get(interface), device(interface, mtu=9000)

@@ -1,13 +1,16 @@
-"""Programs of this machine: their output, their end, also of those that are stopped (SIGSTOP), and waits for them."""
+"""Programs of this machine: their output, their end, also of stopped ones, waits for them, and endless answers."""
 
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -16,8 +19,11 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.dialogue import error_of, plain
+from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.init import READY
+from resources.libraries.python.drivers.functions.vm.qemu import Monitor
+from resources.libraries.python.drivers.functions.vm_application.guest_software import GuestConnections
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group, exit_status, is_stopped, process
@@ -26,8 +32,12 @@ from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, D
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, problems_at_an_end
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.waiting import next_item, wait_for_event, wait_until
+from resources.libraries.python.drivers.host.sockets import answers
+from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.core_map import CoreMap
+from tests.builders import raising
+from tests.unit.drivers.vpp.vpp_stand_in import OPTIONS
 
 NEVER_S = 60.0
 """A deadline that nothing here comes near."""
@@ -61,6 +71,10 @@ def gone(pid: int) -> bool:
         return True
 
 
+def until_gone(pid: int) -> None:
+    wait_until("its end", lambda: "" if gone(pid) else "it is there", NEVER_S, pause_s=0.005)
+
+
 def stop(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
     wait_until("its stop", lambda: "" if is_stopped(pid) else "it runs", NEVER_S, pause_s=0.005)
@@ -90,7 +104,7 @@ def test_a_stopped_program_is_continued_and_ends_as_asked(tmp_path: Path, argv: 
         stop(pid)
         assert "is stopped" in daemon.problem()
         daemon.request_end(line)
-        wait_until("its end", lambda: "" if gone(pid) else "it is there", NEVER_S, pause_s=0.005)
+        until_gone(pid)
         daemon.wait_end(NEVER_S)
         assert not machine.leftovers()
 
@@ -132,17 +146,22 @@ def test_a_program_that_ends_while_it_is_asked_is_the_reason(tmp_path: Path) -> 
         daemon.wait_end(NEVER_S)
 
 
-@pytest.mark.parametrize("seen", [False, True])
-def test_what_a_killed_program_has_started_is_killed(tmp_path: Path, *, seen: bool) -> None:
+@pytest.mark.parametrize("seen", ["its end", "its end unseen", "the record of a killed run"])
+def test_what_a_killed_program_has_started_is_killed_also_if_both_are_stopped(tmp_path: Path, seen: str) -> None:
     """Whether or not its end was seen before, after which its pid may be another process's."""
     with MachineLock(tmp_path) as machine:
         daemon, child = master(tmp_path, machine)
         stop(child)
-        os.kill(daemon.pid, signal.SIGKILL)
-        if seen:
+        if seen.startswith("the record"):
+            stop(daemon.pid)
+            assert process(daemon.pid).kill()
+            until_gone(child)
+        else:
+            os.kill(daemon.pid, signal.SIGKILL)
+        if seen == "its end":
             wait_until("its end", lambda: "" if daemon.problem() else "it runs", NEVER_S, pause_s=0.005)
         daemon.wait_end(NEVER_S)
-    wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
+    until_gone(child)
 
 
 def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
@@ -153,35 +172,13 @@ def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
         running.terminate()
         assert not end_group(running, 0.05)
         assert running.returncode == -signal.SIGKILL
-        wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
-
-
-def test_of_a_killed_run_stopped_programs_and_what_they_started_are_killed(tmp_path: Path) -> None:
-    with MachineLock(tmp_path) as machine:
-        daemon, child = master(tmp_path, machine)
-        for pid in (daemon.pid, child):
-            stop(pid)
-        assert process(daemon.pid).kill()
-        wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
-        daemon.wait_end(NEVER_S)
-
-
-def test_a_stopped_process_of_a_control_group_is_continued_to_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with subprocess.Popen(["sleep", "600"]) as running:
-        stop(running.pid)
-        monkeypatch.setattr(cgroup_tree, "processes_of", lambda _: () if running.poll() is not None else (running.pid,))
-        assert not cgroup_tree.end([tmp_path], NEVER_S)
-        assert running.returncode == -signal.SIGTERM
+        until_gone(child)
 
 
 @pytest.mark.parametrize(
     ("file", "frozen", "thawed"), [("freezer.state", "FROZEN\n", "THAWED"), ("cgroup.freeze", "1\n", "0")]
 )
-def test_frozen_groups_are_found_and_thawed_to_end_their_processes(
-    tmp_path: Path, file: str, frozen: str, thawed: str
-) -> None:
+def test_frozen_groups_are_thawed_to_end_them(tmp_path: Path, file: str, frozen: str, thawed: str) -> None:
     """Of version 1, where a frozen process cannot even be killed, and of version 2."""
     group, other = tmp_path / "frozen", tmp_path / "other"
     for folder in (group, other):
@@ -195,24 +192,21 @@ def test_frozen_groups_are_found_and_thawed_to_end_their_processes(
     assert list(other.iterdir()) == []
 
 
-def run_inside(_: str, work: Callable[[], None]) -> None:
-    """As a fabric does: in a thread that ends."""
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-
-
 @pytest.fixture
 def companions(tmp_path: Path) -> Iterator[Companions]:
+    def run_inside(_: str, work: Callable[[], None]) -> None:
+        """As a fabric does: in a thread that ends."""
+        thread = Thread(target=work)
+        thread.start()
+        thread.join()
+
     cores = cast("CoreMap", SimpleNamespace(cpus=lambda _: tuple(os.sched_getaffinity(0))))
     fabric: Any = SimpleNamespace(run_inside=run_inside)
     groups: Any = SimpleNamespace(entry=lambda _: NO_ENTRY, allows_real_time=lambda _: False)
     with MachineLock(tmp_path) as machine:
         found = Companions("wireguard", cores, fabric, machine, groups)
-        try:
-            yield found
-        finally:
-            found.stop()
+        yield found
+        found.stop()
 
 
 def test_one_that_hangs_up_and_ends_later_is_named(companions: Companions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,24 +226,21 @@ def test_output_input_folder_and_environment(tmp_path: Path) -> None:
     assert done.stdout.split() == ["key", str(tmp_path), "b", "False"]
     assert completed(["cat"], 20, stdin=b"\xff\n").stdout == "\ufffd\n"
     assert completed(["cat"], 20).stdout == ""
+    assert len(completed(["cat"], 20, stdin=b"x" * (1 << 20)).stdout) == 1 << 20
+    assert completed(["true"], 20, stdin=b"x" * (1 << 20)).returncode == 0, "input that is not read is no error"
 
 
-def test_status() -> None:
-    failing = python("import sys; print('out'); sys.exit('why')")
-    with pytest.raises(CommandFailed, match="ended with 1: why") as raised:
+def test_status_and_the_end_of_what_a_failing_program_printed() -> None:
+    failing = python("import sys; print('out'); sys.exit('a frame of the traceback\\n' * 9000 + 'why')")
+    with pytest.raises(CommandFailed, match=r"(?s)ended with 1: .*why$") as raised:
         completed(failing, 20)
     assert raised.value.status == 1 and raised.value.argv == tuple(failing)
     done = completed(failing, 20, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "out\n", "why\n")
-
-
-def test_a_node_passes_on_the_end_of_what_a_failing_program_printed() -> None:
-    with pytest.raises(CommandFailed) as raised:
-        completed(python("import sys; sys.exit('a frame of the traceback\\n' * 9000 + 'the reason')"), 20)
+    assert (done.returncode, done.stdout) == (1, "out\n")
+    assert done.stderr.endswith("a frame of the traceback\nwhy\n")
     received = error_of(plain(raised.value), "DUT1")
-    assert isinstance(received, CommandFailed)
-    assert received.stderr.endswith("a frame of the traceback\nthe reason\n")
-    assert str(received).endswith("the reason")
+    assert isinstance(received, CommandFailed), "a node passes it on"
+    assert received.stderr.endswith("a frame of the traceback\nwhy\n") and str(received).endswith("why")
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -257,11 +248,6 @@ def test_one_that_speaks_without_end_is_ended(stream: str, monkeypatch: pytest.M
     monkeypatch.setattr(program_output, "LARGEST_OUTPUT_BYTES", 1 << 20)
     with pytest.raises(CsitError, match=r"was ended: it wrote more than 1 MB"):
         completed(["sh", "-c", f"exec cat /dev/zero >/dev/{stream}"], 600)
-
-
-def test_input_that_is_not_read_is_no_error() -> None:
-    assert completed(["true"], 20, stdin=b"x" * (1 << 20)).returncode == 0
-    assert len(completed(["cat"], 20, stdin=b"x" * (1 << 20)).stdout) == 1 << 20
 
 
 def test_deadline_and_missing_program() -> None:
@@ -277,47 +263,34 @@ class _Handled(Exception):
     """Raised by the handler of a signal."""
 
 
-def _handle(*_: object) -> None:
-    raise _Handled
+def waits() -> list[tuple[Callable[[], object], Callable[[], object]]]:
+    """Waits for an item or an event, each with what ends it."""
+    queues: list[queue.Queue[int] | queue.SimpleQueue[int]] = [queue.Queue(), queue.SimpleQueue()]
+    event = threading.Event()
+    return [
+        *((partial(next_item, each), partial(each.put, 7)) for each in queues),
+        (partial(wait_for_event, event, 600.0), event.set),
+    ]
 
 
-@pytest.mark.parametrize("make", [queue.Queue, queue.SimpleQueue])
-def test_a_signal_that_does_not_wake_the_thread_is_handled(
-    make: "type[queue.Queue[int]] | type[queue.SimpleQueue[int]]",
-) -> None:
+@pytest.mark.parametrize(("wait", "end"), waits(), ids=["queue", "simple queue", "event"])
+def test_a_signal_that_wakes_no_thread_is_handled(wait: Callable[[], object], end: Callable[[], object]) -> None:
     """One that the kernel gives to another thread wakes the main thread no more than one that came too early."""
-    items, before = make(), signal.signal(signal.SIGUSR1, _handle)
+    before = signal.signal(signal.SIGUSR1, raising(_Handled()))
     other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
-    too_late = threading.Timer(30, lambda: items.put(1))
+    too_late = threading.Timer(30, end)
     try:
         too_late.start()
         with pytest.raises(_Handled):
             other.start()
-            next_item(items)
-        assert items.empty(), "no item woke it"
+            wait()
+        assert too_late.is_alive(), "no item woke it"
     finally:
         too_late.cancel()
         signal.signal(signal.SIGUSR1, before)
-    items.put(7)
-    assert next_item(items) == 7
-
-
-def test_a_signal_is_handled_while_an_event_is_waited_for() -> None:
-    event, before = threading.Event(), signal.signal(signal.SIGUSR1, _handle)
-    other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
-    too_late = threading.Timer(30, event.set)
-    try:
-        too_late.start()
-        with pytest.raises(_Handled):
-            other.start()
-            wait_for_event(event, 600.0)
-        assert not event.is_set(), "it did not wake it"
-    finally:
-        too_late.cancel()
-        signal.signal(signal.SIGUSR1, before)
-    assert not wait_for_event(event, 0.01)
-    event.set()
-    assert wait_for_event(event, 0.0)
+    end()
+    assert wait() in (7, True)
+    assert not wait_for_event(threading.Event(), 0.01)
 
 
 @pytest.mark.slow
@@ -336,3 +309,86 @@ def test_of_logs_that_grow_without_end_as_much_is_read_as_is_needed(tmp_path: Pa
     with log.open("ab") as file:
         file.write(READY.encode())
     assert console.ready
+
+
+_EVENT = b'{"event":"RESET"}\n'
+_GREETING = b'{"QMP":{"version":{"qemu":{"major":8,"minor":0,"micro":0},"package":""}}}\n'
+
+
+@contextmanager
+def speaking(path: Path, first: bytes, piece: bytes, pause_s: float) -> Iterator[None]:
+    """Serve one connection that gets the same piece over and over."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def serve() -> None:
+            with suppress(OSError), server.accept()[0] as connection:
+                connection.sendall(first)
+                while True:
+                    connection.sendall(piece)
+                    time.sleep(pause_s)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield
+        thread.join(20.0)
+        assert not thread.is_alive(), "its connection is still open"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MAX_REPLY_BYTES", 1 << 20)
+    monkeypatch.setattr(suricata, "_ANSWER_S", 0.5)
+
+
+def _of_vpp(path: Path) -> object:
+    with closing(CommandLine(path, 0.5)) as cli:
+        return cli.ask("show version")
+
+
+def _of_guest(path: Path) -> object:
+    with closing(GuestConnections("nf-1-1", path, 0.5)) as guest:
+        return guest.ask("counts")
+
+
+def _of_qemu(path: Path) -> object:
+    with socket.socket(socket.AF_UNIX) as near:
+        near.connect(str(path))
+        return Monitor("nf-1-1", near, 0.5)
+
+
+def _of_suricata(path: Path) -> object:
+    return suricata.taken(path, "lan")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause_s", [0.0, 0.0002])
+@pytest.mark.parametrize(
+    ("ask", "first", "piece"),
+    [
+        (_of_vpp, OPTIONS, b"x" * 1000),
+        (_of_guest, b"", b"x\n" * 500),
+        (_of_qemu, _GREETING, _EVENT),
+        (_of_qemu, b"", b"x" * 1000),
+        (_of_suricata, b"", b"{}}"),
+    ],
+)
+@pytest.mark.usefixtures("soon")
+def test_endless_answers_end(
+    ask: Callable[[Path], object], first: bytes, piece: bytes, pause_s: float, tmp_path: Path
+) -> None:
+    with speaking(tmp_path / "socket", first, piece, pause_s), pytest.raises((CsitError, NotReady)):
+        ask(tmp_path / "socket")
+
+
+def test_an_answer_is_bounded_by_its_size() -> None:
+    near, far = socket.socketpair()
+
+    def send_all() -> None:
+        with suppress(OSError):
+            far.sendall(bytes(17 << 20))
+
+    with near, far, pytest.raises(CsitError, match="more than 16 MB"):
+        threading.Thread(target=send_all, daemon=True).start()
+        answers.receive(near, "an answer", lambda _: False, 60.0)

@@ -3,10 +3,10 @@
 import errno
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import OTHERS, CachePart
 from resources.libraries.python.model.ranges import expand
-from tests.builders import SIM, cpus, plan_of
+from tests.builders import SIM, cpus, plan_of, raising
 
 WAYS, GROUPS, MIN_RUNS, SHARED = 11, 4, 2, 0x600
 DOMAINS = (0, 1)
@@ -27,33 +27,23 @@ CPUS = range(16)
 
 
 class Kernel:
-    """The behaviour of groups below a root."""
+    """The behaviour of groups below a root, for paths of this process and of those that are forked from it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.root = root
         self._mkdir, self._rmdir, self._write = Path.mkdir, Path.rmdir, Path.write_text
         self.refuses_masks = False
         """Whether it refuses every change of masks, as a processor without ways left does."""
-
-    def mount(self) -> None:
-        info = self.root / "info" / "L3"
-        self._mkdir(info, parents=True)
+        info = root / "info" / "L3"
+        info.mkdir(parents=True)
         values = {"cbm_mask": f"{(1 << WAYS) - 1:x}", "min_cbm_bits": MIN_RUNS, "num_closids": GROUPS}
-        for name, value in {**values, "shareable_bits": f"{SHARED:x}"}.items():
-            self._write(info / name, f"{value}\n")
-        self._write(self.root / "info" / "last_cmd_status", "ok\n")
-        self._fill(self.root, CPUS)
+        for name, value in {**values, "shareable_bits": f"{SHARED:x}", "../last_cmd_status": "ok"}.items():
+            (info / name).write_text(f"{value}\n")
+        self._fill(root, CPUS)
+        for name in ("mkdir", "rmdir", "write_text"):
+            patch.setattr(Path, name, self._method(name))
 
-    def _fill(self, group: Path, cpus: range | tuple[int, ...]) -> None:
-        full = ";".join(f"{domain}={(1 << WAYS) - 1:x}" for domain in DOMAINS)
-        self._write(group / "schemata", f"    MB:0=100;1=100\n    L3:{full}\n")
-        self._write(group / "cpus_list", f"{','.join(map(str, cpus))}\n")
-        self._write(group / "tasks", "")
-
-    def groups(self) -> list[Path]:
-        return [path for path in self.root.iterdir() if path.is_dir() and path.name != "info"]
-
-    def method(self, name: str) -> Callable[..., object]:
+    def _method(self, name: str) -> Callable[..., object]:
         """A method of paths, looked up when it is called."""
 
         def call(path: Path, *arguments: object, **named: object) -> object:
@@ -61,25 +51,35 @@ class Kernel:
 
         return call
 
-    def mkdir(self, path: Path, *arguments: object, **named: object) -> None:
-        if path.parent != self.root:
-            return self._mkdir(path, *arguments, **named)  # type: ignore[arg-type]
-        if len(self.groups()) + 1 >= GROUPS:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._mkdir(path)
-        return self._fill(path, ())
+    def _fill(self, group: Path, cpus: Iterable[int]) -> None:
+        full = ";".join(f"{domain}={(1 << WAYS) - 1:x}" for domain in DOMAINS)
+        self._write(group / "schemata", f"    MB:0=100;1=100\n    L3:{full}\n")
+        self._write(group / "tasks", "")
+        self._set_cpus(group, cpus)
 
-    def rmdir(self, path: Path) -> None:
-        if path.parent == self.root and path.exists():
-            back = {*self.cpus(self.root), *self.cpus(path)}
-            for name in ("schemata", "cpus_list", "tasks"):
-                (path / name).unlink()
-            self._write(self.root / "cpus_list", ",".join(map(str, sorted(back))) + "\n")
-        self._rmdir(path)
+    def _set_cpus(self, group: Path, cpus: Iterable[int]) -> None:
+        self._write(group / "cpus_list", ",".join(map(str, sorted(cpus))) + "\n")
+
+    def groups(self) -> list[Path]:
+        return [path for path in self.root.iterdir() if path.is_dir() and path.name != "info"]
 
     def cpus(self, group: Path) -> tuple[int, ...]:
         text = (group / "cpus_list").read_text(encoding="ascii").strip()
         return expand(text) if text else ()
+
+    def mkdir(self, path: Path, *arguments: object, **named: object) -> None:
+        if path.parent == self.root and len(self.groups()) + 1 >= GROUPS:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._mkdir(path, *arguments, **named)  # type: ignore[arg-type]
+        if path.parent == self.root:
+            self._fill(path, ())
+
+    def rmdir(self, path: Path) -> None:
+        if path.parent == self.root and path.exists():
+            self._set_cpus(self.root, {*self.cpus(self.root), *self.cpus(path)})
+            for name in ("schemata", "cpus_list", "tasks"):
+                (path / name).unlink()
+        self._rmdir(path)
 
     def write_text(self, path: Path, text: str, *arguments: object, **named: object) -> int:
         if path.is_relative_to(self.root) and path.name == "schemata":
@@ -96,13 +96,8 @@ class Kernel:
             domain, mask = pair.split("=")
             bits = int(mask, 16)
             runs = [run for run in f"{bits:b}".split("0") if run]
-            if (
-                self.refuses_masks
-                or len(runs) != 1
-                or len(runs[0]) < MIN_RUNS
-                or bits >> WAYS
-                or int(domain) not in kept
-            ):
+            one_run = len(runs) == 1 and len(runs[0]) >= MIN_RUNS and not bits >> WAYS
+            if self.refuses_masks or not one_run or int(domain) not in kept:
                 self._write(self.root / "info" / "last_cmd_status", f"mask {mask} has non-consecutive 1-bits\n")
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
             kept[int(domain)] = bits
@@ -110,12 +105,9 @@ class Kernel:
         self._write(path, f"    MB:0=100;1=100\n    L3:{line}\n")
 
     def _move(self, path: Path, cpus: tuple[int, ...]) -> None:
-        if not set(cpus) <= set(CPUS):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         for group in (self.root, *self.groups()):
-            rest = sorted(set(self.cpus(group)) - set(cpus))
-            self._write(group / "cpus_list", ",".join(map(str, rest)) + "\n")
-        self._write(path, ",".join(map(str, cpus)) + "\n")
+            self._set_cpus(group, set(self.cpus(group)) - set(cpus))
+        self._set_cpus(path.parent, cpus)
 
 
 def masks(schemata: Path) -> dict[int, int]:
@@ -123,17 +115,6 @@ def masks(schemata: Path) -> dict[int, int]:
     line = next(line for line in schemata.read_text(encoding="ascii").splitlines() if "L3:" in line)
     pairs = (pair.split("=") for pair in line.strip().removeprefix("L3:").split(";"))
     return {int(domain): int(mask, 16) for domain, mask in pairs}
-
-
-@contextmanager
-def kernel(root: Path) -> Iterator[Kernel]:
-    """A mounted resctrl, in this process and those that are forked from it."""
-    made = Kernel(root)
-    made.mount()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("mkdir", "rmdir", "write_text"):
-            patch.setattr(Path, name, made.method(name))
-        yield made
 
 
 FULL = {0: 0x7FF, 1: 0x7FF}
@@ -145,9 +126,8 @@ PARTS = (
 
 
 @pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Kernel]:
-    with kernel(tmp_path / "resctrl") as made:
-        yield made
+def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    return Kernel(tmp_path / "resctrl", monkeypatch)
 
 
 @pytest.fixture
@@ -155,7 +135,7 @@ def lock(tmp_path: Path) -> MachineLock:
     return MachineLock(tmp_path / "run", tmp_path / "settings")
 
 
-def division(lock: MachineLock, root: Path, parts: tuple[CachePart, ...] = PARTS) -> CacheDivision:
+def division(lock: MachineLock, root: Path, parts: Sequence[CachePart] = PARTS) -> CacheDivision:
     return CacheDivision(parts, lock.claim, lock.release, root)
 
 
@@ -181,9 +161,7 @@ def test_nfs_get_their_ways_and_all_else_the_others(mounted: Kernel, lock: Machi
 
 
 @pytest.mark.parametrize("steps", range(1, 9))
-def test_a_run_that_is_killed_leaves_what_the_next_one_gives_back(
-    mounted: Kernel, lock: MachineLock, steps: int
-) -> None:
+def test_the_run_after_a_killed_one_gives_ways_back(mounted: Kernel, lock: MachineLock, steps: int) -> None:
     """Killed before each change of the kernel, and once when all are made."""
     child = os.fork()
     if not child:
@@ -209,21 +187,20 @@ def test_a_run_that_is_killed_leaves_what_the_next_one_gives_back(
     assert len(removed) == (steps > 1), "no removal is reported where nothing was created"
 
 
-def test_what_the_kernel_refuses_is_said_and_given_back(mounted: Kernel, lock: MachineLock) -> None:
-    holes = (CachePart(owner="nf-1-1", cpus=(4,), masks={0: 0x5}), CachePart(owner=OTHERS, cpus=(), masks={0: 0x7F0}))
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ((CachePart(owner="nf-1-1", cpus=(4,), masks={0: 0x5}), PARTS[-1]), "cannot be set: .*mask 5 has non-consec"),
+        ([CachePart(owner=f"nf-{n}-1", cpus=(n,), masks={0: 0x3 << 2 * n}) for n in range(4)], "No space left"),
+    ],
+    ids=["holes", "too many groups"],
+)
+def test_a_refusal_is_said(mounted: Kernel, lock: MachineLock, parts: Sequence[CachePart], reason: str) -> None:
     with lock:
-        with pytest.raises(CsitError, match=r"cache ways cannot be set: .*mask 5 has non-consecutive 1-bits"):
-            division(lock, mounted.root, holes).make()
+        with pytest.raises(CsitError, match=reason):
+            division(lock, mounted.root, parts).make()
         assert untouched(mounted)
         assert lock.leftovers() == []
-
-
-def test_too_few_groups_are_refused_and_given_back(mounted: Kernel, lock: MachineLock) -> None:
-    many = tuple(CachePart(owner=f"nf-{n}-1", cpus=(n,), masks={0: 0x3 << 2 * n}) for n in range(4))
-    with lock:
-        with pytest.raises(CsitError, match="No space left"):
-            division(lock, mounted.root, many).make()
-        assert untouched(mounted)
 
 
 def test_a_group_of_others_is_not_touched(mounted: Kernel, lock: MachineLock) -> None:
@@ -269,9 +246,7 @@ def test_the_layout_of_the_machine_has_what_the_kernel_divides(mounted: Kernel, 
         ("nodev\tresctrl\n", ("info/MB",), "the last-level cache of this processor cannot be divided", ""),
     ],
 )
-def test_the_doctor_says_why_not(
-    tmp_path: Path, filesystems: str, folders: tuple[str, ...], why: str, fix: str
-) -> None:
+def test_the_doctor_says_why(tmp_path: Path, filesystems: str, folders: tuple[str, ...], why: str, fix: str) -> None:
     (tmp_path / "filesystems").write_text(filesystems)
     for folder in folders:
         (tmp_path / "resctrl" / folder).mkdir(parents=True)
@@ -281,23 +256,12 @@ def test_the_doctor_says_why_not(
     assert fix in finding.fix
 
 
-def test_limits_of_nfs_give_cache_ways_back_even_where_containers_do_not_stop(
-    mounted: Kernel, lock: MachineLock
-) -> None:
-    class Stuck:
-        def start(self) -> None:
-            """Nothing to do."""
-
-        def stop(self) -> None:
-            raise CsitError("a container does not stop")
-
-        def facts(self) -> dict[str, str]:
-            return {}
-
+def test_ways_are_given_back_even_where_containers_do_not_stop(mounted: Kernel, lock: MachineLock) -> None:
+    stuck: Any = SimpleNamespace(start=lambda: None, stop=raising(CsitError("a container does not stop")), facts=dict)
     plan = plan_of("sim", "CSC", cores=cpus(28))
     with lock:
         cache = division(lock, mounted.root)
-        groups = NfGroups(plan.functions, plan, cast(Any, None), lock, cast(Any, Stuck()), cache=cache)
+        groups = NfGroups(plan.functions, plan, cast(Any, None), lock, stuck, cache=cache)
         assert groups
         groups.make()
         assert groups.facts()["cache ways of nf-1-2"] == "2 (0xc) of cache 0, for CPUs 6, 8"

@@ -1,6 +1,5 @@
 """Output of perf folded to stacks by owner: nothing is counted twice, and nothing of other programs is the cell's."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from resources.libraries.python.drivers.probes.stacks.perf import fold, kept, ow
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION
 from resources.libraries.python.model.measurements.stacks import NodeStacks
+from tests.builders import shell_program
 
 OWNERS = owners_of({"nf-1-1": (41, 42), "vswitch": (7,)})
 PRINTED = """\
@@ -92,12 +92,10 @@ def test_stacks_beyond_the_kept_ones_stay_with_their_owner() -> None:
 
 def test_a_machine_that_cannot_sample_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert str(why_unsampled("perf-of-no-machine")).startswith("perf-of-no-machine is not installed, so call stacks")
-    broken = tmp_path / "perf"
-    broken.write_text("#!/bin/sh\nexit 2\n", encoding="ascii")
-    broken.chmod(0o755)
+    broken = shell_program(tmp_path / "perf", "exit 2")
     monkeypatch.setattr(perf, "path_of", lambda _: str(broken))
     assert "does not run with this kernel, so call stacks cannot be sampled; apt-get" in str(why_unsampled())
-    broken.write_text("#!/bin/sh\nexit 0\n", encoding="ascii")
+    shell_program(broken, "exit 0")
     monkeypatch.setattr(perf, "why_not_on", lambda *_: "Permission denied")
     assert str(why_unsampled()).startswith(
         "call stacks cannot be sampled: Permission denied (kernel.perf_event_paranoid is "
@@ -106,12 +104,13 @@ def test_a_machine_that_cannot_sample_says_why(monkeypatch: pytest.MonkeyPatch, 
     assert why_unsampled() is None
 
 
-def test_a_reader_that_fails_is_an_error_with_its_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = tmp_path / "perf"
-    program.write_text("#!/bin/sh\nprintf 'napi/x 41\\n\\t ff f\\n'\necho no such data >&2\nexit 3\n", encoding="ascii")
-    program.chmod(0o755)
-    monkeypatch.setattr(perf, "path_of", lambda _: str(program))
-    with pytest.raises(CommandFailed, match="no such data"):
-        read_samples(tmp_path / "perf.data", OWNERS)
-    subprocess.run(["sed", "-i", "s/exit 3/exit 0/", str(program)], check=True)
-    assert dict(read_samples(tmp_path / "perf.data", OWNERS).counts) == {"nf-1-1;f": 1}
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_reader_of_samples_may_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int) -> None:
+    said = f"printf 'napi/x 41\\n\\t ff f\\n'\necho no such data >&2\nexit {status}"
+    program = str(shell_program(tmp_path / "perf", said))
+    monkeypatch.setattr(perf, "path_of", lambda _: program)
+    if status:
+        with pytest.raises(CommandFailed, match="no such data"):
+            read_samples(tmp_path / "perf.data", OWNERS)
+    else:
+        assert dict(read_samples(tmp_path / "perf.data", OWNERS).counts) == {"nf-1-1;f": 1}

@@ -4,7 +4,7 @@ import itertools
 import random
 import struct
 from collections import defaultdict
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,46 +83,44 @@ def record(number: int, thread: int, *fields: int | bytes) -> bytes:
     return struct.pack("=HBBi", number, 0, 0, thread) + rest
 
 
-def format_of(name: str, number: int, fields: Sequence[tuple[str, int, int]], printed: str = '""') -> str:
-    """A `format` file; fields with name, offset and size."""
-    common = [("common_type", 0, 2), ("common_flags", 2, 1), ("common_preempt_count", 3, 1), ("common_pid", 4, 4)]
-    rows = [f"\tfield:int {what};\toffset:{offset};\tsize:{size};\tsigned:0;" for what, offset, size in common]
-    rows += [""] + [f"\tfield:int {what};\toffset:{offset};\tsize:{size};\tsigned:0;" for what, offset, size in fields]
+def format_of(name: str, number: int, fields: str, printed: str = '""') -> str:
+    """A `format` file; fields as `name:offset:size`."""
+    common = "common_type:0:2 common_flags:2:1 common_preempt_count:3:1 common_pid:4:4"
+    rows = [
+        "\tfield:int {};\toffset:{};\tsize:{};\tsigned:0;".format(*field.split(":"))
+        for field in f"{common} {fields}".split()
+    ]
     return f"name: {name}\nID: {number}\nformat:\n" + "\n".join(rows) + f"\n\nprint fmt: {printed}\n"
 
 
-SWITCH = format_of(
-    "sched_switch",
-    3,
-    [
-        ("prev_comm[16]", 8, 16),
-        ("prev_pid", 24, 4),
-        ("prev_state", 32, 8),
-        ("next_comm[16]", 40, 16),
-        ("next_pid", 56, 4),
-    ],
-    '"%s", __print_flags(REC->prev_state & 255, "|", { 0x00000001, "S" }, { 0x00000002, "D" }, { 0x00000080, "I" })',
+ALL = (
+    format_of(
+        "sched_switch",
+        3,
+        "prev_comm[16]:8:16 prev_pid:24:4 prev_state:32:8 next_comm[16]:40:16 next_pid:56:4",
+        '"%s", __print_flags(REC->prev_state & 255, "|", { 0x00000001, "S" }, { 0x00000002, "D" }, '
+        '{ 0x00000080, "I" })',
+    ),
+    format_of("sched_wakeup", 4, "comm[16]:8:16 pid:24:4"),
+    format_of("napi_poll", 5, "napi:8:8 dev_name:16:4 work:20:4 budget:24:4"),
+    format_of(
+        "kvm_exit",
+        6,
+        "exit_reason:8:4 guest_rip:16:8 isa:24:4",
+        '"%s", (REC->isa == 1) ? __print_symbolic(REC->exit_reason & 0xffff, { 0, "EXCEPTION_NMI" }, { 12, "HLT" }) : '
+        '__print_symbolic(REC->exit_reason, { 0x040 + 14, "PF excp" }, { 0x078, "hlt" }, '
+        '{ 0x80000001, "vmgexit_mmio_read" }, { -1, "invalid_guest_state" })',
+    ),
+    format_of(
+        "kvm_userspace_exit",
+        7,
+        "reason:8:4 errno:12:4",
+        '"%s", REC->errno < 0 ? "x" : __print_symbolic(REC->reason, { 2, "KVM_EXIT_" "IO" }, '
+        '{ 6, "KVM_EXIT_" "MMIO" })',
+    ),
+    format_of("kvm_entry", 8, "vcpu_id:8:4"),
+    format_of("irq_handler_entry", 9, "irq:8:4 name:12:4"),
 )
-WAKEUP = format_of("sched_wakeup", 4, [("comm[16]", 8, 16), ("pid", 24, 4)])
-POLL = format_of("napi_poll", 5, [("napi", 8, 8), ("dev_name", 16, 4), ("work", 20, 4), ("budget", 24, 4)])
-EXIT = format_of(
-    "kvm_exit",
-    6,
-    [("exit_reason", 8, 4), ("guest_rip", 16, 8), ("isa", 24, 4)],
-    '"%s", (REC->isa == 1) ? __print_symbolic(REC->exit_reason & 0xffff, { 0, "EXCEPTION_NMI" }, { 12, "HLT" }) : '
-    '__print_symbolic(REC->exit_reason, { 0x040 + 14, "PF excp" }, { 0x078, "hlt" }, '
-    '{ 0x80000001, "vmgexit_mmio_read" }, '
-    '{ -1, "invalid_guest_state" })',
-)
-USERSPACE = format_of(
-    "kvm_userspace_exit",
-    7,
-    [("reason", 8, 4), ("errno", 12, 4)],
-    '"%s", REC->errno < 0 ? "x" : __print_symbolic(REC->reason, { 2, "KVM_EXIT_" "IO" }, { 6, "KVM_EXIT_" "MMIO" })',
-)
-ENTRY = format_of("kvm_entry", 8, [("vcpu_id", 8, 4)])
-IRQ = format_of("irq_handler_entry", 9, [("irq", 8, 4), ("name", 12, 4)])
-ALL = (SWITCH, WAKEUP, POLL, EXIT, USERSPACE, ENTRY, IRQ)
 NF, OTHER = 100, 55
 
 
@@ -138,89 +136,84 @@ def kvm_exit(reason: int, isa: int) -> bytes:
     return record(6, NF, reason, 0, 0, 0, isa)
 
 
-def path(
-    *events: bytes, followed: tuple[TracedOwner, ...] = (TracedOwner("nf", "kernel", (NF,)),)
-) -> list[tuple[str, str]]:
+ENTRY = record(8, NF, 0)
+
+
+def stream_of(kind: Any = "kvm") -> EventStream:
+    return EventStream(map(parse, ALL), [TracedOwner("nf", kind, (NF,))])
+
+
+def path(*events: bytes, stream: EventStream | None = None) -> list[tuple[str, str]]:
     """Pairs of events of the first owner, 10 ns apart each."""
-    page = Page()
+    page, stream = Page(), stream or stream_of("kernel")
     for number, data in enumerate(events):
         assert page.add(1000 + 10 * number, data)
-    stream = EventStream(map(parse, ALL), followed)
     stream.feed([(0, pages(page))])
     return [(before, after) for before, after, _, _ in stream.edges()[0]]
 
 
 def vertices(*events: bytes) -> list[str]:
     """What events are called, each between two that are known."""
-    known = record(8, NF, 0)
     names = []
     for event in events:
-        ((_, name), *_) = [pair for pair in path(known, event) if pair[0] == "kvm_entry"]
+        ((_, name), *_) = [pair for pair in path(ENTRY, event) if pair[0] == "kvm_entry"]
         names.append(name)
     return names
 
 
 def test_a_switch_happens_to_both_threads() -> None:
-    both = (TracedOwner("nf", "kernel", (NF,)),)
-    pairs = path(switch(NF, 1, OTHER), wakeup(OTHER, NF), switch(OTHER, 0, NF), followed=both)
+    pairs = path(switch(NF, 1, OTHER), wakeup(OTHER, NF), switch(OTHER, 0, NF))
     assert pairs == [("sched_switch:out:S", "sched_wakeup"), ("sched_wakeup", "sched_switch:in")]
 
 
-@pytest.mark.parametrize(("state", "letter"), [(0, "R"), (0x100, "R"), (1, "S"), (2, "D"), (0x80, "I")])
-def test_the_state_of_a_thread_that_is_switched_out_is_the_kernels_letter(state: int, letter: str) -> None:
-    assert vertices(switch(NF, state, OTHER)) == [f"sched_switch:out:{letter}"]
+POLLS = [record(5, NF, 0, 0, 0, work, 64) for work in (64, 12, 0)]
 
 
-def test_a_poll_is_full_when_its_budget_was_used() -> None:
-    polls = (record(5, NF, 0, 0, 0, work, 64) for work in (64, 12, 0))
-    assert vertices(*polls) == ["napi_poll:full", "napi_poll:part", "napi_poll:idle"]
+@pytest.mark.parametrize(
+    ("events", "names"),
+    [
+        ([switch(NF, state, OTHER) for state in (0, 0x100, 1, 2, 0x80)], [f"sched_switch:out:{c}" for c in "RRSDI"]),
+        (POLLS, ["napi_poll:full", "napi_poll:part", "napi_poll:idle"]),
+        ([kvm_exit(12, 1), kvm_exit(0x80000000 | 12, 1), kvm_exit(0x78, 2)], ["kvm_exit:HLT"] * 3),
+        ([kvm_exit(0x4E, 2), kvm_exit(0x80000001, 2)], ["kvm_exit:PF_EXCP", "kvm_exit:VMGEXIT_MMIO_READ"]),
+        ([kvm_exit(-1, 2), kvm_exit(999, 1)], ["kvm_exit:INVALID_GUEST_STATE", "kvm_exit:0X3E7"]),
+        (
+            [record(7, NF, *row) for row in ((2, 0), (6, 0), (2, -4), (2, -14))],
+            [f"kvm_userspace_exit:{why}" for why in ("IO", "MMIO", "RESTART", "ERROR")],
+        ),
+        ([record(9, NF, 36, 16 | 8 << 16, b"virtio1\0")], ["irq_handler_entry:virtio1"]),
+    ],
+    ids=["state", "poll", "HLT", "symbols", "unknown", "user space", "interrupt"],
+)
+def test_events_have_the_names_of_states_reasons_and_devices(events: list[bytes], names: list[str]) -> None:
+    assert vertices(*events) == names
 
 
-def test_exit_reasons_have_the_names_of_their_processor() -> None:
-    exits = [kvm_exit(12, 1), kvm_exit(0x80000000 | 12, 1), kvm_exit(0x78, 2), kvm_exit(0x4E, 2)]
-    rare = [kvm_exit(0x80000001, 2), kvm_exit(-1, 2), kvm_exit(999, 1)]
-    assert vertices(*exits) == ["kvm_exit:HLT", "kvm_exit:HLT", "kvm_exit:HLT", "kvm_exit:PF_EXCP"]
-    assert vertices(*rare) == ["kvm_exit:VMGEXIT_MMIO_READ", "kvm_exit:INVALID_GUEST_STATE", "kvm_exit:0X3E7"]
-
-
-def test_exits_to_user_space_say_why() -> None:
-    exits = (record(7, NF, 2, 0), record(7, NF, 6, 0), record(7, NF, 2, -4), record(7, NF, 2, -14))
-    assert [name.partition(":")[2] for name in vertices(*exits)] == ["IO", "MMIO", "RESTART", "ERROR"]
-
-
-def test_an_interrupt_has_the_name_of_its_device() -> None:
-    data = record(9, NF, 36, 16 | 8 << 16, b"virtio1\0")
-    assert vertices(data) == ["irq_handler_entry:virtio1"]
-
-
-def test_events_of_others_are_nobodys() -> None:
+def test_events_of_others_are_nobodys_and_a_guest_beside_a_container_has_events_of_guests_only() -> None:
     assert path(record(8, OTHER, 0), record(8, 1 << 22, 0), switch(OTHER, 1, OTHER + 1)) == []
-
-
-def test_a_guest_beside_a_container_has_events_of_guests_only() -> None:
-    guest, container = TracedOwner("vm", "kvm", (NF,)), TracedOwner("nf", "kernel", (OTHER,))
-    events = (record(8, NF, 0), record(5, NF, 0, 0, 0, 1, 64), kvm_exit(12, 1))
-    assert path(*events, followed=(guest, container)) == [("kvm_entry", "kvm_exit:HLT")]
+    beside = [TracedOwner("vm", "kvm", (NF,)), TracedOwner("nf", "kernel", (OTHER,))]
+    found = path(ENTRY, record(5, NF, 0, 0, 0, 1, 64), kvm_exit(12, 1), stream=EventStream(map(parse, ALL), beside))
+    assert found == [("kvm_entry", "kvm_exit:HLT")]
 
 
 def test_pairs_do_not_reach_across_lost_events() -> None:
-    first, second = Page(), Page(missed=True)
-    first.add(10, record(8, NF, 0))
+    first, second, stream = Page(), Page(missed=True), stream_of()
+    first.add(10, ENTRY)
     second.add(20, kvm_exit(12, 1))
-    second.add(30, record(8, NF, 0))
-    stream = EventStream(map(parse, ALL), [TracedOwner("vm", "kvm", (NF,))])
+    second.add(30, ENTRY)
     stream.feed([(0, pages(first))])
     stream.feed([(0, pages(second))])
     assert stream.edges() == [[("kvm_exit:HLT", "kvm_entry", 1, 1e-8)]]
     assert stream.events() == [3]
+    head = heads(pages(first, second))
+    assert (head.missed.tolist(), head.times_ns.tolist()) == ([False, True], [10, 20])
 
 
 def test_a_thread_that_moves_keeps_its_order() -> None:
-    here, there = Page(), Page()
-    here.add(10, record(8, NF, 0))
+    here, there, stream = Page(), Page(), stream_of()
+    here.add(10, ENTRY)
     there.add(20, kvm_exit(12, 1))
-    here.add(30, record(8, NF, 0))
-    stream = EventStream(map(parse, ALL), [TracedOwner("vm", "kvm", (NF,))])
+    here.add(30, ENTRY)
     stream.feed([(0, pages(here)), (1, pages(there))])
     assert {edge[:3] for edge in stream.edges()[0]} == {
         ("kvm_entry", "kvm_exit:HLT", 1),
@@ -233,25 +226,27 @@ def test_what_is_no_format_is_refused() -> None:
         parse("hello")
 
 
-def test_without_entry_and_exit_the_scheduler_remains() -> None:
-    choice = choose("kvm", set(SCHEDULING))
-    assert choice.events == SCHEDULING
-    assert choice.sentence == (
-        "virtual machines by the scheduler's events only, because this kernel has no kvm/kvm_entry, kvm/kvm_exit"
-    )
-    assert choose("kvm", ()).events == ()
-    assert choose("kernel", ()).sentence == (
-        "containers and processes cannot be traced: this kernel has none of their events"
-    )
-
-
-def test_a_kernel_with_entry_and_exit_only_is_enough() -> None:
-    choice = choose("kvm", set(KVM_PAIR))
-    assert choice.events == KVM_PAIR
-    assert "this kernel has no sched/sched_switch" in choice.sentence
-    assert choose("kernel", set(WANTED["kernel"])).sentence == (
-        "containers and processes by 10 events of irq, napi, net, sched"
-    )
+@pytest.mark.parametrize(
+    ("kind", "offered", "events", "sentence"),
+    [
+        ("kvm", SCHEDULING, SCHEDULING, "by the scheduler's events only, because this kernel has no kvm/kvm_entry, "),
+        ("kvm", KVM_PAIR, KVM_PAIR, "this kernel has no sched/sched_switch"),
+        ("kvm", (), (), "cannot be traced: this kernel has neither kvm/kvm_entry, kvm/kvm_exit nor events of"),
+        ("kernel", (), (), "containers and processes cannot be traced: this kernel has none of their events"),
+        (
+            "kernel",
+            WANTED["kernel"],
+            WANTED["kernel"],
+            "containers and processes by 10 events of irq, napi, net, sched",
+        ),
+    ],
+)
+def test_events_that_the_kernel_has(
+    kind: Any, offered: tuple[str, ...], events: tuple[str, ...], sentence: str
+) -> None:
+    choice = choose(kind, set(offered))
+    assert choice.events == events
+    assert sentence in choice.sentence
 
 
 OWNERS = (0, 0, 1)
@@ -310,19 +305,6 @@ def test_events_newer_than_what_was_read_of_all_cpus_wait() -> None:
     assert [pair[:3] for pair in transitions.pairs(0)] == [(1, 2, 1), (2, 3, 1)]
 
 
-def test_a_pair_across_a_gap_is_no_pair() -> None:
-    transitions = Transitions([0, 0])
-    transitions.feed(rows([(0, 10, 1), (0, 20, 2), (1, 10, 1), (1, 12, 2)]), 30, [(15, 18)])
-    assert [pair[:3] for pair in transitions.pairs(0)] == [(1, 2, 1)]
-
-
-def test_there_is_room_for_more_kinds_of_events_than_at_first() -> None:
-    transitions = Transitions([0])
-    transitions.feed(rows([(0, time, time) for time in range(200)]), 200)
-    assert len(transitions.pairs(0)) == 199
-    assert all(count == 1 and seconds == 1e-9 for _, _, count, seconds in transitions.pairs(0))
-
-
 _GAPS = st.one_of(st.integers(0, 5000), st.integers(1 << 26, 1 << 33))
 _EVENTS = st.lists(st.tuples(_GAPS, st.integers(2, 60), st.sampled_from(["event", "event", "absolute", "discard"])))
 
@@ -361,30 +343,15 @@ def test_no_page_of_rubbish_leads_outside_of_it(seed: int) -> None:
     assert events.times_ns.size == events.words.size <= PAGE_BYTES
 
 
-def test_a_page_that_ends_early_is_left_there() -> None:
-    page, other = Page(), Page()
-    assert page.add(5, b"abcd")
-    assert other.add(7, b"efgh")
-    words = np.stack([page.words(filled=True), other.words()])
-    assert [time for time, _, _ in found(words)] == [5, 7]
-
-
-def test_long_events_and_full_pages_are_read() -> None:
+def test_full_pages_are_read_and_those_that_end_early_left_there() -> None:
     page = Page()
     while page.add(100, b"x" * 400):
         pass
     assert len(found(pages(page))) == 4080 // 408
-
-
-def test_the_head_says_that_events_were_lost() -> None:
-    lossy, whole = Page(missed=True), Page()
-    for page in (lossy, whole):
-        page.add(9, b"abcd")
-    head = heads(pages(lossy, whole))
-    assert head.missed.tolist() == [True, False]
-    assert head.times_ns.tolist() == [9, 9]
-
-
-def test_no_pages_have_no_events() -> None:
-    assert decode(np.zeros((0, 1024), np.uint32)).times_ns.size == 0
-    assert decode(pages(Page())).times_ns.size == 0
+    for empty in (np.zeros((0, 1024), np.uint32), pages(Page())):
+        assert decode(empty).times_ns.size == 0
+    early, other = Page(), Page()
+    assert early.add(5, b"abcd")
+    assert other.add(7, b"efgh")
+    words = np.stack([early.words(filled=True), other.words()])
+    assert [time for time, _, _ in found(words)] == [5, 7]

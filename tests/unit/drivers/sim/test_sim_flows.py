@@ -1,26 +1,35 @@
 """Flows of simulated systems: the shape of latency, delays by hop, and copies for passive NFs."""
 
+from collections.abc import Mapping
+from random import Random
 from statistics import fmean
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim import flows
+from resources.libraries.python.drivers.sim.impairment import BufferPool, PacketLosses, flow_losses
 from resources.libraries.python.drivers.sim.probes import SimHopTimer, SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.delays import LINK
-from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, TrialResult
-from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap, TestType
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowLosses, TrialResult
+from resources.libraries.python.model.request.cell import Cell, Tap, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
+from resources.libraries.python.search.losses import LossPattern, loss_loads, losses_in_words, pattern_of
+from resources.libraries.python.studies.chains.model.record import ChainRun
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
+from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.sweep.analysis.seconds import work
-from tests.builders import cell_of, plan_of
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
+from tests.builders import SIM, cell_of, flow_of, plan_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
+from tests.unit.examples import share
 
 CAPACITY = 6e6
 
@@ -30,20 +39,16 @@ def shape_of(crossings: int, functions: int) -> flows.FlowShape:
 
 
 def latency(load_pps: float, *, crossings: int = 2, functions: int = 1, sent: int = 5000) -> FlowLatency:
-    shape = shape_of(crossings, functions)
-    pairs, mean_ns = flows.simulate_latency(shape, load_pps, CAPACITY, sent=sent, received=sent)
+    pairs, mean_ns = flows.simulate_latency(
+        shape_of(crossings, functions), load_pps, CAPACITY, sent=sent, received=sent
+    )
     return flows.flow_latency(1, Direction.FORWARD, sent, pairs, mean_ns)
 
 
-def p99(row: FlowLatency) -> int:
-    assert row.p99_ns is not None
-    return row.p99_ns
-
-
 def test_latency_grows_with_load_and_hops() -> None:
-    loads = [p99(latency(share * CAPACITY)) for share in (0.0, 0.1, 0.5, 0.9)]
+    loads = [latency(share * CAPACITY).p99_ns for share in (0.0, 0.1, 0.5, 0.9)]
     assert loads == sorted(set(loads))
-    assert p99(latency(0.0, crossings=11, functions=10)) > 4 * p99(latency(0.0))
+    assert latency(0.0, crossings=11, functions=10).p99_ns > 4 * loads[0]
 
 
 @given(st.floats(0.0, 2e7), st.integers(1, 20000))
@@ -51,16 +56,12 @@ def test_figures_ascend_and_count_every_frame(load_pps: float, sent: int) -> Non
     row = latency(load_pps, sent=sent)
     assert row.received == sent
     figures = [row.min_ns, row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns]
-    known = [figure for figure in figures if figure is not None]
-    assert len(known) == len(figures)
-    assert known == sorted(known)
-    assert row.mean_ns is not None
-    assert known[0] - 1 <= row.mean_ns <= known[-1] + 1
+    assert figures == sorted(figures)
+    assert figures[0] - 1 <= row.mean_ns <= figures[-1] + 1
 
 
 def test_the_histogram_decodes_to_the_same_figures() -> None:
     row = latency(0.9 * CAPACITY)
-    assert row.histogram is not None
     assert row.histogram.startswith("HISTF")
     histogram = HdrHistogram.decode(row.histogram)
     assert histogram.get_total_count() == row.received
@@ -71,17 +72,13 @@ def test_the_histogram_decodes_to_the_same_figures() -> None:
 
 def test_waiting_is_that_of_the_queue() -> None:
     """Mean waiting of M/D/1 at 80 %: 2 service times, of a vector of 32 packets."""
-    shape = shape_of(0, 0)
-    _, idle_ns = flows.simulate_latency(shape, 0.0, CAPACITY, sent=100_000, received=100_000)
-    _, busy_ns = flows.simulate_latency(shape, 0.8 * CAPACITY, CAPACITY, sent=100_000, received=100_000)
-    assert idle_ns is not None
-    assert busy_ns is not None
-    assert busy_ns - idle_ns == pytest.approx(2 * 32 / CAPACITY * 1e9, rel=0.1)
+    idle, busy = (latency(share * CAPACITY, crossings=0, functions=0, sent=100_000) for share in (0.0, 0.8))
+    assert busy.mean_ns - idle.mean_ns == pytest.approx(2 * 32 / CAPACITY * 1e9, rel=0.1)
 
 
-@pytest.mark.parametrize(("sent", "received"), [(0, 0), (100, 0)])
-def test_lost_packets_have_no_latency(sent: int, received: int) -> None:
-    pairs, mean_ns = flows.simulate_latency(shape_of(2, 1), 1e6, CAPACITY, sent=sent, received=received)
+@pytest.mark.parametrize("sent", [0, 100])
+def test_lost_packets_have_no_latency(sent: int) -> None:
+    pairs, mean_ns = flows.simulate_latency(shape_of(2, 1), 1e6, CAPACITY, sent=sent, received=0)
     row = flows.flow_latency(1, Direction.REVERSE, sent, pairs, mean_ns)
     assert (row.sent, row.received) == (sent, 0)
     assert (row.min_ns, row.mean_ns, row.p50_ns, row.p999_ns, row.max_ns, row.histogram) == (None,) * 6
@@ -100,7 +97,6 @@ def timed(bed: Bed, load_share: float = 0.0) -> tuple[dict[str, float], TrialRes
     rows = hops.stop()
     assert hops.stop() == ()
     for each in result.latency:
-        assert each.mean_ns is not None
         of_way = [row for row in rows if row.direction is each.direction]
         assert sum(row.mean_s for row in of_way) == pytest.approx(each.mean_ns / 1e9, abs=2e-9)
         assert {row.packets for row in of_way} == {each.received}
@@ -116,12 +112,11 @@ def timed(bed: Bed, load_share: float = 0.0) -> tuple[dict[str, float], TrialRes
         {"power": {"platform_w": 80.0, "sleep_us": 60.0}},
         {"impaired": [{"chain": KINDS, "nf": "nf-1-2", "loss_ratio": 0.3, "delay_s": 0.001}]},
     ],
-    ids=["plain", "noise", "gaps", "sleep", "faults"],
 )
-@pytest.mark.parametrize("load_share", [0.0, 0.8])
-def test_parts_add_up_to_the_simulated_latency(parameters: dict[str, object], load_share: float) -> None:
-    parts, _ = timed(Bed(PLAN, **parameters), load_share)
-    assert all(mean_s > 0 for mean_s in parts.values())
+def test_parts_add_up_to_the_simulated_latency(parameters: dict[str, object]) -> None:
+    for load_share in (0.0, 0.8):
+        parts, _ = timed(Bed(PLAN, **parameters), load_share)
+        assert all(mean_s > 0 for mean_s in parts.values())
 
 
 @pytest.mark.parametrize("nf", ["nf-1-1", "nf-1-3"])
@@ -166,7 +161,7 @@ def chain(*kinds: NfKind, taps: tuple[Tap, ...] = (), limits: tuple[Limits, ...]
 
 
 def beside(*kinds: NfKind) -> Cell:
-    return Cell(service_type=ServiceType.CSC, nf_chains=len(kinds), nf_nodes=1, instance_kinds=kinds)
+    return cell_of("CSC", len(kinds), instance_kinds=kinds)
 
 
 def bed(asked: Cell, **parameters: object) -> Bed:
@@ -183,13 +178,18 @@ def test_a_tap_gets_both_ways_of_its_segment() -> None:
         assert counts[f"csv1t{number}"] == InterfaceCounters(0, 1000, 0, 0)
 
 
-def test_a_slow_tap_loses_alone() -> None:
+def test_a_slow_tap_loses_alone_and_is_as_busy_as_its_capacity_says() -> None:
     running = bed(chain(ROUTER, taps=(Tap(position=2, kind=NGREP),)))
-    most = one_pps(NGREP, 1.0)
-    done = running.run(2 * most)
-    assert done.loss_ratio == 0
+    sampler, most = SimSampler(running.system), one_pps(NGREP, 1.0)
+    before = sampler.read()
+    assert running.run(0.5 * most).loss_ratio == 0
+    after = sampler.read()
+    assert after.threads["csn1t1"].running_ns - before.threads["csn1t1"].running_ns == pytest.approx(0.5e9)
+    assert after.threads["csv1t1"].running_ns == 0, "and not the port towards it"
+    counted = running.counters()["csn1t1"].rx_packets
+    assert running.run(2 * most).loss_ratio == 0
     here = running.counters()
-    assert here["csn1t1"].rx_packets == pytest.approx(most, rel=1e-6)
+    assert here["csn1t1"].rx_packets - counted == pytest.approx(most, rel=1e-6)
     assert here["csv1t1"].tx_dropped == pytest.approx(most, rel=1e-6)
     assert here["csv1x1i2"].tx_dropped == here["csv1p2"].tx_dropped == 0
 
@@ -197,13 +197,10 @@ def test_a_slow_tap_loses_alone() -> None:
 def test_what_an_nf_loses_its_taps_behind_do_not_see() -> None:
     running = bed(chain(NfKind("linux_firewall"), taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
     load = 1.25 * running.system.capacity_pps(SMALL)
-    done = running.run(load)
-    assert done.loss_ratio == pytest.approx(0.2, abs=1e-5)
-    counts = {number: running.counters()[f"csv1t{number}"] for number in (1, 2)}
-    got = {number: row.tx_packets + row.tx_dropped for number, row in counts.items()}
+    assert running.run(load).loss_ratio == pytest.approx(0.2, abs=1e-5)
+    rows = [running.counters()[f"csv1t{number}"] for number in (1, 2)]
     # Each way half of the load: before the NF all of it, behind it what is left.
-    assert got[1] == pytest.approx(got[2], rel=1e-3)
-    assert got[1] == pytest.approx(load / 2 + 0.8 * load / 2, rel=1e-3)
+    assert [row.tx_packets + row.tx_dropped for row in rows] == pytest.approx([0.9 * load] * 2, rel=1e-3)
 
 
 def test_copies_cost_the_vswitch_alone() -> None:
@@ -211,16 +208,6 @@ def test_copies_cost_the_vswitch_alone() -> None:
     assert capacity_pps(watched, SMALL) < capacity_pps(plain, SMALL)
     router = chain(ROUTER, taps=(Tap(position=1, kind=NGREP),))
     assert bed(router).system.capacity_pps(SMALL) == capacity_pps(chain(ROUTER), SMALL)
-
-
-def test_a_tap_is_as_busy_as_its_own_capacity_says_and_not_the_port_towards_it() -> None:
-    running = bed(chain(ROUTER, taps=(Tap(position=1, kind=NGREP),)))
-    sampler = SimSampler(running.system)
-    before = sampler.read()
-    running.run(0.5 * one_pps(NGREP, 1.0))
-    after = sampler.read()
-    assert after.threads["csn1t1"].running_ns - before.threads["csn1t1"].running_ns == pytest.approx(0.5e9)
-    assert after.threads["csv1t1"].running_ns == 0
 
 
 def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
@@ -249,9 +236,175 @@ def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
 @pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.offered if kind != "sim"])
 def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
     programs = (UserProgram(start=("cat",)),) if kind == "process" else ()
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_kinds=(kind,), programs=programs)
-    running = bed(cell)
+    running = bed(cell_of(nf_kinds=(kind,), programs=programs))
     assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind("sim"), 1.0)
-    before = running.counters()
-    result = running.generator.run(connectivity_trial(running.plan, SMALL))
-    assert diagnose(running.plan, result, before, running.counters()) == ()
+    assert running.complaints() == ()
+
+
+Runs = Mapping[tuple[str, ...], ChainRun]
+VNFS = (
+    VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
+    VnfSpec(name="ips", kind=NfKind("suricata")),
+    VnfSpec(name="monitor", kind=NfKind("tcpdump"), mode=Mode.PASSIVE),
+)
+SPEC = ChainStudySpec(
+    name="study", vnfs=VNFS, workloads=(Workload(volume_bps=40e6, frame=frame("64B")),), lengths=(2, 3), duration_s=5
+)
+FAULTY = ("monitor", "ips", "gateway")
+CHAIN = ["tcpdump", "suricata", "linux_gateway"]
+
+
+def measured(spec: ChainStudySpec = SPEC, *faults: dict[str, object]) -> Runs:
+    impaired = [{"chain": CHAIN, "nf": "nf-1-1", **fault} for fault in faults]
+    topology = SIM.model_copy(update={"simulation": {**SIM.simulation, "impaired": impaired}})
+    world = SimulatedTestbed(topology)
+    return {run.chain.order: run for run in ChainStudyTest(topology, world, spec, world.environment()).run().runs}
+
+
+def feature(run: ChainRun, owner: str, name: str) -> float:
+    (series,) = [each for each in run.series if (each.owner, each.feature) == (owner, name)]
+    return fmean(value for value in series.values if value is not None)
+
+
+@pytest.fixture(scope="module")
+def healthy() -> Runs:
+    return measured()
+
+
+def test_losses_inside_an_nf_are_counted_by_no_port(healthy: Runs) -> None:
+    here = measured(SPEC, {"loss_ratio": 0.1})[FAULTY]
+    assert here.loss_ratio == pytest.approx(0.1, rel=0.01)
+    assert healthy[FAULTY].loss_ratio == 0
+    for name in ("rx_dropped_pps", "tx_dropped_pps"):
+        assert feature(here, "ips", name) == feature(here, "vswitch", name) == 0
+    assert feature(here, "gateway", "tx_pps") < feature(healthy[FAULTY], "gateway", "tx_pps")
+
+
+def test_what_a_short_queue_drops_is_counted_and_grows_with_the_load(healthy: Runs) -> None:
+    here = measured(SPEC, {"queue_loss_ratio": 0.1})[FAULTY]
+    assert 0.02 < here.loss_ratio < 0.06  # at some 42 % of what the slowest NF can
+    assert feature(here, "vswitch", "tx_dropped_pps") > 0
+    assert feature(healthy[FAULTY], "vswitch", "tx_dropped_pps") == 0
+
+
+def test_a_delay_is_in_the_latency_with_and_without_load(healthy: Runs) -> None:
+    here, other = measured(SPEC, {"delay_s": 50e-6})[FAULTY], healthy[FAULTY]
+    assert here.latency_s - other.latency_s == pytest.approx(50e-6, rel=0.05)
+    assert here.idle_latency_s - other.idle_latency_s == pytest.approx(50e-6, rel=0.05)
+
+
+def test_a_co_located_load_makes_an_nf_wait_and_halves_its_capacity(healthy: Runs) -> None:
+    here = measured(SPEC, {"stolen_ratio": 0.6})[FAULTY]
+    assert feature(here, "ips", "waiting_percent") > 40
+    assert feature(healthy[FAULTY], "ips", "waiting_percent") == 0
+    assert feature(here, "ips", "cpu_percent") == pytest.approx(80, rel=0.05)  # 40 % of two CPUs: it is saturated
+    assert here.loss_ratio > 0
+
+
+def test_without_memory_for_its_working_set_an_nf_reads_pages_again_and_slows_down(healthy: Runs) -> None:
+    fault = Fault(chain=FAULTY, vnf="ips", limits=Limits(memory_mib=64))
+    here = measured(SPEC.model_copy(update={"faults": (fault,)}))[FAULTY]
+    assert feature(here, "ips", "memory_bytes") == pytest.approx(64 * 2**20, rel=0.05)
+    assert feature(healthy[FAULTY], "ips", "memory_bytes") > 200 * 2**20
+    assert feature(here, "ips", "read_bytes_per_s") > 2**20 > feature(healthy[FAULTY], "ips", "read_bytes_per_s")
+    assert here.loss_ratio > 0.3
+
+
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ([{"nf": "nf-1-9", "loss_ratio": 0.1}], "nf-1-9: the chain has nf-1-1, nf-1-2, tap-1-1"),
+        ([{"delay_s": 1e-3}, {"loss_ratio": 0.1}], "nf-1-1: it has two faults"),
+        ([{"nf": "tap-1-1", "loss_ratio": 0.1}], "tap-1-1: it is passive"),
+    ],
+)
+def test_a_fault_that_changes_nothing_is_refused(faults: list[dict[str, object]], message: str) -> None:
+    found = measured(SPEC.model_copy(update={"least_measured": 0.0}), *faults)
+    (failed,) = {run.failed for run in found.values() if run.failed}
+    assert message in failed
+
+
+@pytest.mark.parametrize("impairment", [{"loss_ratio": 0.1}, {"delay_s": 1e-3}, {"stolen_ratio": 0.9}])
+def test_other_chains_and_the_nf_alone_are_as_they_were(healthy: Runs, impairment: dict[str, float]) -> None:
+    found = measured(SPEC, impairment)
+    assert {order for order in found if found[order] != healthy[order]} == {FAULTY}
+
+
+@settings(max_examples=share(25), deadline=None)
+@given(
+    st.builds(
+        PacketLosses, queue=st.integers(1, 300), pause_every_s=st.just(0.02), pause_s=st.floats(0, 0.01),
+        random_ratio=st.floats(0, 0.5), detour_ratio=st.floats(0, 0.5), detour_s=st.just(0.001),
+    ),
+    st.floats(0.1, 2),
+    st.integers(1, 3000),
+)  # fmt: skip
+def test_every_mechanism_has_a_sentence(truth: PacketLosses, utilization: float, packets: int) -> None:
+    load_pps = 100_000.0
+    found = flow_losses(
+        truth, flow_of(), Random(1), packets=packets, load_pps=load_pps, capacity_pps=load_pps / utilization,
+        begin_ns=10**18,
+    )  # fmt: skip
+    assert losses_in_words(found)
+    assert (pattern_of(found) is LossPattern.NONE) is (found.received == found.sent)
+    assert FlowLosses.model_validate_json(found.model_dump_json()) == found
+
+
+def test_loads_are_ndr_pdr_and_an_overload() -> None:
+    assert loss_loads(100.0, 110.0, 500.0) == (("NDR", 100.0), ("PDR", 110.0), ("OVERLOAD", 132.0))
+    assert loss_loads(None, 100.0, 110.0) == (("PDR", 100.0), ("OVERLOAD", 110.0))
+    assert loss_loads(100.0, 110.0, 110.0) == (("NDR", 100.0), ("PDR", 110.0))
+    assert loss_loads(None, None, 110.0) == (("OVERLOAD", 110.0),)
+
+
+FIREWALL = NfKind("linux_firewall")
+POOL = BufferPool(buffers=500, buffer_bytes=2048, hold_s=0.01)
+
+
+def erlang_b(servers: int, load: float) -> float:
+    """The usual recursion."""
+    blocked = 1.0
+    for number in range(1, servers + 1):
+        blocked = load * blocked / (number + load * blocked)
+    return blocked
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0, 1.5, 4.0])
+def test_packets_are_refused_as_erlangs_formula_says(share: float) -> None:
+    assert POOL.refused_ratio(share * POOL.capacity_pps) == pytest.approx(erlang_b(500, share * 500), rel=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0, 1.5])
+def test_buffers_in_use_have_the_mean_of_what_is_not_refused_and_never_more_than_there_are(share: float) -> None:
+    load_pps, rng = share * POOL.capacity_pps, Random(1)
+    drawn = [POOL.draw_bytes(load_pps, rng) / POOL.buffer_bytes for _ in range(300)]
+    taken = share * 500 * (1 - POOL.refused_ratio(load_pps))
+    assert fmean(drawn) == pytest.approx(taken, rel=0.01, abs=0.1)
+    assert max(drawn) <= 500
+
+
+def pooled(**parameters: object) -> Bed:
+    kinds = (NfKind("linux_router"), FIREWALL)
+    return Bed(plan_of("sim", "CSP", 2, 2, TOPOLOGY.dut.layout, nf_kinds=kinds), model="sharp", **parameters)
+
+
+def test_an_nf_with_a_pool_loses_what_finds_no_buffer_and_its_memory_ends_there() -> None:
+    made = pooled(buffer_pools={FIREWALL: POOL})
+    empty = made.system.sample().memory_bytes
+    low, high = 2 * 0.5 * POOL.capacity_pps, 2 * 2 * POOL.capacity_pps  # of two services
+    assert made.run(low).loss_ratio == 0
+    some = made.system.sample().memory_bytes
+    assert made.run(high).loss_ratio == pytest.approx(POOL.refused_ratio(high / 2), rel=1e-3)
+    full = made.system.sample().memory_bytes
+    assert high < made.system.capacity_pps(SMALL), "the CPUs can do more"
+    for name in ("nf-1-2", "nf-2-2"):
+        assert empty[name] < some[name] < full[name] <= empty[name] + POOL.buffers * POOL.buffer_bytes
+    assert all(full[name] == empty[name] for name in ("nf-1-1", "nf-2-1")), "routers have none"
+
+
+def test_packets_that_are_refused_cost_no_cpu_time() -> None:
+    without, limited = pooled(), pooled(buffer_pools={FIREWALL: POOL})
+    for made in (without, limited):
+        made.run(2 * 2 * POOL.capacity_pps)
+    ratio = limited.system.used_s()["nf-1-2"] / without.system.used_s()["nf-1-2"]
+    assert ratio == pytest.approx(0.5, rel=0.02)

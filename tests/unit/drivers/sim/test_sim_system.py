@@ -1,45 +1,50 @@
 """The three simulated drivers on one system: counts agree, faults are found, runs repeat."""
 
+import re
+from math import inf
 from random import Random
+from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import POLL_S, forward, make_model
-from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
+from resources.libraries.python.drivers.sim.power import DataCpus, Power, SimulatedPower, cpu_use
+from resources.libraries.python.drivers.sim.probes import SimMeters
+from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation, parse_simulation, simulation_of
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame, with_flows
-from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.energy import certain_window, node_powers
+from resources.libraries.python.search.findings.usage import busy_cpus
 from resources.libraries.python.search.load_trials import measure_latency, measure_receive_rate
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from tests.builders import SIM, plan_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 from tests.unit.examples import share
 
 
 def planned(service_type: str = "CSC", rows: int = 2, columns: int = 2) -> Plan:
-    cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
-    return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)
+    return plan_of(TOPOLOGY, service_type, rows, columns, TOPOLOGY.dut.layout)
 
 
 def test_a_flow_cache_makes_a_vswitch_slower_by_the_share_that_misses() -> None:
-    cache = {"entries": 8192, "miss_cost": 3.0}
-    bed = Bed(planned("CSP", rows=1, columns=1), flow_cache=cache)
-    full_pps = Bed(planned("CSP", rows=1, columns=1)).system.capacity_pps(SMALL)
-    found = {
-        flows: bed.system.capacity_pps(with_flows(SMALL, flows)) / full_pps for flows in (1, 4096, 8192, 1_000_000)
-    }
-    assert found[1] == found[4096] == 1.0  # of both directions: 8192
-    assert found[8192] == pytest.approx(1 / (0.5 + 3 * 0.5))
-    assert found[1_000_000] == pytest.approx(1 / 3, rel=0.01)
+    plan = planned("CSP", rows=1, columns=1)
+    bed = Bed(plan, flow_cache={"entries": 8192, "miss_cost": 3.0})
+    full_pps = Bed(plan).system.capacity_pps(SMALL)
+    for flows, share_left in ((1, 1.0), (4096, 1.0), (8192, 1 / (0.5 + 3 * 0.5)), (1_000_000, 1 / 3)):  # each way
+        left_pps = bed.system.capacity_pps(with_flows(SMALL, flows))
+        assert left_pps / full_pps == pytest.approx(share_left, rel=0.01 if flows == 1_000_000 else 1e-9)
     assert bed.system.capacity_pps(SMALL) == full_pps  # 254 addresses
-    outcome = search_throughput(
-        bed.generator.run, LADDER, with_flows(SMALL, 8192), bed.system.maximum_pps(SMALL), bed.clock.now
-    )
-    assert outcome.pdr is not None and outcome.pdr.throughput_pps == pytest.approx(full_pps / 2, rel=0.03)
+    size = with_flows(SMALL, 8192)
+    outcome = search_throughput(bed.generator.run, LADDER, size, bed.system.maximum_pps(SMALL), bed.clock.now)
+    assert outcome.pdr.throughput_pps == pytest.approx(full_pps / 2, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ModelName)
@@ -48,11 +53,7 @@ def test_ndr_is_below_pdr_is_below_mrr(name: ModelName, service_type: str) -> No
     bed = Bed(planned(service_type), model=name)
     outcome = bed.search()
     mrr, _ = measure_receive_rate(bed.generator.run, LADDER, SMALL, bed.system.maximum_pps(SMALL))
-    assert outcome.ndr is not None
-    assert outcome.pdr is not None
     ndr_pps, pdr_pps = outcome.ndr.throughput_pps, outcome.pdr.throughput_pps
-    assert ndr_pps is not None
-    assert pdr_pps is not None
     truth_pps = bed.system.model(SMALL).truth_pps(0.0)
     # A search of two bands ends in the lower one now and then: by chance of 14 trials.
     assert ndr_pps == pytest.approx(truth_pps, rel=0.1 if name is ModelName.TWO_BAND else 0.02)
@@ -66,11 +67,11 @@ def test_ndr_is_below_pdr_is_below_mrr(name: ModelName, service_type: str) -> No
 
 @settings(deadline=None, max_examples=share(60))
 @given(
-    cell=st.sampled_from([("CSC", 1, 1), ("CSC", 3, 2), ("CSP", 2, 4), ("VSC", 2, 1), ("CSC", 10, 1)]),
-    name=st.sampled_from(ModelName),
-    load_pps=st.floats(0.0, 4e7),
-    unfairness=st.floats(0.0, 0.99),
-    seed=st.integers(0, 1000),
+    st.sampled_from([("CSC", 1, 1), ("CSC", 3, 2), ("CSP", 2, 4), ("VSC", 2, 1), ("CSC", 10, 1)]),
+    st.sampled_from(ModelName),
+    st.floats(0.0, 4e7),
+    st.floats(0.0, 0.99),
+    st.integers(0, 1000),
 )
 def test_counts_agree_everywhere(
     cell: tuple[str, int, int], name: ModelName, load_pps: float, unfairness: float, seed: int
@@ -79,30 +80,24 @@ def test_counts_agree_everywhere(
     results = [bed.run(load_pps), bed.run(load_pps / 2, probe_pps=100.0)]
     counters = bed.counters()
     for path in bed.plan.paths:
-        flows = [f for r in results for f in r.flows if (f.instance, f.direction) == (path.instance, path.direction)]
-        probes = [f for r in results for f in r.latency if (f.instance, f.direction) == (path.instance, path.direction)]
-        sent = sum(flow.sent for flow in flows) + sum(probe.sent for probe in probes)
-        received = sum(flow.received for flow in flows) + sum(probe.received for probe in probes)
-        assert all(0 <= flow.received <= flow.sent for flow in flows)
+        rows: list[Any] = [*results[0].flows, *results[1].flows, *results[0].latency, *results[1].latency]
+        mine = [row for row in rows if (row.instance, row.direction) == (path.instance, path.direction)]
+        sent, received = sum(row.sent for row in mine), sum(row.received for row in mine)
+        assert all(0 <= row.received <= row.sent for row in mine)
         inner = path.hops[1:-1]
-        seen = [
-            counters[hop.interface].rx_packets if hop.counter == "rx" else counters[hop.interface].tx_packets
-            for hop in inner
-        ]
-        assert seen == [received] * len(inner)
+        for hop in inner:
+            count = counters[hop.interface]
+            assert (count.rx_packets if hop.counter == "rx" else count.tx_packets) == received
         assert counters[inner[0].interface].rx_dropped == sent - received
     for result in results:
         assert max(f.sent for f in result.flows) - min(f.sent for f in result.flows) <= 1
 
 
-def test_an_unfair_one_does_not() -> None:
-    flows = Bed(planned("CSC", 4, 1), model="sharp", unfairness=0.5).run(20e6).flows
-    assert max(flow.received for flow in flows) > 1.1 * min(flow.received for flow in flows)
-
-
 def test_unfairness_keeps_the_total() -> None:
     fair, unfair = (Bed(planned("CSC", 4, 1), model="sharp", unfairness=u).run(20e6) for u in (0.0, 0.5))
     assert (fair.sent, fair.received) == (unfair.sent, unfair.received)
+    each = [flow.received for flow in unfair.flows]
+    assert max(each) > 1.1 * min(each)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +111,11 @@ def test_unfairness_keeps_the_total() -> None:
     ],
 )
 def test_a_fault_is_found_where_it_is(drop_at: tuple[str, ...], service_type: str, expected: list[str]) -> None:
-    complaints = Bed(planned(service_type), drop_at=drop_at).complaints()
-    assert len(complaints) == len(expected)
-    for complaint, where in zip(complaints, expected, strict=True):
+    for complaint, where in zip(Bed(planned(service_type), drop_at=drop_at).complaints(), expected, strict=True):
         direction, places = where.split(": ")
-        assert complaint.startswith(f"{service_type} instance 2 {direction}: 200 sent, last seen at ")
         last, _, following = places.partition(" > ")
-        assert f"last seen at {last} (200)" in complaint
-        assert f"not at {following}" in complaint
+        begin = f"{service_type} instance 2 {direction}: 200 sent, last seen at {last} (200)"
+        assert complaint.startswith(begin) and f"not at {following}" in complaint
 
 
 @pytest.mark.parametrize(("name", "line_pps"), [("64B", 29_761_904), ("1518B", 1_625_487), ("IMIX", 6_687_472)])
@@ -137,9 +129,7 @@ def test_beyond_its_reach_the_generator_says_so() -> None:
     bed = Bed(planned("CSC", 1, 1), generator_max_pps=2e6)
     assert not bed.run(2e6).generator_limited
     result = bed.run(5e6)
-    assert result.generator_limited
-    assert result.sent == 2_000_000
-    assert result.note is not None
+    assert result.generator_limited and result.sent == 2_000_000
     assert "2.00 Mpps of 5.00 Mpps" in result.note
     outcome = bed.search()
     assert outcome.generator_bound
@@ -158,14 +148,10 @@ def test_a_trial_takes_virtual_time_with_overhead() -> None:
 
 def test_latency_of_every_instance_and_direction_grows_with_load() -> None:
     bed = Bed(planned("CSC", 2, 2), model="sharp")
-    pdr = bed.search().pdr
-    assert pdr is not None
-    rows, _ = measure_latency(bed.generator.run, LADDER, SMALL, pdr.lower_pps)
+    rows, _ = measure_latency(bed.generator.run, LADDER, SMALL, bed.search().pdr.lower_pps)
     for index in range(4):
-        row = [each.flows[index].p99_ns for each in rows]
-        known = [figure for figure in row if figure is not None]
-        assert known == sorted(set(known))
-        assert len(known) == 4
+        known = [each.flows[index].p99_ns for each in rows if each.flows[index].p99_ns is not None]
+        assert known == sorted(set(known)) and len(known) == 4
 
 
 def test_runs_repeat_whatever_ran_before() -> None:
@@ -178,17 +164,10 @@ def test_runs_repeat_whatever_ran_before() -> None:
 
 
 def test_seed_cell_frame_and_test_type_have_random_numbers_of_their_own() -> None:
-    def received(bed: Bed, name: str = "64B") -> int:
-        return bed.generator.run(Trial(load_pps=3e7, duration_s=1.0, frame=frame(name))).received
-
     plan = planned("CSC", 2, 1)
-    counts = [
-        received(Bed(plan)),
-        received(Bed(plan, seed=2)),
-        received(Bed(plan, TestType.MRR)),
-        received(Bed(planned("CSC", 1, 2))),
-        received(Bed(plan), "128B"),
-    ]
+    beds = [Bed(plan), Bed(plan, seed=2), Bed(plan, TestType.MRR), Bed(planned("CSC", 1, 2)), Bed(plan)]
+    trials = [Trial(load_pps=3e7, duration_s=1.0, frame=frame(name)) for name in ("64B",) * 4 + ("128B",)]
+    counts = [bed.generator.run(trial).received for bed, trial in zip(beds, trials, strict=True)]
     assert len(set(counts)) == len(counts)
 
 
@@ -206,11 +185,11 @@ CAPACITY = 1e6
 
 
 @given(
-    name=st.sampled_from(ModelName),
-    load_pps=st.floats(1e4, 5e6),
-    duration_s=st.sampled_from([0.3, 1.0, 10.0]),
-    ratio=st.sampled_from([0.0, 0.001, 0.005, 0.2]),
-    seed=st.integers(0, 1000),
+    st.sampled_from(ModelName),
+    st.floats(1e4, 5e6),
+    st.sampled_from([0.3, 1.0, 10.0]),
+    st.sampled_from([0.0, 0.001, 0.005, 0.2]),
+    st.integers(0, 1000),
 )
 def test_an_abort_is_the_beginning_of_the_whole_trial(
     name: ModelName, load_pps: float, duration_s: float, ratio: float, seed: int
@@ -219,9 +198,7 @@ def test_an_abort_is_the_beginning_of_the_whole_trial(
     whole = forward(model, load_pps, duration_s, Random(seed))
     done = forward(model, load_pps, duration_s, Random(seed), ratio)
     assert (whole.duration_s, whole.aborted) == (duration_s, False)
-    if whole.sent - whole.received <= ratio * whole.sent:
-        assert done == whole
-    elif not done.aborted:
+    if whole.sent - whole.received <= ratio * whole.sent or not done.aborted:
         assert done == whole  # certain only after the last look
     else:
         polls = done.duration_s / POLL_S
@@ -246,3 +223,132 @@ def test_a_stall_ends_a_trial_when_it_happens() -> None:
     assert {done.sent - done.received for done in ends if done.aborted} <= {20, 40, 60}
     assert len(set(times)) == 9
     assert 0.25 < sum(times) / len(times) < 0.5  # of stalls with 2 per second the first one
+
+
+def test_ports_give_the_line_rate_unless_parameters_do() -> None:
+    assert simulation_of(SIM).model is ModelName.NOISY
+    assert simulation_of(SIM).line_rate_pps == pytest.approx(14_880_952, abs=1), "10 Gb/s"
+    ports = {name: port.model_copy(update={"rate_bps": 25e9}) for name, port in SIM.tg.interfaces.items()}
+    nodes = {**SIM.nodes, "TG": SIM.tg.model_copy(update={"interfaces": ports})}
+    topology = SIM.model_copy(update={"nodes": nodes})
+    assert simulation_of(topology).line_rate_pps == pytest.approx(37.2e6, rel=0.001)
+    said = topology.model_copy(update={"simulation": {"line_rate_pps": 1e6}})
+    assert simulation_of(said).line_rate_pps == 1e6
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"nois": 0.1}, r"^simulation\.nois: unknown key; did you mean 'noise'\?$"),
+        ({"xyzzy": 0.1}, r"^simulation\.xyzzy: unknown key$"),
+        ({"model": "blunt"}, r"^simulation\.model: .*sharp.*sag"),
+        ({"noise": 1.5, "knee": 2}, r"^simulation\.noise: 1.5 is not below 1 \(and 1 more\)$"),
+        ({"low_band_share": 0.6}, r"^simulation\.low_band_share"),
+        ({"limited_by": "nf-2"}, r"^simulation\.limited_by: 'nf-2' is no vSwitch and no NF"),
+        ({"drop_at": ["csn1x1i2", "nf2-1"]}, r"^simulation\.drop_at\.1: 'nf2-1' is no vSwitch and no NF"),
+        ({"seed": "one"}, r"^simulation\.seed"),
+    ],
+)
+def test_a_wrong_parameter_is_named(parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_simulation(parameters)
+
+
+def test_virtual_time_is_never_set_back() -> None:
+    with pytest.raises(ValueError, match="cannot advance"):
+        VirtualClock().advance(-1.0)
+
+
+@pytest.mark.parametrize("number", [inf, 1e308, 10**24, "1e308"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "capacity_scale", "line_rate_pps", "overhead_s", "stall_packets", "sag",
+        "interruptions.restart_s", "generator.loss_free_pps", "scales_to.linux_nat",
+    ],
+)  # fmt: skip
+def test_no_parameter_is_endless(name: str, number: object) -> None:
+    outer, _, inner = name.partition(".")
+    with pytest.raises(ConfigError, match=f"^{re.escape(f'simulation.{name}')}: [^\n]*$"):
+        parse_simulation({outer: {inner: number} if inner else number})
+    assert parse_simulation({"seed": 10**24}).seed == 10**24
+
+
+PACKET_S = 1e-7
+POLLING = Power(platform_w=80.0)
+SLEEPING = Power(platform_w=80.0, sleep_us=100.0)
+
+
+def metered(power: Power, utilization: float, seconds: float = 10.0) -> tuple[float, float]:
+    """Watts and their uncertainty, as a meter finds them on a machine with 2 data CPUs."""
+    machine = SimulatedPower(power, VirtualClock(), "seed")
+    machine.spend(0.0, seconds, {"vswitch": DataCpus(2, utilization, PACKET_S)})
+    (node,) = node_powers(machine.read("DUT1", 0.0, seconds).series)
+    return node.watts, node.error_w
+
+
+@pytest.mark.parametrize("utilization", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_a_polling_cpu_takes_nearly_the_same_power_at_any_load(utilization: float) -> None:
+    watts, error_w = metered(POLLING, utilization)
+    truth = 80.0 + 2 * (utilization * POLLING.busy_w + (1 - utilization) * POLLING.polling_w)
+    assert watts == pytest.approx(truth, abs=error_w + 0.02 * (POLLING.busy_w - POLLING.polling_w) * 2)
+
+
+def test_a_sleeping_cpu_takes_less_and_pays_for_each_waking_up() -> None:
+    watts, error_w = metered(SLEEPING, 0.0)
+    truth = 80.0 + 2 * (SLEEPING.sleeping_w + SLEEPING.wake_uj / SLEEPING.sleep_us)
+    assert watts == pytest.approx(truth, abs=error_w + 1e-3)
+    assert metered(SLEEPING, 0.9)[0] < metered(POLLING, 0.9)[0]
+    free = SLEEPING.model_copy(update={"wake_uj": 0.0})
+    assert metered(free, 0.5)[0] < metered(SLEEPING, 0.5)[0]
+
+
+def test_the_counter_starts_again_within_each_measurement() -> None:
+    machine = SimulatedPower(POLLING, VirtualClock(), "seed")
+    machine.spend(0.0, 10.0, {})
+    (series,) = machine.read("DUT1", 0.0, 10.0).series
+    values = [value for _, value in series.samples]
+    assert max(values) < POLLING.range_j and sorted(values) != values
+    assert metered(POLLING, 0.0)[0] == pytest.approx(90.0, abs=0.02)
+
+
+def test_a_machine_without_platform_power_has_no_meter() -> None:
+    found = SimulatedPower(Power(), VirtualClock(), "seed").read("DUT1", 0.0, 1.0)
+    assert not found.series and "no energy meter" in found.unmetered["DUT1"]
+
+
+def test_packets_wait_for_the_end_of_a_sleep() -> None:
+    use = cpu_use(SLEEPING, 0.01, PACKET_S, Random(1))
+    waits = [use.wait_s(Random(seed)) for seed in range(2000)]
+    assert max(waits) <= SLEEPING.sleep_us * 1e-6
+    assert fmean(waits) == pytest.approx((1 - use.awake) * use.sleep_s / 2, rel=0.1)
+    assert cpu_use(POLLING, 0.01, PACKET_S, Random(1)).wait_s(Random(1)) == 0.0
+
+
+def metered_bed(**parameters: object) -> tuple[Bed, SimMeters]:
+    bed = Bed(plan_of("sim", "CSC", cores=TOPOLOGY.dut.layout), **parameters)
+    return bed, SimMeters("DUT1", bed.system.simulation.power, lambda: bed.system)
+
+
+@pytest.mark.parametrize(("sleep_us", "busy"), [(0.0, 4.0), (100.0, 0.0)])
+def test_polling_data_cpus_are_busy_without_traffic(sleep_us: float, busy: float) -> None:
+    bed, meters = metered_bed(power={"platform_w": 80.0, "sleep_us": sleep_us})
+    before = bed.system.sample()
+    meters.begin(10.0)
+    (node,) = node_powers(meters.end().series)
+    cpus = [cpu for owner in ("vswitch", "nf-1-1") for cpu in bed.plan.cores.cpus(owner)]
+    assert busy_cpus(cpus, before, bed.system.sample(), 10.0) == pytest.approx(busy)
+    each_w = POLLING.polling_w if not sleep_us else SLEEPING.sleeping_w + SLEEPING.wake_uj / SLEEPING.sleep_us
+    assert node.watts == pytest.approx(80.0 + 4 * each_w, abs=node.error_w + 0.01)
+
+
+def test_a_trial_is_measured_while_it_sends_and_not_afterwards() -> None:
+    bed, meters = metered_bed(power={"platform_w": 80.0}, overhead_s=2.0)
+    meters.begin(10.5)
+    began_s = meters.now()
+    result = bed.run(1e6, 10.0)
+    window = certain_window(began_s, meters.now(), result.offered_duration_s)
+    found = meters.end()
+    (sending,), (whole,) = node_powers(found.series, window), node_powers(found.series)
+    assert 80.0 + 4 * POLLING.polling_w < whole.watts < sending.watts
+    assert sending.measured_s == pytest.approx(8.0, abs=0.3)

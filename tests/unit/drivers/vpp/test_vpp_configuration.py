@@ -1,6 +1,7 @@
 """startup.conf and commands, from plans."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,42 +24,33 @@ from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
 from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
 from resources.libraries.python.model.plan import Plan, Segment
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.planning.plan import make_plan
-from tests.builders import shipped
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from tests.builders import cpus, plan_of, shipped
 
 LOCAL_VPP = shipped("local-vpp")
 FOLDER = Path("/run/vpp")
-CPUS = layout((cpu, cpu, 0, 0) for cpu in range(16))
+CPUS = cpus(16)
 
 
-def plan(service_type: str, rows: int, columns: int) -> Plan:
-    cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
-    return make_plan(LOCAL_VPP, cell, CPUS)
+def plan(service_type: str, rows: int, columns: int, cores: CpuLayout = CPUS) -> Plan:
+    return plan_of(LOCAL_VPP, service_type, rows, columns, cores)
 
 
 def startup(**changes: object) -> Startup:
-    values: dict[str, object] = {
-        "name": "csit-nf-1-1",
-        "folder": FOLDER / "nf-1-1",
-        "placement": place(2, (4, 3)),
-        "heap_mb": 512,
-        "buffers": 16384,
-        "pages": HugePageChoice("4k", "none free"),
-        "waiting": IdleBehaviour("polling", 0),
+    values: dict[str, Any] = {
+        "name": "csit-nf-1-1", "folder": FOLDER / "nf-1-1", "placement": place(2, (4, 3)), "heap_mb": 512,
+        "buffers": 16384, "pages": HugePageChoice("4k", "none free"), "waiting": IdleBehaviour("polling", 0),
         "plugins": ("memif",),
-        **changes,
-    }
-    return Startup(**values)  # type: ignore[arg-type]
+    }  # fmt: skip
+    return Startup(**{**values, **changes})
 
 
-def sections(text: str) -> dict[str, list[str]]:
+def sections(**changes: object) -> dict[str, list[str]]:
     """Lines of each section of startup.conf."""
     found: dict[str, list[str]] = {}
     name = ""
-    for line in text.splitlines():
+    for line in startup(**changes).text().splitlines():
         if line.endswith("{") and not line.startswith(" "):
             name = line.removesuffix("{").strip()
             found[name] = []
@@ -67,31 +59,27 @@ def sections(text: str) -> dict[str, list[str]]:
     return found
 
 
-def test_every_vpp_has_places_of_its_own() -> None:
-    found = sections(startup().text())
+def test_every_vpp_has_places_and_threads_of_its_own() -> None:
+    found = sections()
     assert {"nodaemon", "cli-no-pager", "cli-listen /run/vpp/nf-1-1/cli.sock"} <= set(found["unix"])
     assert "runtime-dir /run/vpp/nf-1-1" in found["unix"]
     assert "pidfile /run/vpp/nf-1-1/vpp.pid" in found["unix"], "VPP refuses one outside of runtime-dir"
     assert found["statseg"][0] == "socket-name /run/vpp/nf-1-1/stats.sock"
     assert found["socksvr"] == ["socket-name /run/vpp/nf-1-1/api.sock"]
     assert found["api-segment"] == ["prefix csit-nf-1-1"]
+    assert found["cpu"] == ["main-core 2", "corelist-workers 3,4"]
+    assert sections(placement=place(1, (1,)))["cpu"] == ["main-core 1"], "one CPU, one thread"
 
 
-def test_threads_are_where_they_are_planned() -> None:
-    assert sections(startup().text())["cpu"] == ["main-core 2", "corelist-workers 3,4"]
-    assert sections(startup(placement=place(1, (1,))).text())["cpu"] == ["main-core 1"], "one CPU, one thread"
-
-
-def test_memory_is_of_one_kind_of_pages() -> None:
-    found = sections(startup().text())
-    assert found["memory"] == ["main-heap-size 512M", "main-heap-page-size 4k"]
-    assert found["buffers"] == ["buffers-per-numa 16384", "page-size 4k"]
-    huge = sections(startup(pages=HugePageChoice("2m", "")).text())
-    assert (huge["memory"][1], huge["buffers"][1]) == ("main-heap-page-size 2m", "page-size 2m")
+@pytest.mark.parametrize("size", ["4k", "2m"])
+def test_memory_is_of_one_kind_of_pages(size: str) -> None:
+    found = sections(pages=HugePageChoice(size, ""))
+    assert found["memory"] == ["main-heap-size 512M", f"main-heap-page-size {size}"]
+    assert found["buffers"] == ["buffers-per-numa 16384", f"page-size {size}"]
 
 
 def test_only_plugins_that_are_needed() -> None:
-    found = sections(startup(plugins=("af_packet", "memif"), plugin_folder=Path("/opt/vpp/lib/vpp_plugins")).text())
+    found = sections(plugins=("af_packet", "memif"), plugin_folder=Path("/opt/vpp/lib/vpp_plugins"))
     assert found["plugins"] == [
         "path /opt/vpp/lib/vpp_plugins",
         "plugin default { disable }",
@@ -100,21 +88,18 @@ def test_only_plugins_that_are_needed() -> None:
     ]
 
 
-def test_an_idle_main_thread_sleeps_only_where_configured() -> None:
-    assert not [line for line in sections(startup().text())["unix"] if "poll-sleep" in line]
-    assert "poll-sleep-usec 100" in sections(startup(waiting=IdleBehaviour("interrupt", 100)).text())["unix"]
-
-
-def test_commands_with_keys_are_not_logged() -> None:
-    assert "log /run/vpp/nf-1-1/commands.log" in sections(startup().text())["unix"]
-    assert not [line for line in sections(startup(logs_commands=False).text())["unix"] if line.startswith("log ")]
+def test_an_idle_main_thread_sleeps_only_where_configured_and_commands_with_keys_are_not_logged() -> None:
+    unix = sections()["unix"]
+    assert not [line for line in unix if "poll-sleep" in line]
+    assert "poll-sleep-usec 100" in sections(waiting=IdleBehaviour("interrupt", 100))["unix"]
+    assert "log /run/vpp/nf-1-1/commands.log" in unix
+    assert not [line for line in sections(logs_commands=False)["unix"] if line.startswith("log ")]
 
 
 def test_physical_ports_by_their_address() -> None:
     text = startup(devices=(VppDevice("0000:af:00.0", "csv1p1"),)).text()
     assert "  dev 0000:af:00.0 {\n    name csv1p1\n    num-rx-queues 1\n  }" in text
-    assert "no-hugetlb" in text
-    assert "no-multi-seg" in text
+    assert "no-hugetlb" in text and "no-multi-seg" in text
     assert "no-multi-seg" not in startup(devices=(VppDevice("0000:af:00.0", "x"),), largest_frame_bytes=9018).text()
     assert "dpdk {" not in startup().text()
 
@@ -123,7 +108,7 @@ def test_physical_ports_by_their_address() -> None:
 def test_vpp_takes_ports_by_the_driver_that_the_topology_names(driver: str | None) -> None:
     """By itself VPP asks for vfio-pci behind an IOMMU, also for ports of igb_uio (`vlib_pci_bind_to_uio`)."""
     devices = tuple(VppDevice(f"0000:af:00.{number}", f"csv1p{number}", uio_driver=driver) for number in (0, 1))
-    named = [line for line in sections(startup(devices=devices).text())["dpdk"] if line.startswith("uio-driver")]
+    named = [line for line in sections(devices=devices)["dpdk"] if line.startswith("uio-driver")]
     assert named == ([] if driver is None else [f"uio-driver {driver}"])
 
 
@@ -138,42 +123,37 @@ def test_how_threads_wait() -> None:
 @pytest.mark.parametrize(("free", "size"), [(0, "4k"), (589, "4k"), (590, "2m")])
 def test_huge_pages_only_where_there_are_enough_for_all(free: int, size: str) -> None:
     """512 MB are 256 pages, and 32768 buffers of 2496 bytes are 78 MB or 39 pages: 295 for each of two."""
-    assert choose_pages(Vpp(main_heap_mb=512, buffers_per_numa=32768), 2, free).size == size
-    few = choose_pages(Vpp(main_heap_mb=512, buffers_per_numa=32768), 2, 7, 3)
-    assert few.why.startswith("pages of 4 KB: ")
-    assert few.why.endswith(" or 4 of 1 GB needed, 7 and 3 free")
+    settings = Vpp(main_heap_mb=512, buffers_per_numa=32768)
+    assert choose_pages(settings, 2, free).size == size
+    few = choose_pages(settings, 2, 7, 3)
+    assert few.why.startswith("pages of 4 KB: ") and few.why.endswith(" or 4 of 1 GB needed, 7 and 3 free")
 
 
 def test_one_worker_for_planned_threads_that_share_a_cpu() -> None:
-    folded = place(0, (1, 1))
-    assert folded.workers == (1,)
-    assert [folded.worker_of(thread) for thread in (0, 1)] == [0, 0]
-    apart = place(0, (3, 2))
+    folded, apart, alone = place(0, (1, 1)), place(0, (3, 2)), place(0, (0,))
+    assert (folded.workers, [folded.worker_of(thread) for thread in (0, 1)]) == ((1,), [0, 0])
     assert [apart.worker_of(thread) for thread in (0, 1)] == [1, 0], "VPP numbers workers by their CPUs"
-    alone = place(0, (0,))
     assert (alone.workers, alone.worker_of(0)) == ((), None)
 
 
 def test_the_vswitch_makes_and_names_its_interfaces() -> None:
-    found = making(interfaces_of(plan("CSC", 1, 1), "vswitch", FOLDER), 1518)
-    assert found == (
-        "create host-interface v2 name csv1p1 rx-size 2048 rx-per-block 2048 tx-size 2048 tx-per-block 2048 "
-        f"cksum-gso-disable hw-addr {mac('csv1p1')}",
+    planned = plan("CSC", 1, 1)
+    macs = {port.interface: port.mac for port in planned.ports("vswitch")}
+    rings = "rx-size 2048 rx-per-block 2048 tx-size 2048 tx-per-block 2048 cksum-gso-disable"
+    interfaces = interfaces_of(planned, "vswitch", FOLDER)
+    assert making(interfaces, 1518) == (
+        f"create host-interface v2 name csv1p1 {rings} hw-addr {macs['csv1p1']}",
         "set interface name host-csv1p1 csv1p1",
         "create memif socket id 1 filename /run/vpp/vswitch/csv1x1i1.memif",
-        f"create interface memif id 0 socket-id 1 master hw-addr {mac('csv1x1i1')}",
+        f"create interface memif id 0 socket-id 1 master hw-addr {macs['csv1x1i1']}",
         "set interface name memif1/0 csv1x1i1",
         "create memif socket id 2 filename /run/vpp/vswitch/csv1x1i2.memif",
-        f"create interface memif id 0 socket-id 2 master hw-addr {mac('csv1x1i2')}",
+        f"create interface memif id 0 socket-id 2 master hw-addr {macs['csv1x1i2']}",
         "set interface name memif2/0 csv1x1i2",
-        "create host-interface v2 name csv1p2 rx-size 2048 rx-per-block 2048 tx-size 2048 tx-per-block 2048 "
-        f"cksum-gso-disable hw-addr {mac('csv1p2')}",
+        f"create host-interface v2 name csv1p2 {rings} hw-addr {macs['csv1p2']}",
         "set interface name host-csv1p2 csv1p2",
     )
-
-
-def mac(interface: str) -> str:
-    return next(port.mac for port in plan("CSC", 1, 1).ports("vswitch") if port.interface == interface)
+    assert "rx-size 16384" in making(interfaces, 9018)[0], "jumbo frames fit into the rings of kernel ports"
 
 
 def test_a_bridge_domain_for_each_segment() -> None:
@@ -189,17 +169,17 @@ def test_a_bridge_domain_for_each_segment() -> None:
 
 
 def test_an_instance_by_its_vlan_is_a_sub_interface_without_its_tag() -> None:
-    cable = VppInterface(
-        InterfaceKind.DPDK, "csv1p1", "csv1p1", "02:00:00:00:00:01", (0,), (("csv1p1", 101), ("csv2p1", 102))
-    )
-    memif = VppInterface(
-        InterfaceKind.MEMIF, "csv2x1i1", "memif1/0", "02:00:00:00:00:02", (0,), (("csv2x1i1", None),), FOLDER / "x", 1
+    cable, memif, port = (
+        VppInterface(kind, name, device, "02:00:00:00:00:01", (0,), behind, *more)
+        for kind, name, device, behind, *more in (
+            (InterfaceKind.DPDK, "csv1p1", "csv1p1", (("csv1p1", 101), ("csv2p1", 102))),
+            (InterfaceKind.MEMIF, "csv2x1i1", "memif1/0", (("csv2x1i1", None),), FOLDER / "x", 1),
+            (InterfaceKind.HOST, "csv1p2", "host-csv1p2", (("csv1p2", 101),)),
+        )
     )
     assert making([cable], 1518) == ("create sub-interfaces csv1p1 101", "create sub-interfaces csv1p1 102")
-    port = VppInterface(InterfaceKind.HOST, "csv1p2", "host-csv1p2", "02:00:00:00:00:03", (0,), (("csv1p2", 101),))
-    made = [command.partition(" ")[2].split()[0] for command in making([cable, port, memif], 1518)]
-    assert made[-3:] == ["sub-interfaces"] * 3, "after all others, whose numbers are then those of their hardware"
-    assert "sub-interfaces" not in made[:-3]
+    made = ["sub-interfaces" in command for command in making([cable, port, memif], 1518)]
+    assert made[-3:] == [True] * 3 and not any(made[:-3]), "then the others' numbers are those of their hardware"
     segment = Segment(name="csb2x1", instance=2, position=1, members=("csv2p1", "csv2x1i1"))
     assert bridging([segment], [cable, memif]) == (
         "create bridge-domain 1 learn 1 forward 1 uu-flood 1 flood 1 arp-term 0 mac-age 0",
@@ -214,14 +194,11 @@ def test_an_instance_by_its_vlan_is_a_sub_interface_without_its_tag() -> None:
 
 
 def test_shared_memory_has_the_planned_queues_at_both_ends() -> None:
-    smt = layout((cpu, cpu % 8, 0, 0) for cpu in range(16))
-    planned = make_plan(LOCAL_VPP, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), smt)
+    planned = plan("CSC", 1, 1, layout((cpu, cpu % 8, 0, 0) for cpu in range(16)))
     for owner, ends in (("vswitch", "master"), ("nf-1-1", "slave")):
         made = [line for line in making(interfaces_of(planned, owner, FOLDER), 1518) if "interface memif" in line]
         assert len(made) == 2
         assert all(f" {ends} rx-queues 2 tx-queues 2 hw-addr " in line for line in made)
-    single = making(interfaces_of(plan("CSC", 1, 1), "nf-1-1", FOLDER), 1518)
-    assert not any("queues" in line for line in single)
 
 
 def test_an_nf_in_a_pipeline_meets_its_neighbours_over_shared_memory() -> None:
@@ -253,37 +230,27 @@ def test_an_nf_behind_a_translator_knows_the_way_back_to_its_network() -> None:
     kinds = (NfKind("linux_nat"), NfKind("vpp"))
     dut = LOCAL_VPP.dut.model_copy(update={"containers": kinds})
     topology = LOCAL_VPP.model_copy(update={"nodes": {**LOCAL_VPP.nodes, "DUT1": dut}})
-    cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=2, nf_kinds=kinds)
-    function = make_plan(topology, cell, CPUS).function("nf-1-2")
+    function = plan_of(topology, "CSP", 1, 2, CPUS, nf_kinds=kinds).function("nf-1-2")
     (translated,) = function.left.route.also
     back = f"ip route add {translated} via {function.left.route.address} {function.left.name}"
     assert back in routing(function)
 
 
-def test_jumbo_frames_fit_into_the_rings_of_kernel_ports() -> None:
-    command, *_ = making(interfaces_of(plan("CSC", 1, 1), "vswitch", FOLDER), 9018)
-    assert "rx-size 16384" in command
-
-
 def test_queues_are_moved_to_where_they_are_planned() -> None:
     interfaces = [
-        VppInterface(InterfaceKind.HOST, name, name, "02:00:00:00:00:01", (thread,), ((name, None),))
-        for name, thread in (("a", 0), ("b", 1), ("c", 0))
+        VppInterface(InterfaceKind.HOST, name, name, "02:00:00:00:00:01", threads, ((name, None),))
+        for name, threads in (("a", (0,)), ("b", (1,)), ("c", (0,)), ("two", (1, 0)))
     ]
     shown = {"a": (Queue(1, "polling"),), "b": (Queue(1, "interrupt"),)}
+    shown["two"] = (Queue(1, "polling"), Queue(2, "polling"))
     assert list(moves(interfaces, place(0, (2, 3)), "polling", shown)) == [
         "set interface rx-placement b queue 0 worker 1",
         "set interface rx-mode b queue 0 polling",
+        "set interface rx-placement two queue 0 worker 1",
+        "set interface rx-placement two queue 1 worker 0",
     ], "c has no queue yet"
-    two = [VppInterface(InterfaceKind.MEMIF, "m", "m", "02:00:00:00:00:01", (1, 0), (("m", None),))]
-    swapped = {"m": (Queue(1, "polling"), Queue(2, "polling"))}
-    assert list(moves(two, place(0, (2, 3)), "polling", swapped)) == [
-        "set interface rx-placement m queue 0 worker 1",
-        "set interface rx-placement m queue 1 worker 0",
-    ]
-    assert list(moves(interfaces[:1], place(0, (0,)), "polling", shown)) == [
-        "set interface rx-placement a queue 0 main"
-    ]
+    alone = list(moves(interfaces[:1], place(0, (0,)), "polling", shown))
+    assert alone == ["set interface rx-placement a queue 0 main"]
 
 
 def test_an_access_list_lets_all_packets_of_a_plan_pass_in_its_last_rules() -> None:

@@ -13,76 +13,65 @@ from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from tests.unit.drivers.vpp.vpp_stand_in import OPTIONS, TERMINAL, stand_in
 
 
-def ask(path: Path, command: str) -> str:
-    with closing(CommandLine(path)) as cli:
-        return cli.ask(command)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cli.sock"
 
 
-def test_it_says_that_it_is_no_person_and_takes_a_line_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "cli.sock"
-    with stand_in(path, lambda line: [b"you said " + line + b"\r\n", b"\0"]) as read:
-        cli = CommandLine(path)
+def test_it_says_that_it_is_no_person_and_takes_a_line_at_a_time(path: Path) -> None:
+    with (
+        stand_in(path, lambda line: [b"you said " + line + b"\r\n", b"\0"]) as read,
+        closing(CommandLine(path)) as cli,
+    ):
         assert cli.ask("show version") == "you said show version"
         assert cli.ask("show errors") == "you said show errors"
-        cli.close()
     assert read == [TERMINAL, b"", b"show version", b"show errors"], "one connection, and its type before any command"
 
 
-def test_options_may_come_byte_by_byte(tmp_path: Path) -> None:
-    path = tmp_path / "cli.sock"
-    with stand_in(path, lambda _: [b"fine\0"], tuple(bytes([byte]) for byte in OPTIONS)):
-        assert ask(path, "show version") == "fine"
+ROW = b"csv1p1   1   up\n"
 
 
-def test_a_reply_may_come_in_pieces_and_be_long(tmp_path: Path) -> None:
-    path, row = tmp_path / "cli.sock", b"csv1p1   1   up\n"
-    with stand_in(path, lambda _: [row * 5000, row * 5000, b"\0"]):
-        assert ask(path, "show interface").count("csv1p1") == 10_000
+@pytest.mark.parametrize(
+    ("options", "reply", "expected"),
+    [
+        (tuple(bytes([byte]) for byte in OPTIONS), [b"fine\0"], "fine"),  # byte by byte
+        ((OPTIONS,), [ROW * 5000, ROW * 5000, b"\0"], (ROW.decode() * 10_000).rstrip()),  # in pieces, and long
+        ((OPTIONS, b"    _______    _\r\n", b"vpp# "), [b"fine\0"], "fine"),  # banner and prompt came too early
+        ((OPTIONS,), [b"\x1b[33mID\x1b[0m name\n\0"], "ID name"),  # colours
+    ],
+    ids=["bytes", "pieces", "banner", "colours"],
+)
+def test_a_reply_is_what_came_between_options_and_end(
+    path: Path, options: tuple[bytes, ...], reply: list[bytes], expected: str
+) -> None:
+    with stand_in(path, lambda _: reply, options), closing(CommandLine(path)) as cli:
+        assert cli.ask("show version") == expected
 
 
-def test_a_banner_and_a_prompt_that_came_too_early_are_no_reply(tmp_path: Path) -> None:
-    path = tmp_path / "cli.sock"
-    with stand_in(path, lambda _: [b"fine\0"], (OPTIONS, b"    _______    _\r\n", b"vpp# ")):
-        assert ask(path, "show version") == "fine"
-
-
-def test_colours_are_taken_off(tmp_path: Path) -> None:
-    path = tmp_path / "cli.sock"
-    with stand_in(path, lambda _: [b"\x1b[33mID\x1b[0m name\n\0"]):
-        assert ask(path, "show threads") == "ID name"
-
-
-def test_a_refused_command_is_reported_and_later_ones_are_not_sent(tmp_path: Path) -> None:
-    path = tmp_path / "cli.sock"
+def test_a_refused_command_is_reported_and_later_ones_are_not_sent(path: Path) -> None:
     refused = b"set interface state: unknown interface `nope up'\n\0"
-    with stand_in(path, lambda line: [refused if b"nope" in line else b"\0"]) as read:
-        cli = CommandLine(path)
-        with pytest.raises(
-            CommandFailed, match=r"set interface state nope up was refused: .*unknown interface `nope up'"
-        ):
-            cli.do(["set interface state a up", "set interface state nope up", "set interface state b up"])
-        cli.close()
+    commands = [f"set interface state {name} up" for name in ("a", "nope", "b")]
+    said = r"set interface state nope up was refused: .*unknown interface `nope up'"
+    with (
+        stand_in(path, lambda line: [refused if b"nope" in line else b"\0"]) as read,
+        closing(CommandLine(path)) as cli,
+        pytest.raises(CommandFailed, match=said),
+    ):
+        cli.do(commands)
     assert b"set interface state b up" not in read
 
 
-def clock(monkeypatch: pytest.MonkeyPatch, *looks_s: float) -> None:
-    """Let the client find these times; then the stand-in may wait for a CPU as long as it has to."""
-    monkeypatch.setattr(reading, "time", SimpleNamespace(monotonic=iter(looks_s).__next__))
-
-
-def test_a_sudden_end_is_reported_and_the_next_command_reconnects(tmp_path: Path) -> None:
-    path, answers = tmp_path / "cli.sock", iter([[b"half a rep", b""], [b"fine\0"]])
-    with stand_in(path, lambda _: next(answers)) as read:
-        cli = CommandLine(path)
+def test_a_sudden_end_is_reported_and_the_next_command_reconnects(path: Path) -> None:
+    answers = iter([[b"half a rep", b""], [b"fine\0"]])
+    with stand_in(path, lambda _: next(answers)) as read, closing(CommandLine(path)) as cli:
         with pytest.raises(CsitError, match=r"a reply to 'show version'.* closed"):
             cli.ask("show version")
         assert cli.ask("show version") == "fine"
-        cli.close()
     assert read.count(TERMINAL) == 2
 
 
-def test_a_late_reply_is_not_taken_for_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, late = tmp_path / "cli.sock", threading.Event()
+def test_a_late_reply_is_not_taken_for_the_next(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = threading.Event()
 
     def answer(line: bytes) -> list[bytes]:
         if line == b"show slow":
@@ -92,43 +81,35 @@ def test_a_late_reply_is_not_taken_for_the_next(tmp_path: Path, monkeypatch: pyt
     with stand_in(path, answer), closing(CommandLine(path, 60.0)) as cli:
         cli.ask("show version")
         with monkeypatch.context() as patch, pytest.raises(NotReady):
-            clock(patch, 0.0, 59.9)
+            # The client finds these times, so the stand-in may wait for a CPU as long as it has to.
+            patch.setattr(reading, "time", SimpleNamespace(monotonic=iter((0.0, 59.9)).__next__))
             cli.ask("show slow")
         late.set()
         assert cli.ask("show version") == "show version"
 
 
-def test_one_that_never_speaks_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "cli.sock"
-    with (
-        stand_in(path, lambda _: [b"\0"], ()),
-        pytest.raises(NotReady, match=r"its telnet options .*last seen: nothing"),
-    ):
+def test_one_that_never_speaks_or_is_not_there_is_reported(path: Path) -> None:
+    with pytest.raises(CsitError, match=r"cannot be asked 'show version': No such file"):
+        CommandLine(path).ask("show version")
+    with stand_in(path, lambda _: [b"\0"], ()), pytest.raises(NotReady, match=r"telnet options .*last seen: nothing"):
         CommandLine(path, within_s=0.1).ask("show version")
 
 
-def test_an_address_where_nothing_listens(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match=r"cannot be asked 'show version': No such file"):
-        CommandLine(tmp_path / "cli.sock").ask("show version")
-
-
 @pytest.mark.parametrize("command", ["", "show version\nquit", "x" * 3000, "show \0"])
-def test_what_is_not_one_line_is_not_sent(tmp_path: Path, command: str) -> None:
+def test_what_is_not_one_line_is_not_sent(path: Path, command: str) -> None:
     with pytest.raises(CsitError, match="no command line for VPP"):
-        CommandLine(tmp_path / "cli.sock").ask(command)
+        CommandLine(path).ask(command)
 
 
-def test_keys_are_in_no_error_of_a_connection_that_ends(tmp_path: Path) -> None:
-    path, key = tmp_path / "cli.sock", "0a" * 16
-    with (
-        stand_in(path, lambda _: [b""]),
-        pytest.raises(CsitError, match=r"a reply to 'ipsec sa add 10 crypto-key \*\*\*'") as failed,
-    ):
-        CommandLine(path).do([f"ipsec sa add 10 crypto-key {key}"])
-    assert key not in str(failed.value)
+def test_keys_are_in_no_error_of_a_connection_that_ends(path: Path) -> None:
+    key = "0a" * 16
+    command = f"ipsec sa add 10 crypto-key {key}"
     with pytest.raises(CsitError, match="cannot be asked") as refused:
-        CommandLine(tmp_path / "none.sock").do([f"ipsec sa add 10 crypto-key {key}"])
-    assert key not in str(refused.value)
+        CommandLine(path).do([command])
+    said = r"a reply to 'ipsec sa add 10 crypto-key \*\*\*'"
+    with stand_in(path, lambda _: [b""]), pytest.raises(CsitError, match=said) as failed:
+        CommandLine(path).do([command])
+    assert key not in str(failed.value) + str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +149,7 @@ def test_what_was_done(command: str, reply: str) -> None:
 def test_what_was_not_done(command: str, reply: str) -> None:
     with pytest.raises(CommandFailed) as failed:
         check(command, reply)
-    assert command in str(failed.value)
-    assert reply in str(failed.value)
+    assert command in str(failed.value) and reply in str(failed.value)
 
 
 def test_what_is_not_known_cannot_be_shown() -> None:
@@ -181,9 +161,8 @@ def test_what_is_not_known_cannot_be_shown() -> None:
 def test_keys_are_in_no_message() -> None:
     command = f"ipsec sa add 10 spi 4097 esp crypto-alg aes-gcm-128 crypto-key {'0a' * 16} salt 0x01020304 use-esn"
     reply = f"ipsec sa: parse error: 'crypto-key {'0a' * 16} salt 0x01020304'"
-    with pytest.raises(
-        CommandFailed, match=r"crypto-key \*\*\* salt \*\*\* use-esn was refused: .*parse error"
-    ) as failed:
+    refused = r"crypto-key \*\*\* salt \*\*\* use-esn was refused: .*parse error"
+    with pytest.raises(CommandFailed, match=refused) as failed:
         check(command, reply)
     said = f"{failed.value!r} {failed.value.whole} {failed.value.argv} {failed.value.stderr}"
     assert "0a0a" not in said and "01020304" not in said

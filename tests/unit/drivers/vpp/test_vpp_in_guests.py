@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,10 +22,12 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
-from tests.builders import shipped
+from tests.builders import cpus, plan_of, shipped
 from tests.unit.drivers.vpp.vpp_stand_in import stand_in
 
 _READ = shipped("local-vpp")
+_NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind("qemu_vpp")})}
+PLAN = plan_of(_READ.model_copy(update={"nodes": _NODES}), "VSC", cores=cpus(16))
 _NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind("qemu_vpp")})}
 PLAN = make_plan(
     _READ.model_copy(update={"nodes": _NODES}),
@@ -50,67 +53,50 @@ SAYS = {
 }
 
 
-def answer(refuses: str = "never") -> Callable[[bytes], list[bytes]]:
-    def of(line: bytes) -> list[bytes]:
+@contextmanager
+def guest_vpp(path: Path, refuses: str = "never") -> Iterator[tuple[GuestVpp, list[bytes]]]:
+    """A client of a VPP in a guest, and what it was asked over the relay."""
+
+    def answer(line: bytes) -> list[bytes]:
         command = line.decode()
         return [b"virtio: no such device\0" if refuses in command else SAYS.get(command, "").encode() + b"\0"]
 
-    return of
+    with stand_in(path, answer, relay=True) as read, closing(vpp(path)) as guest:
+        yield guest, read
 
 
 def vpp(path: Path) -> GuestVpp:
-    return GuestVpp(
-        FUNCTION,
-        interfaces_inside(PLAN, FUNCTION),
-        placement(PLAN, FUNCTION.name),
-        IdleBehaviour("interrupt", 100),
-        path,
-    )
+    idle = IdleBehaviour("interrupt", 100)
+    return GuestVpp(FUNCTION, interfaces_inside(PLAN, FUNCTION), placement(PLAN, FUNCTION.name), idle, path)
 
 
 def test_a_router_is_configured_over_the_relay(tmp_path: Path) -> None:
-    path = tmp_path / "cli"
-    with stand_in(path, answer(), relay=True) as read:
-        guest = vpp(path)
+    with guest_vpp(tmp_path / "cli") as (guest, read):
         guest.configure(1518)
-        assert guest.threads_of("csn1x1i1") == (1,)
-        assert guest.threads_of("nope") == ()
+        assert (guest.threads_of("csn1x1i1"), guest.threads_of("nope")) == ((1,), ())
         assert guest.version == "26.10-rc0"
-        guest.close()
     commands = [line.decode() for line in read[2:]]
-    for command in routing(FUNCTION):
-        assert command in commands
+    assert set(routing(FUNCTION)) <= set(commands)
     made = commands.index("create interface virtio 0000:00:11.0 bind")
     assert made < commands.index("set interface name virtio-0/0/11/0 csn1x1i1") < commands.index(routing(FUNCTION)[0])
     assert "set interface rx-mode csn1x1i1 queue 0 interrupt" in commands, "its queues were in another mode"
 
 
 def test_a_command_that_vpp_refuses_is_reported_with_the_name_of_the_nf(tmp_path: Path) -> None:
-    path = tmp_path / "cli"
-    says = (
-        r"VPP in the virtual machine of nf-1-1: create interface virtio 0000:00:11.0 bind was refused.*no such device"
-    )
-    with stand_in(path, answer("create interface"), relay=True), pytest.raises(CommandFailed, match=says):
-        guest = vpp(path)
-        try:
-            guest.configure(1518)
-        finally:
-            guest.close()
+    says = r"VPP in the virtual machine of nf-1-1: create interface virtio 0000:00:11.0 bind was.*no such device"
+    with guest_vpp(tmp_path / "cli", "create interface") as (guest, _), pytest.raises(CommandFailed, match=says):
+        guest.configure(1518)
 
 
 def test_it_reports_counters_and_problems(tmp_path: Path) -> None:
-    path = tmp_path / "cli"
-    with stand_in(path, answer(), relay=True):
-        guest = vpp(path)
-        assert guest.counters() == {
-            "csn1x1i1": InterfaceCounters(20, 0, 0, 0), "csn1x1i2": InterfaceCounters(0, 20, 0, 0),
-        }  # fmt: skip
+    with guest_vpp(tmp_path / "cli") as (guest, _):
+        counts = {"csn1x1i1": InterfaceCounters(20, 0, 0, 0), "csn1x1i2": InterfaceCounters(0, 20, 0, 0)}
+        assert guest.counters() == counts
         assert guest.problems() == (
             "csn1x1i2 of VPP in the virtual machine of nf-1-1 is down",
             "worker 0 of VPP in the virtual machine of nf-1-1 is gone",
         )
         assert guest.facts()["threads"] == "vCPUs: main thread on CPU 0, workers on CPU 1"
-        guest.close()
 
 
 def test_one_that_does_not_answer_is_named(tmp_path: Path) -> None:
@@ -128,71 +114,54 @@ def ran(tmp_path: Path) -> Path:
     return folder
 
 
-def kernel(folder: Path, pattern: str, uses_pid: str = "0") -> Path:
+def core_said(
+    folder: Path, pid: int, pattern: str = "core", uses_pid: str = "0", *, began_s: float = 0.0, ran: Path | None = None
+) -> str:
+    """What is said of the core file of a process under a kernel with these settings."""
     (folder / "core_pattern").write_text(f"{pattern}\n")
     (folder / "core_uses_pid").write_text(f"{uses_pid}\n")
-    return folder
+    return core_of(pid, began_s, ran or folder / "nf-1-1", folder, folder / "kept")
 
 
 def test_one_that_lies_where_the_program_ran_is_kept(tmp_path: Path, ran: Path) -> None:
     (ran / "core").write_bytes(b"x" * 4096)
-    kept = tmp_path / "kept"
     for _ in ("found", "asked for again"):
-        said = core_of(12, 0.0, ran, kernel(tmp_path, "core"), kept)
-        assert said == f"core file {kept}/nf-1-1.12.core, 0 MB"
+        assert core_said(tmp_path, 12) == f"core file {tmp_path}/kept/nf-1-1.12.core, 0 MB"
     assert not (ran / "core").exists()
 
 
 def test_three_are_kept_the_newest_ones(tmp_path: Path, ran: Path) -> None:
-    kept = tmp_path / "kept"
     for pid in range(10, 15):
-        core = ran / "core"
-        core.touch()
-        os.utime(core, (pid, pid))
-        core_of(pid, 0.0, ran, kernel(tmp_path, "core"), kept)
-    assert {path.name for path in kept.iterdir()} == {f"nf-1-1.{pid}.core" for pid in (12, 13, 14)}
+        (ran / "core").touch()
+        os.utime(ran / "core", (pid, pid))
+        core_said(tmp_path, pid)
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {f"nf-1-1.{pid}.core" for pid in (12, 13, 14)}
 
 
-def test_with_the_number_of_the_process(tmp_path: Path, ran: Path) -> None:
+def test_of_another_process_or_older_it_is_left(tmp_path: Path, ran: Path) -> None:
     (ran / "core.12").touch()
-    assert core_of(13, 0.0, ran, kernel(tmp_path, "core", "1"), tmp_path / "kept") == ""
-    assert "nf-1-1.12.core" in core_of(12, 0.0, ran, kernel(tmp_path, "core", "1"), tmp_path / "kept")
+    assert core_said(tmp_path, 13, uses_pid="1") == ""
+    assert "nf-1-1.12.core" in core_said(tmp_path, 12, uses_pid="1")
+    (ran / "core").touch()
+    os.utime(ran / "core", (100.0, 100.0))
+    assert core_said(tmp_path, 14, began_s=200.0) == ""
 
 
-def test_somewhere_else_with_program_and_time_it_stays(tmp_path: Path, ran: Path) -> None:
-    cores = tmp_path / "cores"
-    cores.mkdir()
-    core = cores / "vpp_main.12.1700000000"
+@pytest.mark.usefixtures("ran")
+def test_somewhere_else_with_program_and_time_it_stays(tmp_path: Path) -> None:
+    core = tmp_path / "vpp_main.12.1700000000"
     core.touch()
-    said = core_of(12, 0.0, ran, kernel(tmp_path, f"{cores}/%e.%p.%t"), tmp_path / "kept")
-    assert said == f"core file {core}, 0 MB"
+    assert core_said(tmp_path, 12, f"{tmp_path}/%e.%p.%t") == f"core file {core}, 0 MB"
     assert core.exists()
-
-
-def test_an_older_one_is_of_another_process(tmp_path: Path, ran: Path) -> None:
-    core = ran / "core"
-    core.touch()
-    os.utime(core, (100.0, 100.0))
-    assert core_of(12, 200.0, ran, kernel(tmp_path, "core"), tmp_path / "kept") == ""
-
-
-def test_a_program_that_takes_them(tmp_path: Path, ran: Path) -> None:
-    pattern = "|/usr/lib/systemd/systemd-coredump %P %u"
-    said = core_of(12, 0.0, ran, kernel(tmp_path, pattern), tmp_path / "kept")
-    assert "went to /usr/lib/systemd/systemd-coredump" in said
+    taken = core_said(tmp_path, 12, "|/usr/lib/systemd/systemd-coredump %P %u")
+    assert "went to /usr/lib/systemd/systemd-coredump" in taken, "a program that takes them"
 
 
 def test_shared_memory_of_one_that_was_killed_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     startup = Startup(
-        name="csit-nf-1-1",
-        folder=tmp_path / "nf-1-1",
-        placement=place(min(os.sched_getaffinity(0)), ()),
-        heap_mb=512,
-        buffers=1024,
-        pages=HugePageChoice("4k", ""),
-        waiting=IdleBehaviour("polling", 0),
-        plugins=(),
-    )
+        name="csit-nf-1-1", folder=tmp_path / "nf-1-1", placement=place(min(os.sched_getaffinity(0)), ()), heap_mb=512,
+        buffers=1024, pages=HugePageChoice("4k", ""), waiting=IdleBehaviour("polling", 0), plugins=(),
+    )  # fmt: skip
     monkeypatch.setattr(instance, "remove_segments", partial(instance.remove_segments, folder=tmp_path))
     left = tmp_path / "csit-nf-1-1-global_vm"
     with MachineLock(tmp_path / "lock") as lock:
@@ -211,7 +180,7 @@ def test_its_holes_take_no_space_where_it_is_kept(tmp_path: Path) -> None:
     with TemporaryDirectory(dir="/dev/shm") as memory:
         with (Path(memory) / "core").open("wb") as core:
             core.truncate(1 << 30)
-        core_of(12, 0.0, Path(memory), kernel(tmp_path, "core"), tmp_path / "kept")
+        core_said(tmp_path, 12, ran=Path(memory))
     (kept,) = (tmp_path / "kept").iterdir()
     assert kept.stat().st_size == 1 << 30
     assert kept.stat().st_blocks * 512 < 1 << 20

@@ -18,19 +18,15 @@ def text(name: str) -> str:
     return plain((SHOWN / f"{name}.txt").read_bytes())
 
 
-def test_the_version() -> None:
-    assert show_output.version(text("switch-version")) == "26.10-rc0~374-gb575ec2c56d"
-    assert show_output.version("") == "of unknown version"
-
-
 def test_interfaces_with_their_counters() -> None:
     found = show_output.interfaces(text("switch-interface"))
     assert list(found) == ["csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2", "local0"]
     assert found["csv1p2"].counters == {"rx packets": 9984, "rx bytes": 599040, "tx packets": 2047, "tx bytes": 122820}
-    assert found["csv1p2"].up
-    assert not found["local0"].up
-    assert found["local0"].count("rx packets") == 0
+    assert (found["csv1p2"].up, found["local0"].up, found["local0"].count("rx packets")) == (True, False, 0)
     assert show_output.interfaces(text("nf-interface"))["csn1x1i1"].count("ip4") == 3071
+    assert show_output.full_rings(text("switch-hardware-interfaces")) == {"csv1x1i1": 6151, "csv1x2i2": 5632}
+    assert show_output.version(text("switch-version")) == "26.10-rc0~374-gb575ec2c56d"
+    assert show_output.version("") == "of unknown version"
 
 
 def test_an_access_list_and_where_it_is_looked_up() -> None:
@@ -45,38 +41,25 @@ def test_an_access_list_and_where_it_is_looked_up() -> None:
     assert show_output.with_access_list("sw_if_index 0:\nsw_if_index 1:") == 0
 
 
-def test_packets_that_met_a_full_ring() -> None:
-    assert show_output.full_rings(text("switch-hardware-interfaces")) == {"csv1x1i1": 6151, "csv1x2i2": 5632}
-
-
 def test_shared_memory_that_is_connected_and_not() -> None:
-    assert show_output.memifs(text("switch-memif")) == {
-        "csv1x1i1": SharedMemoryLink(connected=True, fed=True),
-        "csv1x2i2": SharedMemoryLink(connected=True, fed=True),
-    }
+    """The head of the other ring is how far the slave has sent, and says nothing of buffers that it has given."""
+    shown, names = text("switch-memif"), ("csv1x1i1", "csv1x2i2")
+    assert show_output.memifs(shown) == dict.fromkeys(names, SharedMemoryLink(connected=True, fed=True))
+    early = re.sub(r"(master-to-slave ring 0:\n.*\n\s+head) \d+", r"\1 0", shown)
+    assert show_output.memifs(early) == dict.fromkeys(names, SharedMemoryLink(connected=True, fed=False))
     alone = """interface csv1x1i1
-  socket-id 1 id 0 mode ethernet
   flags admin-up
   listener-fd 16 conn-fd 0
-  num-s2m-rings 0 num-m2s-rings 0 buffer-size 0 num-regions 0
   local-disc-reason "connection reset by peer"
 """
     assert show_output.memifs(alone) == {"csv1x1i1": SharedMemoryLink(connected=False, why="connection reset by peer")}
 
 
-def test_shared_memory_whose_slave_has_not_given_buffers_yet() -> None:
-    """The head of the other ring is how far the slave has sent, and says nothing about that."""
-    early = re.sub(r"(master-to-slave ring 0:\n.*\n\s+head) \d+", r"\1 0", text("switch-memif"))
-    assert early != text("switch-memif")
-    assert [row.fed for row in show_output.memifs(early).values()] == [False, False]
-
-
-def test_a_memif_with_two_rings_is_fed_when_both_are() -> None:
+@pytest.mark.parametrize(("second", "fed"), [(0, False), (1024, True)])
+def test_a_memif_with_two_rings_is_fed_when_both_are(second: int, fed: bool) -> None:
     ring = "    master-to-slave ring {}:\n      region 0 offset 0\n      head {} tail 0 flags 0x0000\n"
-    name = "interface csn1x1i1\n  flags admin-up connected\n"
-    for heads, fed in (((1024, 0), False), ((1024, 1024), True)):
-        rings = "".join(ring.format(number, head) for number, head in enumerate(heads))
-        assert show_output.memifs(name + rings)["csn1x1i1"].fed is fed
+    shown = "interface csn1x1i1\n  flags admin-up connected\n" + ring.format(0, 1024) + ring.format(1, second)
+    assert show_output.memifs(shown)["csn1x1i1"].fed is fed
 
 
 def test_where_queues_are() -> None:
@@ -111,9 +94,8 @@ def test_what_threads_did() -> None:
     assert (work.thread, work.packets) == ("vpp_wk_0", 5887)
     assert work.vectors_per_call == pytest.approx(255.96, abs=0.01)
     # 44,700 clocks of memif-input, 4,910 + 6,590 + 2,050 + 1,030 of each packet, and the two outputs' shares.
-    assert work.clocks_per_packet == pytest.approx(
-        59280 + (2816 * (25.5 + 14700) + 3071 * (577 + 125000)) / 5887, rel=1e-6
-    )
+    outputs = (2816 * (25.5 + 14700) + 3071 * (577 + 125000)) / 5887
+    assert work.clocks_per_packet == pytest.approx(59280 + outputs, rel=1e-6)
     (switch,) = show_output.runtime(text("switch-runtime"))
     assert switch.packets == 19967 + 4351
     assert "packets per call" in str(switch)
@@ -121,14 +103,15 @@ def test_what_threads_did() -> None:
 
 def test_costs_of_nodes_that_had_packets_with_the_resolution_of_their_print() -> None:
     rows = {row.node: row for row in show_output.node_costs("nf-1-1", text("nf-runtime"))}
-    assert list(rows) == [
-        "csn1x1i1-output", "csn1x1i1-tx", "csn1x1i2-output", "csn1x1i2-tx", "ethernet-input", "ip4-input",
-        "ip4-lookup", "ip4-rewrite", "memif-input",
-    ]  # fmt: skip
+    outputs = [f"csn1x1i{number}-{what}" for number in (1, 2) for what in ("output", "tx")]
+    assert list(rows) == [*outputs, "ethernet-input", "ip4-input", "ip4-lookup", "ip4-rewrite", "memif-input"]
     lookup = rows["ip4-lookup"]
     assert (lookup.part, lookup.thread, lookup.packets, lookup.calls) == ("nf-1-1", "vpp_wk_0", 5887, 23)
     assert (lookup.cost, lookup.error) == (2050.0, 5.0), "2.05e3"
     assert (rows["csn1x1i1-output"].cost, rows["csn1x1i1-output"].error) == (25.5, pytest.approx(0.05))
+    alone = text("nf-runtime").split("---------------\n")[1].split("\n", 1)[1]
+    of_one = show_output.node_costs("nf-1-1", alone)
+    assert len(of_one) == 9 and {row.thread for row in of_one} == {"vpp_main"}, "one thread alone has no heading"
 
 
 @pytest.mark.parametrize(
@@ -140,12 +123,6 @@ def test_costs_that_no_record_can_have_are_left_out(shown: str, instead: str) ->
     rows = show_output.node_costs("nf-1-1", text("nf-runtime").replace(shown, instead))
     assert all(len(row.node) <= 200 and row.packets < 10**18 for row in rows)
     show_output.runtime(text("nf-runtime").replace(shown, instead))
-
-
-def test_one_thread_alone_has_no_heading_and_costs_all_the_same() -> None:
-    alone = text("nf-runtime").split("---------------\n")[1].split("\n", 1)[1]
-    rows = show_output.node_costs("nf-1-1", alone)
-    assert len(rows) == 9 and {row.thread for row in rows} == {"vpp_main"}
 
 
 def test_errors_that_are_losses() -> None:
@@ -165,14 +142,9 @@ def test_counters_of_ports_come_from_the_part_that_has_them() -> None:
         VppInterface(InterfaceKind.MEMIF, "csv1x1i1", "memif1/0", "02:00:00:00:00:02", 0, (("csv1x1i1", None),)),
     ]
     kernel = {"csv1p1": InterfaceCounters(rx_packets=10_000, tx_packets=2300, rx_dropped=5, tx_dropped=4)}
-    found = dict(
-        counted(
-            interfaces,
-            show_output.interfaces(text("switch-interface")),
-            show_output.full_rings(text("switch-hardware-interfaces")),
-            kernel,
-        )
-    )
+    rows = show_output.interfaces(text("switch-interface"))
+    rings = show_output.full_rings(text("switch-hardware-interfaces"))
+    found = dict(counted(interfaces, rows, rings, kernel))
     assert found["csv1p1"] == InterfaceCounters(rx_packets=9983, tx_packets=2300, rx_dropped=22, tx_dropped=4)
     assert found["csv1x1i1"] == InterfaceCounters(2304, 9983 - 6151, 0, 6151)
 

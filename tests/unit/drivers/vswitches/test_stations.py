@@ -1,43 +1,25 @@
 """MAC addresses behind the ports of segments, from plans of labs."""
 
-from pathlib import Path
-
-import yaml
+from typing import Any
 
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.vswitches.stations import stations
 from resources.libraries.python.model.core_map import Thread, ThreadRole
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cell_of
+from tests.unit.planning.labs import lab
 
 
-def stations_plan(tmp_path: Path, duts: int, nodes: int) -> Plan:
+def stations_plan(duts: int) -> Plan:
     """Two instances that share cables by MAC, over one DUT or two."""
-    cpus = [{"cpus": "0-31", "cores": "0-31"}]
-    names = ["TG", *(f"DUT{number}" for number in range(1, duts + 1))]
-    dut = {"type": "DUT", "cpus": cpus, "vswitch": "linux_bridge", "containers": "linux_router"}
-    found = {name: {**dut, "access": {"host": name}} for name in names}
-    found["TG"] = {
-        "type": "TG",
-        "access": {"host": "TG"},
-        "cpus": cpus,
-        "generator": {"driver": "trex"},
-        "trex": {"ports": "af_packet"},
-    }
-    for number, name in enumerate(names):
-        ends = (number, (number - 1) % len(names))
-        found[name]["interfaces"] = {f"port{end}": {"link": f"cable{end}", "device": f"eth{end}"} for end in ends}
-    whole = {"metadata": {"version": 1, "name": "shared"}, "world": "lab", "discriminator": "mac", "nodes": found}
-    path = tmp_path / "shared.yaml"
-    path.write_text(yaml.safe_dump(whole))
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=nodes)
-    return make_plan(load_topology(path), cell, {})
+    kinds: Any = {"vswitch": "linux_bridge", "containers": "linux_router", "trex": {"ports": "af_packet"}}
+    topology = lab(duts, discriminator="mac", cores=32, tg_cores=32, with_macs=False, **kinds)
+    return make_plan(topology, cell_of("CSC", 2, 1), {})
 
 
-def test_each_instance_is_behind_its_own_port(tmp_path: Path) -> None:
-    plan = stations_plan(tmp_path, 1, 1)
+def test_each_instance_is_behind_its_own_port() -> None:
+    plan = stations_plan(1)
     first, last = (segment for segment in plan.segments if segment.instance == 0)
     sources = {flow.source_mac for flow in plan.flows if flow.tx_interface == "csg0p1"}
     found = stations(plan, first)
@@ -52,16 +34,16 @@ def test_each_instance_is_behind_its_own_port(tmp_path: Path) -> None:
     assert {hop.mac for nf in plan.functions for hop in (nf.left.route, nf.right.route)} <= known
 
 
-def test_behind_a_cable_to_another_vswitch_are_its_stations(tmp_path: Path) -> None:
-    plan = stations_plan(tmp_path, 2, 1)
+def test_behind_a_cable_to_another_vswitch_are_its_stations() -> None:
+    plan = stations_plan(2)
     between = next(segment for segment in plan.segments if segment.instance == 0 and "csv0p2" in segment.members)
     found = stations(plan, between)
     assert set(found["csv0p2"]) == {plan.function(name).left.mac for name in ("nf-1-2", "nf-2-2")}
     assert found["csv1x1i2"] == (plan.function("nf-1-1").right.mac,)
 
 
-def test_cpus_of_another_machine_do_not_disturb_the_generator(tmp_path: Path) -> None:
-    plan = stations_plan(tmp_path, 1, 1)
+def test_cpus_of_another_machine_do_not_disturb_the_generator() -> None:
+    plan = stations_plan(1)
     plan = plan.model_copy(update={"flows": ()})
     numbers = set(plan.cores.cpus("generator")) & {each.cpu for each in plan.cores.on(None)}
     assert numbers, "both machines must have a thread on a CPU of the same number"

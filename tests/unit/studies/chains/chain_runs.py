@@ -9,42 +9,35 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.studies.chains.model import spec
 from resources.libraries.python.studies.chains.model.record import ChainRun
-from resources.libraries.python.studies.chains.model.spec import (
-    Chain,
-    ChainStudySpec,
-    Fault,
-    Member,
-    Mode,
-    VnfSpec,
-    Workload,
-)
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
 
 
 VNFS = (
-    VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
-    VnfSpec(name="firewall", kind=NfKind("linux_firewall")),
-    VnfSpec(name="nat", kind=NfKind("linux_nat")),
-    VnfSpec(name="monitor", kind=NfKind("tcpdump"), mode=Mode.PASSIVE),
+    spec.VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
+    spec.VnfSpec(name="firewall", kind=NfKind("linux_firewall")),
+    spec.VnfSpec(name="nat", kind=NfKind("linux_nat")),
+    spec.VnfSpec(name="monitor", kind=NfKind("tcpdump"), mode=spec.Mode.PASSIVE),
 )
-FAULT = Fault(chain=("nat", "gateway"), vnf="nat", limits=Limits(cpu=0.02))
+FAULT = spec.Fault(chain=("nat", "gateway"), vnf="nat", limits=Limits(cpu=0.02))
 
 
-def four_vnfs(**changes: object) -> ChainStudySpec:
+def four_vnfs(**changes: object) -> spec.ChainStudySpec:
     """All pairs of four VNFs of the kernel under two loads."""
-    loads = tuple(Workload(volume_bps=each, frame=frame("64B")) for each in (2e6, 4e6))
+    loads = tuple(spec.Workload(volume_bps=each, frame=frame("64B")) for each in (2e6, 4e6))
     asked: dict[str, object] = {"name": "study", "vnfs": VNFS, "lengths": (2,), "workloads": loads, "duration_s": 4}
-    return ChainStudySpec.model_validate({**asked, **changes})
+    return spec.ChainStudySpec.model_validate({**asked, **changes})
 
 
-def workload(volume_bps: float) -> Workload:
-    return Workload(volume_bps=volume_bps, frame=FRAME)
+def workload(volume_bps: float) -> spec.Workload:
+    return spec.Workload(volume_bps=volume_bps, frame=FRAME)
 
 
-def chain(*names: str) -> Chain:
-    return Chain(members=tuple(Member(name=name, size=NfSize.ONE) for name in names))
+def chain(*names: str, memory_mib: int | None = None) -> spec.Chain:
+    members = (spec.Member(name=name, size=NfSize.ONE, memory_mib=memory_mib) for name in names)
+    return spec.Chain(members=tuple(members))
 
 
 def spec_of(
@@ -52,18 +45,15 @@ def spec_of(
     policies: Sequence[str] = (),
     lengths: Sequence[int] = (),
     volumes_bps: Sequence[float] = (2e8,),
-) -> ChainStudySpec:
-    return ChainStudySpec(
-        name="study",
-        vnfs=tuple(VnfSpec(name=name, kind=NfKind("linux_router")) for name in names),
-        policies=tuple(policies),
-        lengths=tuple(lengths),
-        workloads=tuple(map(workload, volumes_bps)),
-    )
+) -> spec.ChainStudySpec:
+    return spec.ChainStudySpec(
+        name="study", vnfs=tuple(spec.VnfSpec(name=name, kind=NfKind("linux_router")) for name in names),
+        policies=tuple(policies), lengths=tuple(lengths), workloads=tuple(map(workload, volumes_bps)),
+    )  # fmt: skip
 
 
 def run(
-    what: Chain,
+    what: spec.Chain,
     volume_bps: float,
     throughput_bps: float,
     features: Mapping[str, Mapping[str, Sequence[float | None]]] | None = None,
@@ -91,9 +81,9 @@ def run(
 
 
 def noisy_runs(
-    chains: Iterable[Chain],
+    chains: Iterable[spec.Chain],
     volumes_bps: Sequence[float],
-    faulty: Chain | None = None,
+    faulty: spec.Chain | None = None,
     throttled: str = "",
     seed: int = 1,
 ) -> list[ChainRun]:
@@ -114,15 +104,10 @@ def noisy_runs(
                 else:
                     cpu, stopped = 40 * passed * volume_bps / 1e8, 0.0
                 truth = {
-                    "cpu_percent": cpu,
-                    "throttled_percent": stopped,
-                    "rx_pps": passed * volume_bps / 4096,
-                    "tx_pps": passed * volume_bps / 4096,
-                    "memory_bytes": 3e7,
-                    "voluntary_switches": 900.0,
-                    "waiting_percent": 4.0,
-                    "threads": 3.0,
-                }
+                    "cpu_percent": cpu, "throttled_percent": stopped, "rx_pps": passed * volume_bps / 4096,
+                    "tx_pps": passed * volume_bps / 4096, "memory_bytes": 3e7, "voluntary_switches": 900.0,
+                    "waiting_percent": 4.0, "threads": 3.0,
+                }  # fmt: skip
                 features[name] = {
                     feature: [value * draw.gauss(1, 0.03) if feature != "threads" else value for _ in range(5)]
                     for feature, value in truth.items()
@@ -135,10 +120,7 @@ def noisy_runs(
 
 def graph(owner: str, *edges: tuple[str, str, int, float], traced_s: float = 1.0, kvm: bool = False) -> StateGraph:
     return StateGraph(
-        owner=owner,
-        source="kvm" if kvm else "kernel",
-        traced_s=traced_s,
-        events=sum(count for _, _, count, _ in edges),
-        lost=0,
+        owner=owner, source="kvm" if kvm else "kernel", traced_s=traced_s,
+        events=sum(count for _, _, count, _ in edges), lost=0,
         edges=tuple(Edge(before=one, after=two, count=count, seconds=s) for one, two, count, s in edges),
-    )
+    )  # fmt: skip

@@ -1,14 +1,28 @@
 """A study of chains from specification to record, on simulated systems whose truth is known."""
 
-from collections.abc import Callable
+import re
 from itertools import count
+from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.sim.probes import IN_PROGRAM
-from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.measurements.features import HOST, VSWITCH, StateGraph
+from csit_utils.report.stack_sides import CellStacks, grown
+from csit_utils.studies.chains.study import stacks_of
+from resources.libraries.python.drivers.sim.probes import IN_PROGRAM, shares
+from resources.libraries.python.errors import (
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    NotReady,
+    SystemBroken,
+    Unsupported,
+)
+from resources.libraries.python.model.measurements.delays import LINK, HopDelay
+from resources.libraries.python.model.measurements.features import HOST, VSWITCH
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits
@@ -16,66 +30,71 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.chains import run as chain_study
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, portions
-from resources.libraries.python.studies.chains.analysis.study import Analysis
-from resources.libraries.python.studies.chains.analysis.tables import chain_tables
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
+from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, headline, sentences
+from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORDER, Analysis, reference
+from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
+from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Workload
+from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from tests.builders import SIM, shipped
-from tests.unit.studies.chains.chain_runs import FAULT, VNFS, four_vnfs
+from tests.builders import NOWHERE, SIM, shipped
+from tests.unit.studies.chains.chain_runs import FAULT, VNFS, chain, four_vnfs, workload
+from tests.unit.studies.chains.chain_runs import run as run_of
+from tests.unit.studies.worlds import Equipped, Killed, Probe, World
 
 
-def seeded(seed: int) -> Topology:
-    return SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "seed": seed}})
-
-
-def study_of(
-    asked: ChainStudySpec, topology: Topology = SIM, on_progress: Callable[[StepEnded], None] = lambda _: None
-) -> ChainStudyTest:
-    world = SimulatedTestbed(topology)
-    return ChainStudyTest(topology, world, asked, world.environment(), on_progress)
+def study_of(asked: ChainStudySpec, world: SimulatedTestbed | None = None, topology: Topology = SIM) -> ChainStudyTest:
+    return ChainStudyTest(topology, world or SimulatedTestbed(topology), asked, NOWHERE)
 
 
 @pytest.fixture(scope="module")
-def measured() -> ChainStudy:
-    return study_of(four_vnfs(faults=(FAULT,))).run()
+def study() -> ChainStudyTest:
+    made = study_of(four_vnfs(faults=(FAULT,), policies=("monitor > firewall",)))
+    made.stacks_s = 60.0
+    return made
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
-def test_the_chain_with_the_planted_fault_comes_first_whatever_the_noise(seed: int) -> None:
-    asked = study_of(four_vnfs(faults=(FAULT,)), seeded(seed))
+@pytest.fixture(scope="module")
+def measured(study: ChainStudyTest) -> ChainStudy:
+    return study.run()
+
+
+@pytest.mark.parametrize(
+    ("order", "vnf", "cpu"),
+    [("nat gateway", "nat", 0.02), ("firewall gateway", "firewall", 0.015), ("gateway monitor", "monitor", 0.005)],
+)
+def test_the_chain_with_the_planted_fault_comes_first_wherever_it_is_planted(order: str, vnf: str, cpu: float) -> None:
+    """Whatever the noise; tests/truth/chains.py has hundreds."""
+    fault = Fault(chain=tuple(order.split()), vnf=vnf, limits=Limits(cpu=cpu))
+    asked = study_of(four_vnfs(faults=(fault,), duration_s=2))
     found = asked.run()
-    assert found.suspects[0].chain.order == FAULT.chain
+    assert found.suspects[0].chain.order == fault.chain
     assert any("throttled" in reason for reason in found.suspects[0].reasons)
     asked.faults_first()
 
 
-@pytest.mark.parametrize(
-    ("order", "vnf", "cpu"), [("firewall gateway", "firewall", 0.015), ("gateway monitor", "monitor", 0.005)]
-)
-def test_a_fault_is_found_wherever_it_is_planted(order: str, vnf: str, cpu: float) -> None:
-    fault = Fault(chain=tuple(order.split()), vnf=vnf, limits=Limits(cpu=cpu))
-    asked = study_of(four_vnfs(faults=(fault,), duration_s=2))
-    asked.run()
-    asked.faults_first()
+def test_without_a_fault_no_chain_is_suspected_and_all_is_measured() -> None:
+    asked = study_of(four_vnfs())
+    found = asked.run()
+    assert not found.suspects and not found.stacks and not any(run.planted for run in found.runs)
+    assert str(found.coverage) == "32 of 32"
+    asked.enough()
 
 
-def test_without_a_fault_no_chain_is_suspected(measured: ChainStudy) -> None:
-    found = study_of(four_vnfs()).run()
-    assert all(run.planted is None for run in found.runs)
-    assert [suspect.planted for suspect in measured.suspects[:1]] == ["nat is limited to 0.02 CPUs"]
-
-
-def test_each_chain_is_measured_under_each_workload_and_vnfs_alone_too(measured: ChainStudy) -> None:
-    assert len(measured.runs) == 2 * measured.chains == 2 * (4 + 12)
+def test_each_chain_is_measured_under_each_workload(study: ChainStudyTest, measured: ChainStudy) -> None:
+    """What policies drop costs nothing."""
+    assert len(measured.runs) == 2 * measured.chains == 2 * (4 + 11)
     assert all(run.failed is None and run.latency_s and run.idle_latency_s for run in measured.runs)
     assert {run.chain.order for run in measured.runs if len(run.chain.members) == 1} == {(vnf.name,) for vnf in VNFS}
+    assert measured.coverage.measured == measured.coverage.asked == 30
+    study.enough()
 
 
 def test_features_are_those_of_the_vnfs_of_the_chain_one_value_for_each_second(measured: ChainStudy) -> None:
@@ -121,21 +140,86 @@ def test_simulated_graphs_have_the_packets_and_the_idle_time_of_each_vnf(measure
 
 
 def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
-    assert study_of(four_vnfs(faults=(FAULT,))).run() == measured
+    again = study_of(measured.spec)
+    again.stacks_s = 60.0
+    assert again.run() == measured
 
 
-def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
-    asked = study_of(four_vnfs(faults=(FAULT,)))
-    found = asked.run()
-    record = asked.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
-    tables = dict(chain_tables(record))
-    assert len(tables["runs"]) == 1 + len(found.runs)
-    assert len(tables["samples"]) == 1 + sum(len(row.values) for run in found.runs for row in run.series)
-    assert len(tables["statistics"]) == 1 + len(found.statistics)
-    assert len(tables["suspects"]) == 1 + sum(len(row.distances) + len(row.worse) for row in found.suspects)
+def test_tables_have_a_row_for_each_thing_that_was_measured(study: ChainStudyTest, measured: ChainStudy) -> None:
+    tables = dict(chain_tables(record_of(study)))
+    assert len(tables["runs"]) == 1 + len(measured.runs)
+    assert len(tables["samples"]) == 1 + sum(len(row.values) for run in measured.runs for row in run.series)
+    assert len(tables["statistics"]) == 1 + len(measured.statistics)
+    assert len(tables["suspects"]) == 1 + sum(len(row.distances) + len(row.worse) for row in measured.suspects)
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
-    edges = sum(len(graph.edges) for run in found.runs for graph in run.graphs)
+    edges = sum(len(graph.edges) for run in measured.runs for graph in run.graphs)
     assert len(tables["transitions"]) == 1 + edges > 1
+    unsampled = record_of(study).model_copy(update={"chain_study": measured.model_copy(update={"stacks": ()})})
+    assert '"stacks"' not in unsampled.model_dump_json()
+
+
+def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
+    first, policy, stacks, more, fault = study.preview()
+    assert first.startswith("15 chains (4 of 1, 11 of 2 VNFs) under 2 workloads of 4 s")
+    assert "'monitor > firewall'" in policy
+    assert more == "chains that deviate from their VNFs alone are measured again, 2 times, with those VNFs"
+    assert stacks == "then call stacks of the first 5 suspects and their references"
+    assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
+
+
+@pytest.mark.parametrize("sessions", [(1,), (1, 8)])
+def test_a_study_does_what_its_preview_counts(sessions: tuple[int, ...]) -> None:
+    spec = four_vnfs(
+        vnfs=tuple(vnf.model_copy(update={"memory_mib": (64, 128)}) for vnf in VNFS[:2]),
+        lengths=(),
+        workloads=[
+            Workload(volume_bps=volume, sessions=count, frame=frame("64B"))
+            for count in sessions
+            for volume in (2e6, 3e6)
+        ],
+        duration_s=1,
+    )
+    world = World(topology=SIM)
+    study = study_of(spec, world)
+    found, previewed = study.run(), cost(generate(spec))
+    assert previewed == study.cost
+    assert world.deployed == previewed.counted["deployments"]
+    assert len(found.runs + found.path) == previewed.runs
+    assert len({run.chain for run in found.runs + found.path}) == previewed.counted["chains"] + 1
+    assert previewed.seconds == previewed.counted["deployments"] * 4.0 + previewed.runs * (1 + 1)
+    assert previewed.counts() == {
+        **previewed.counted,
+        "chains": len(list(generate(spec))),
+        "measurements": previewed.runs,
+        "seconds": previewed.seconds,
+    }
+
+
+def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
+    cause, first, reason, *_ = sentences(measured)
+    assert cause.startswith("only nat > gateway has nat throttled ")
+    assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
+    assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
+    assert reason.startswith("    ")
+
+
+def test_chains_that_were_not_measured_are_named_with_the_reason(measured: ChainStudy) -> None:
+    run = measured.runs[0].model_copy(update={"failed": "no traffic"})
+    bare = measured.model_copy(update={"runs": (run,), "suspects": (), "causes": ()})
+    *_, failed = sentences(bare)
+    assert "; no suspects; 11 chains are compared with what the VNFs alone predict, by repeated runs" in headline(bare)
+    assert failed == "not measured: gateway: no traffic"
+    assert headline(bare.model_copy(update={"judged": ()})).endswith("; no suspects")
+
+
+@pytest.mark.parametrize("feature", ["waiting_percent", "throttled_percent"])
+def test_no_more_than_all_of_the_time_is_spent_waiting(measured: ChainStudy, feature: str) -> None:
+    """Several threads of a VNF may wait for 180 % of the time."""
+    (cause,) = measured.causes[:1]
+    more = cause.model_copy(update={"feature": feature, "excess": 180.0, "smallest": 180.0, "low": -2.0, "high": 362.0})
+    words = cause_in_words(more)
+    assert "1.8 threads on average" in words and f"95 % interval {MINUS}2 % of the time to 3.62 threads" in words
+    assert not re.search(r"[1-9]\d\d(\.\d+)? % of the time", words)
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -148,38 +232,21 @@ def without(*kinds: NfKind) -> Topology:
     return SIM.model_copy(update={"nodes": {**SIM.nodes, name: dut}})
 
 
-@pytest.mark.parametrize(("least", "enough"), [(1.0, False), (0.9, False), (0.5, True), (0.0, True)])
-def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why(least: float, enough: bool) -> None:
-    asked = study_of(four_vnfs(least_measured=least), without(NfKind("linux_nat")))
-    found = asked.run()
-    assert str(found.coverage) == "18 of 32"
-    if enough:
-        asked.enough()
-        return
-    with pytest.raises(
-        CsitError, match=r"^18 of 32 chains and workloads were measured, the specification requires .* linux_nat"
-    ):
-        asked.enough()
-
-
-def test_a_study_that_was_measured_as_a_whole_is_enough_and_policies_cost_nothing() -> None:
-    asked = study_of(four_vnfs(policies=("gateway > nat",)))
-    found = asked.run()
-    assert found.dropped
-    assert found.coverage.measured == found.coverage.asked
-    asked.enough()
-
-
-def test_a_kind_that_the_testbed_lacks_costs_its_chains_only() -> None:
-    found = study_of(four_vnfs(), without(NfKind("linux_nat"))).run()
-    failed = {run.chain.order for run in found.runs if run.failed}
-    assert failed == {run.chain.order for run in found.runs if "nat" in run.chain.order}
-    assert all("linux_nat" in run.failed for run in found.runs if run.failed)
-    assert all(
-        (run.throughput_bps, run.offered_bps, run.share) == (None, None, None) for run in found.runs if run.failed
-    )
+def test_a_kind_that_the_testbed_lacks_costs_its_chains_only_and_a_study_of_less_than_asked_fails() -> None:
+    lacking = study_of(four_vnfs(), topology=without(NfKind("linux_nat")))
+    found = lacking.run()
+    failed = [run for run in found.runs if run.failed]
+    assert {run.chain for run in failed} == {run.chain for run in found.runs if "nat" in run.chain.order}
+    assert all("linux_nat" in run.failed for run in failed if run.failed)
+    assert {(run.throughput_bps, run.offered_bps, run.share) for run in failed} == {(None, None, None)}
     assert all(run.throughput_bps for run in found.runs if not run.failed)
     assert any(row.chain.order == ("gateway", "monitor") for row in found.statistics)
+    assert str(found.coverage) == "18 of 32"
+    with pytest.raises(CsitError, match=r"^18 of 32 chains and workloads were measured, .* requires .* linux_nat"):
+        lacking.enough()
+    for least in (0.5, 0.0):
+        lacking.spec = lacking.spec.model_copy(update={"least_measured": least})
+        lacking.enough()
 
 
 def test_a_run_without_throughput_needs_a_reason(measured: ChainStudy) -> None:
@@ -198,67 +265,14 @@ def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.Mo
     assert [run.throughput_bps for run in study.draft.chain_study.runs] == [None] * 2
 
 
-class Blind:
-    """A tracer on a machine without trace events."""
-
-    cpu_s = None
-
-    def start(self) -> None:
-        """See Tracer."""
-        raise Unsupported("there is no tracefs")
-
-    def stop(self) -> tuple[StateGraph, ...]:
-        """See Tracer."""
-        return ()
-
-    def facts(self) -> dict[str, str]:
-        """See Tracer."""
-        return {}
-
-
-class Unable(Blind):
-    """A tracer that knows beforehand that it cannot trace."""
-
-    def start(self) -> None:
-        """Nothing happens."""
-
-    def facts(self) -> dict[str, str]:
-        """Why."""
-        return {"events": "there is no tracefs"}
-
-
-@pytest.mark.parametrize(
-    ("tracer", "note"),
-    [
-        (Blind, "nothing was traced: there is no tracefs"),
-        (Unable, "no graphs of state transitions; events: there is no tracefs"),
-    ],
-)
-def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
-    tracer: type[Blind], note: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = SimulatedTestbed.parts
-
-    def parts(world: SimulatedTestbed, plan: Plan, asked: MeasurementRequest) -> Parts:
-        made = plain(world, plan, asked)
-        object.__setattr__(made, "tracer", tracer())
-        return made
-
-    monkeypatch.setattr(SimulatedTestbed, "parts", parts)
-    found = study_of(four_vnfs(duration_s=1)).run()
-    assert found.notes.count(note) == 1
-    assert all(run.failed is None and run.series for run in found.runs)
-
-
 def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_starts() -> None:
-    topology = shipped("local")
-    world = SimulatedTestbed(SIM)
-    loads = (Workload(protocol=Protocol.ICMP, volume_bps=1e6, frame=frame("64B")),)
-    with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no ICMP"):
-        ChainStudyTest(topology, world, four_vnfs(workloads=loads), world.environment())
-    loads = (Workload(generator="iperf3", volume_bps=1e6, frame=frame("64B")),)
-    with pytest.raises(ConfigError, match=r"needs the generator iperf3 instead of auto"):
-        ChainStudyTest(topology, world, four_vnfs(workloads=loads), world.environment())
+    for load, reason in (
+        ({"protocol": Protocol.ICMP}, r"study: workloads\.0: the generator auto sends .* and no ICMP"),
+        ({"generator": "iperf3"}, "needs the generator iperf3 instead of auto"),
+    ):
+        asked = four_vnfs(workloads=[{"volume_bps": 1e6, "frame": frame("64B"), **load}])
+        with pytest.raises(ConfigError, match=reason):
+            study_of(asked, SimulatedTestbed(SIM), shipped("local"))
 
 
 def test_a_fault_that_does_not_rank_first_is_reported_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,3 +283,215 @@ def test_a_fault_that_does_not_rank_first_is_reported_with_the_one_that_does(mon
     asked.run()
     with pytest.raises(CsitError, match="planted in nat > gateway, and no chain is a suspect"):
         asked.faults_first()
+
+
+PAIR = VNFS[:2]
+AT = 1e8
+SUSPECT = chain("a", "b", "c")
+
+
+def both(owner: str, forward_s: float, reverse_s: float, packets: int = 60) -> tuple[HopDelay, ...]:
+    """One part; medians are half of the means, and the reverse direction has half of the packets."""
+    rows = ((Direction.FORWARD, forward_s, packets), (Direction.REVERSE, reverse_s, packets // 2))
+    return tuple(
+        HopDelay(owner=owner, direction=way, mean_s=mean_s, median_s=mean_s / 2, packets=count)
+        for way, mean_s, count in rows
+    )
+
+
+def test_parts_have_the_names_of_the_chain_and_add_up_to_its_latency_without_load() -> None:
+    found = study_of(four_vnfs(vnfs=PAIR, duration_s=1)).run()
+    assert not [note for note in found.notes if "delay" in note]
+    for run in found.runs:
+        assert run.delays is not None and run.idle_latency_s is not None
+        assert {each.owner for each in run.delays} == {VSWITCH, LINK, *run.chain.order}
+        assert sum(each.mean_s for each in run.delays) == pytest.approx(run.idle_latency_s, abs=2e-9)
+        assert ChainRun.model_validate_json(run.model_dump_json()) == run
+
+
+NO_PORT = Unsupported("no port is an interface of the kernel")
+NO_TRACEFS = Unsupported("there is no tracefs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "probe", "note"),
+    [
+        ("hops", None, "no delays by part: not supported on this testbed"),
+        ("hops", Probe(**{"delays by part": "no probe was seen"}), "no delays by part: no probe was seen"),
+        ("hops", Probe(starts=NO_PORT), "no delays by part: no port is an interface of the kernel"),
+        ("hops", Probe(ends=ConnectionFailed("DUT1 is lost")), "no delays by part: DUT1 is lost"),
+        ("tracer", Probe(starts=NO_TRACEFS), "nothing was traced: there is no tracefs"),
+        ("tracer", Probe(events="no tracefs"), "no graphs of state transitions; events: no tracefs"),
+    ],
+)
+def test_without_a_probe_all_else_is_measured_and_one_note_says_why(kind: str, probe: Probe | None, note: str) -> None:
+    found = study_of(four_vnfs(vnfs=PAIR, duration_s=1), Equipped(**{kind: probe})).run()
+    assert found.notes.count(note) == 1
+    assert all(run.failed is None and run.idle_latency_s and run.series for run in found.runs)
+    assert all((run.delays is None) == (kind == "hops") and bool(run.graphs) == (kind == "hops") for run in found.runs)
+    assert probe is None or kind == "tracer" or not probe.running, (
+        "also one that did not start: another machine's may run"
+    )
+
+
+def test_directions_are_weighted_by_packets_and_times_of_machines_are_added() -> None:
+    seen = (
+        *both("vswitch", 1e-3, 4e-3), *both("vswitch-2", 2e-3, 5e-3, packets=58), *both("nf-1-1", 3e-3, 6e-3),
+        *both("vswitch-2 + nf-1-2", 5e-3, 5e-3),
+    )  # fmt: skip
+    study = study_of(four_vnfs(vnfs=PAIR, duration_s=1), Equipped(hops=Probe(seen)))
+    run = next(run for run in study.run().runs if len(run.chain.order) == 2)
+    first, second = run.chain.order
+    found = {each.owner: each for each in run.delays or ()}
+    assert found.keys() == {VSWITCH, first, f"{VSWITCH} + {second}"}
+    assert found[first].mean_s == pytest.approx((60 * 3e-3 + 30 * 6e-3) / 90)
+    assert found[first].median_s == pytest.approx((1.5e-3 + 3e-3) / 2)
+    assert found[VSWITCH].mean_s == pytest.approx((58 * 3e-3 + 29 * 9e-3) / 87)
+    assert (found[first].packets, found[VSWITCH].packets) == (90, 87)
+
+
+def test_a_system_that_breaks_while_it_is_timed_is_no_chain_without_delays() -> None:
+    hops = Probe()
+
+    def measure(_: object) -> SimpleNamespace:
+        if hops.running:
+            raise SystemBroken("the vSwitch has ended")
+        return SimpleNamespace(latency=(), intervals=())
+
+    cell: Any = SimpleNamespace(measure=measure, deployment=SimpleNamespace(parts=SimpleNamespace(hops=hops)))
+    with pytest.raises(SystemBroken, match="the vSwitch has ended"):
+        ChainUnderLoad(cell, SUSPECT, {}, "auto", None)._without_load(workload(AT))
+    assert not hops.running
+    untimed = ChainUnderLoad(cell, SUSPECT, {}, "iperf3", None)
+    assert untimed._without_load(workload(AT)) == (None, None)
+    assert untimed.notes == ["no delays by part: iperf3 sends no numbered probes"]
+
+
+def of(*names: str, bps: float = AT, planted: str | None = None) -> ChainRun:
+    return run_of(chain(*names), AT, bps, planted=planted)
+
+
+@pytest.mark.parametrize(
+    ("runs", "owner", "wanted", "relation"),
+    [
+        ([of("c", "b", "a", bps=5e7), of("b", "a", "c", bps=9e7), of("a", "b")], "a", ("b", "a", "c"), ANOTHER_ORDER),
+        ([of("c", "b", "a", planted="x"), of("b", "a"), of("b", "c"), of("a", "c")], "a", ("a", "c"), "without b"),
+        ([of("b", "c"), of("a", "b", bps=2e7)], None, ("b", "c"), "without a"),
+        ([of("b"), of("a", bps=2e7)], "a", ("a",), "without b, c"),
+    ],
+)  # fmt: skip
+def test_the_reference_is_the_nearest_chain_that_is_well(
+    runs: list[ChainRun], owner: str | None, wanted: tuple[str, ...], relation: str
+) -> None:
+    found = reference(SUSPECT, workload(AT), owner, [of("a", "b", "c"), *runs], {SUSPECT})
+    assert found is not None and (found.chain.order, found.relation) == (wanted, relation)
+    assert found.workload == workload(AT)
+
+
+def test_other_suspects_other_workloads_and_other_resources_are_no_reference() -> None:
+    other = run_of(chain("c", "b", "a"), 2 * AT, AT)
+    assert reference(SUSPECT, workload(AT), None, [of("a", "b", "c"), of("c", "b", "a"), of("d"), other], {
+        SUSPECT, chain("c", "b", "a"),
+    }) is None  # fmt: skip
+
+
+class Hot(SimulatedTestbed):
+    """A function of all VNFs takes three times as long in one chain: where the second kind comes first."""
+
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
+        kinds = [str(function.kind) for function in plan.functions]
+        hot = kinds[1:] and kinds[0] == "linux_nat"
+        self._simulation = self._simulation.model_copy(update={"hot": {"sim_filter": 3.0} if hot else {}})
+        return super().parts(plan, asked)
+
+
+def sampled_on(world: SimulatedTestbed, seconds: float) -> ChainStudyTest:
+    test = study_of(four_vnfs(faults=(FAULT,), duration_s=1), world)
+    test.stacks_s = seconds
+    return test
+
+
+def cell_of(study: ChainStudy) -> CellStacks:
+    found = stacks_of(study, study.suspects[0], simulated=True)
+    assert found is not None
+    return found
+
+
+def record_of(test: ChainStudyTest) -> ChainsRecord:
+    return test.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
+
+
+def test_a_suspect_and_its_reference_are_sampled_after_all_chains(measured: ChainStudy) -> None:
+    first = measured.suspects[0]
+    assert first.reference is not None and first.reference.chain.order == FAULT.chain[::-1]
+    a, b = measured.stacks_of(first) or (None, None)
+    assert a is not None and b is not None and a.stacks is not None and b.stacks is not None
+    for each in (a.stacks, b.stacks):
+        assert {stack.split(";")[0] for stack in each.counts} == {"nat", "gateway", "vswitch"}
+        assert (each.trial_s, each.label) == (60.0, "4 Mbit/s") and each.nodes[0].event == "sim"
+    at = first.reference.workload
+    alone = next(each for each in measured.runs if (each.chain, each.workload) == (first.chain, at))
+    assert b.throughput_bps == pytest.approx(alone.throughput_bps, rel=0.05)
+    assert a.throughput_bps == pytest.approx(4e6, rel=0.01)
+
+
+def test_times_per_packet_are_those_of_the_simulation(measured: ChainStudy) -> None:
+    cell = cell_of(measured)
+    truth = shares("nf-1-1", {})
+    rows = {(row.owner, row.function): row for row in cell.differences()}
+    whole = rows["nat", ""]
+    for stack, share in truth.items():
+        row = rows["nat", stack.split(";")[-1]]
+        assert row.ns_a == pytest.approx(share * (whole.ns_a or 0), rel=0.25)
+    # Packets that are dropped behind them cost the vSwitch and the gateway time, for fewer that come back.
+    assert any("vswitch takes" in text or "gateway takes" in text for text in grown(cell))
+    assert all("in the reference" in text for text in grown(cell))
+
+
+def test_a_function_that_is_slower_in_one_chain_is_named() -> None:
+    test = sampled_on(Hot(SIM), 60.0)
+    cell = cell_of(test.run())
+    rows = {(row.owner, row.function): row for row in cell.differences()}
+    hot, before = rows["nat", "sim_filter"], rows["nat", "sim_receive"]
+    assert hot.significant and (hot.ns_b or 0) > 1.8 * (hot.ns_a or 0) > 0
+    assert not before.significant or (before.difference_ns or 0) < (hot.difference_ns or 0)
+
+
+@pytest.mark.slow
+def test_a_study_that_is_cut_short_samples_only_what_is_missing(tmp_path: Path) -> None:
+    def measured(world: World) -> ChainStudyTest:
+        test = sampled_on(world, 10.0)
+        with test.journal()(tmp_path / "chains.jsonl", test.digest()) as journal:
+            test.resume(journal)
+            test.run()
+        return test
+
+    whole = World(topology=SIM)
+    first = sampled_on(whole, 10.0)
+    first.run()
+    with pytest.raises(Killed):
+        measured(World(topology=SIM, killed_before=whole.deployed - 1))
+    rest = World(topology=SIM)
+    again = measured(rest)
+    assert rest.deployed == 1
+    assert again.draft.chain_study == first.draft.chain_study
+
+
+def test_what_cannot_be_sampled_has_its_reason_and_the_study_is_whole() -> None:
+    test = sampled_on(Equipped(stacks=Probe(starts=NotReady("perf", 30.0, "nothing"))), 1.0)
+    study = test.run()
+    assert ["perf" in (each.failed or "") and each.stacks is None for each in study.stacks] == [True] * 2
+    test.enough()
+    assert stacks_of(study, study.suspects[0], simulated=True) is None
+    assert any("call stacks: not sampled: " in line for line in sentences(study))
+
+
+def test_tables_and_log_say_what_is_sampled(study: ChainStudyTest, measured: ChainStudy) -> None:
+    tables = dict(chain_tables(record_of(study)))
+    (rank, chain_name, *_, reference_name, _, relation) = tables["references"][1]
+    assert (rank, chain_name, reference_name, relation) == (1, "nat > gateway", "gateway > nat", ANOTHER_ORDER)
+    rows = [dict(zip(STACKS, row, strict=True)) for row in tables["stacks"][1:]]
+    assert sum(row["samples"] for row in rows) == sum(each.stacks.total for each in measured.stacks if each.stacks)  # type: ignore[misc]
+    assert {row["chain"] for row in rows} == {"nat > gateway", "gateway > nat"}
+    lines = list(sentences(measured))
+    assert any(line.startswith("    of gateway > nat (the same VNFs in another order): ") for line in lines)

@@ -1,64 +1,59 @@
-"""A density test after its search: call stacks, costs and power, whose failures cost nothing else, and its words."""
+"""A density test after its search: call stacks, costs and power, whose failures cost nothing else; repeated trials."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from robot.api import SkipExecution
 
 from resources.libraries.python.drivers.sim.drivers import SimSwitch
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, PlanError, Unsupported
+from resources.libraries.python.errors import CommandFailed, NotReady, PlanError, Unsupported
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
-from resources.libraries.python.model.measurements.stacks import NodeStacks
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.search.profiles import LADDER, profile
+from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
+from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary, result_in_words
 from resources.libraries.python.studies.density.planning.matrix import cell_key, journal_name
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from resources.libraries.python.testbed.roles.part import VSwitch
-from tests.builders import NOWHERE, SIM
+from tests.builders import NOWHERE, SIM, Altered, cell_of, raising
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.builders import result, soaked
-from tests.unit.studies.density.simulated import measured
+from tests.unit.search.search_fakes import deployed, planted
+from tests.unit.studies.worlds import Probe
 
 COUNTED = NodeCost(part="vswitch", thread="vpp_wk_0", node="ip4-lookup", packets=500, calls=10, cost=30.0)
+SILENT = NotReady("perf", 30.0, "nothing")
+
+
+def measured(test_type: TestType = TestType.NDRPDR, searched: str = "quick", **simulation: Any) -> DensityTest:
+    """A cell of one NF, measured with a search profile and removed."""
+    test = deployed(planted(**simulation), searched=searched, test_type=test_type)
+    try:
+        if test_type is TestType.MRR:
+            test.mrr()
+        else:
+            test.search(["NDR", "PDR"])
+    finally:
+        test.remove()
+    return test
 
 
 @pytest.fixture
 def searched() -> Iterator[DensityTest]:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    test = DensityTest(SIM, SimulatedTestbed(SIM), asked, fingerprint())
-    test.deploy()
+    test = deployed(searched="quick")
     test.search(["NDR", "PDR"])
     yield test
     test.remove()
 
 
-class Failing:
-    """A sampler that fails in one of its calls."""
-
-    def __init__(self, start: CsitError | None = None, stop: CsitError | None = None) -> None:
-        self._start, self._stop = start, stop
-        self.stopped = False
-
-    def start(self) -> None:
-        if self._start:
-            raise self._start
-
-    def stop(self) -> tuple[NodeStacks, ...]:
-        self.stopped = True
-        if self._stop:
-            raise self._stop
-        return ()
+def equip(test: DensityTest, **parts: Any) -> None:
+    """Give a deployed cell other parts."""
+    test.deployment.parts = replace(test.deployment.parts, **parts)
 
 
 def test_stacks_are_sampled_at_pdr_in_a_trial_after_the_search(searched: DensityTest) -> None:
@@ -76,31 +71,25 @@ def test_stacks_are_sampled_at_pdr_in_a_trial_after_the_search(searched: Density
 @pytest.mark.parametrize(
     "sampler",
     [
-        Failing(start=Unsupported("perf is not installed")),
-        Failing(start=NotReady("perf", 30.0, "nothing")),
-        Failing(stop=CommandFailed(("perf", "script"), 1, "no such data")),
+        Probe(starts=Unsupported("perf is not installed")),
+        Probe(starts=SILENT),
+        Probe(ends=CommandFailed(("perf", "script"), 1, "no such data")),
     ],
 )
-def test_a_sampler_that_fails_is_a_warning(searched: DensityTest, sampler: Failing) -> None:
-    searched.deployment.parts = replace(searched.deployment.parts, stacks=sampler)
+def test_a_sampler_that_fails_is_a_warning(searched: DensityTest, sampler: Probe) -> None:
+    equip(searched, stacks=sampler)
     said = searched.stacks(1.0)
     assert said.startswith("call stacks were not sampled: ") and searched.draft.warnings[-1] == said
     assert searched.draft.stacks is None and searched.draft.stacks_sampled is None
 
 
-def test_a_trial_that_fails_is_the_error_and_the_sampler_is_stopped(
-    searched: DensityTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sampler = Failing(stop=NotReady("perf", 30.0, "nothing"))
-    searched.deployment.parts = replace(searched.deployment.parts, stacks=sampler)
-
-    def broken(_: object) -> None:
-        raise NotReady("the generator", 1.0, "nothing")
-
-    monkeypatch.setattr(searched, "measure", broken)
+def test_a_trial_that_fails_stops_the_sampler(searched: DensityTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Probe(ends=SILENT)
+    equip(searched, stacks=sampler)
+    monkeypatch.setattr(searched, "measure", raising(NotReady("the generator", 1.0, "nothing")))
     with pytest.raises(NotReady, match="the generator"):
         searched.stacks(1.0)
-    assert sampler.stopped
+    assert not sampler.running
 
 
 def test_without_a_rate_nothing_is_sampled(searched: DensityTest) -> None:
@@ -108,37 +97,26 @@ def test_without_a_rate_nothing_is_sampled(searched: DensityTest) -> None:
     assert searched.stacks(1.0) == "call stacks were not sampled: no rate was found"
 
 
-def test_a_vswitch_that_counts_its_own_work_does_so_in_this_trial(searched: DensityTest) -> None:
-    noted: list[str] = []
-    run = searched.measure
-
-    class Counting:
-        def begin_accounts(self) -> tuple[str, ...]:
-            noted.append("begin")
-            return ("vswitch",)
-
-        def accounts(self) -> tuple[NodeCost, ...]:
-            noted.append("end")
-            return (COUNTED,)
-
-    def measure(trial: Trial) -> TrialResult:
-        noted.append(trial.purpose)
-        return run(trial)
-
-    parts = replace(searched.deployment.parts, switch=cast(VSwitch, Counting()))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searched.deployment, "parts", parts)
-        patch.setattr(searched, "measure", measure)
-        searched.stacks(1.0)
-    assert noted == ["begin", "stacks", "end"]
+def test_a_vswitch_counts_its_own_work_in_this_trial(searched: DensityTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials, whole = len(searched.draft.trials), searched.deployment.parts
+    counted = [(), (COUNTED,)]
+    switch = Altered(
+        whole.switch, begin_accounts=lambda: ("vswitch",), accounts=lambda: counted[len(searched.draft.trials) > trials]
+    )
+    monkeypatch.setattr(searched.deployment, "parts", replace(whole, switch=switch))  # type: ignore[arg-type]
+    searched.stacks(1.0)
     assert searched.draft.stacks is not None and searched.draft.stacks.accounts == (COUNTED,)
 
 
+def asked(test_type: TestType, topology: Topology = SIM, nf_chains: int = 1) -> DensityTest:
+    request = MeasurementRequest(
+        test_type=test_type, cell=cell_of(nf_chains=nf_chains), frame=frame("64B"), profile=profile("quick")
+    )
+    return DensityTest(topology, make_testbed(topology), request, NOWHERE)
+
+
 def test_a_node_without_a_meter_is_a_warning_and_has_no_power() -> None:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-    topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "power": {"platform_w": 0.0}}})
-    test = DensityTest(topology, make_testbed(topology), asked, NOWHERE)
+    test = asked(TestType.NDRPDR, planted(power={"platform_w": 0.0}))
     test.idle_energy(1.0)
     test.deploy()
     found = test.energy(1.0)
@@ -150,12 +128,7 @@ def test_a_node_without_a_meter_is_a_warning_and_has_no_power() -> None:
 
 
 def test_only_a_cell_that_planning_refuses_is_unfit() -> None:
-    tests = []
-    for rows in (1, 40):
-        cell = Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=1)
-        asked = MeasurementRequest(cell=cell, frame=frame("64B"), test_type=TestType.MRR, profile=LADDER)
-        tests.append(DensityTest(SIM, make_testbed(SIM), asked, NOWHERE))
-    small, large = tests
+    small, large = asked(TestType.MRR), asked(TestType.MRR, nf_chains=40)
     small.plan()
     with pytest.raises(PlanError):
         large.plan()
@@ -166,7 +139,7 @@ PLANTED = {"ip4-lookup": {"clocks": 30, "packets_per_call": 4}, "ip4-rewrite": {
 
 
 def test_costs_are_those_of_one_trial_at_pdr() -> None:
-    draft = measured(TestType.NDRPDR, node_costs=PLANTED).draft
+    draft = measured(node_costs=PLANTED).draft
     found = draft.costs
     (trial,) = (each for each in draft.trials if each.trial.purpose == "costs")
     assert (found.load, found.load_pps, found.received) == ("PDR", draft.pdr.lower_pps, trial.received)
@@ -178,26 +151,17 @@ def test_costs_are_those_of_one_trial_at_pdr() -> None:
     assert lookup.packets_per_call == pytest.approx(4)
 
 
-def test_costs_in_mrr_take_no_trial_of_their_own() -> None:
-    draft = measured(TestType.MRR, node_costs=PLANTED).draft
-    assert draft.costs.load == "MRR" and draft.costs.received == sum(each.received for each in draft.trials)
-    assert not any(each.trial.purpose == "costs" for each in draft.trials)
-
-
-def test_a_vswitch_that_counts_nothing_costs_no_trial() -> None:
-    draft = measured(TestType.NDRPDR).draft
-    assert draft.costs is None and not any(each.trial.purpose == "costs" for each in draft.trials)
+def test_costs_in_mrr_or_of_a_vswitch_that_counts_nothing_take_no_trial_of_their_own() -> None:
+    mrr, nothing = measured(TestType.MRR, node_costs=PLANTED).draft, measured().draft
+    assert mrr.costs.load == "MRR" and mrr.costs.received == sum(each.received for each in mrr.trials)
+    assert nothing.costs is None
+    assert not any(each.trial.purpose == "costs" for draft in (mrr, nothing) for each in draft.trials)
 
 
 @pytest.mark.parametrize("call", ["begin_accounts", "accounts"])
 @pytest.mark.parametrize("test_type", [TestType.NDRPDR, TestType.MRR])
-def test_a_program_that_does_not_answer_costs_nothing_but_a_warning(
-    monkeypatch: pytest.MonkeyPatch, call: str, test_type: TestType
-) -> None:
-    def silent(_: object) -> None:
-        raise NotReady("VPP", 10.0, "no answer")
-
-    monkeypatch.setattr(SimSwitch, call, silent)
+def test_a_silent_program_costs_a_warning(monkeypatch: pytest.MonkeyPatch, call: str, test_type: TestType) -> None:
+    monkeypatch.setattr(SimSwitch, call, raising(NotReady("VPP", 10.0, "no answer")))
     draft = measured(test_type, node_costs=PLANTED).draft
     assert draft.costs is None and any("no answer" in text for text in draft.warnings)
     assert (draft.mrr if test_type is TestType.MRR else draft.pdr) is not None
@@ -237,10 +201,28 @@ def test_every_test_of_a_matrix_has_a_name_of_its_own() -> None:
 
 
 def test_a_test_is_skipped_where_the_generator_cannot_send_its_flows() -> None:
-    def verify_traffic() -> None:
-        raise Unsupported("flows: 24, at most 16 are possible")
-
-    library = DensityLibrary()
-    library._test = cast(Any, SimpleNamespace(verify_traffic=verify_traffic))
+    library: Any = DensityLibrary()
+    library._test = SimpleNamespace(verify_traffic=raising(Unsupported("flows: 24, at most 16 are possible")))
     with pytest.raises(SkipExecution, match="24, at most 16"):
         library.verify_traffic()
+
+
+def findings(seed: int, **planted: object) -> dict[VerdictKind, str]:
+    """What the verdict says of repeated trials, by kind."""
+    draft = measured(searched="ladder", seed=seed, **planted).draft
+    assert any(each.trial.purpose == "repeated" for each in draft.trials) is bool(planted)
+    return {each.kind: each.text for each in draft.verdict.findings if "further trials at" in each.text}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_decay_names_the_memory_that_leaks_and_nothing_where_no_reading_rises(seed: int) -> None:
+    found = findings(seed, model="sharp", decay={"per_minute": 0.05, "leak_mib": 100})
+    assert "memory of nf-1-1 from" in found[VerdictKind.DECAYING]
+    assert "memory" not in findings(seed, model="sharp", decay={"per_minute": 0.05})[VerdictKind.DECAYING]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_waiting_for_a_cpu_is_named_where_it_makes_the_lower_band_and_a_steady_cell_repeats_nothing(seed: int) -> None:
+    found = findings(seed, model="two_band", low_band=0.9, low_band_share=0.3)
+    assert "waits for its CPU from 0 to 100 ms/s" in found[VerdictKind.UNSTABLE]
+    assert not findings(seed)

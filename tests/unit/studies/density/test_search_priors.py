@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.request.goal import Algorithm, Prior, SearchRecord
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.recording.writer import write_record
@@ -15,6 +15,7 @@ from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.matrix import journal_name
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook, newest_run
+from tests.builders import cell_of
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.builders import result as record_of
 
@@ -23,13 +24,9 @@ EARLIER = builders.result(ServiceType.CSC, 2, 1)
 
 def asked_for(result: DensityRecord, folder: Path) -> Prior | None:
     return PriorBook(folder).prior(
-        result.asked,
-        world=result.world,
-        testbed=result.testbed,
-        drivers=result.drivers,
-        simulation=result.simulation,
+        result.asked, world=result.world, testbed=result.testbed, drivers=result.drivers, simulation=result.simulation,
         environment=result.environment,
-    )
+    )  # fmt: skip
 
 
 def changed(result: DensityRecord, path: str, value: Any) -> DensityRecord:
@@ -39,77 +36,51 @@ def changed(result: DensityRecord, path: str, value: Any) -> DensityRecord:
     return result.model_copy(update={first: now})
 
 
-def test_both_bounds_of_the_same_cell_are_found(tmp_path: Path) -> None:
-    write_record(EARLIER, tmp_path)
+def test_both_bounds_of_the_same_cell_are_found_in_the_newest_run_below_a_folder(tmp_path: Path) -> None:
+    write_record(EARLIER, tmp_path / "b")
     found = asked_for(EARLIER, tmp_path)
     assert found.lower_pps == {"NDR": EARLIER.ndr.lower_pps, "PDR": EARLIER.pdr.lower_pps}
     assert (found.test_id, found.started_at) == (EARLIER.test_id, EARLIER.started_at)
-
-
-def test_runs_below_a_folder_are_all_read_and_the_newest_wins(tmp_path: Path) -> None:
     newer = EARLIER.model_copy(update={"started_at": "2027-01-01T00:00:00.000+00:00", "test_id": "newer"})
     write_record(newer, tmp_path / "a")
-    write_record(EARLIER, tmp_path / "b")
-    found = asked_for(EARLIER, tmp_path)
-    assert found.test_id == "newer"
+    assert asked_for(EARLIER, tmp_path).test_id == "newer"
 
 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("environment.cpu_model", "another"),
-        ("environment.microcode", "0x1"),
-        ("environment.cpus_online", 99),
-        ("environment.kernel", "another"),
-        ("environment.command_line", "isolcpus=1"),
-        ("environment.virtualization", "another"),
-        ("environment.versions", {"vpp": "1"}),
-        ("environment.settings", {"/sys/x": "1"}),
-        ("testbed", "another"),
-        ("drivers", {"vswitch": "another"}),
-        ("simulation", {"seed": 2}),
-        ("asked.cell.vs_dtc", 4),
-        ("asked.cell.nf_chains", 4),
-        ("asked.frame.name", "another"),
-        ("passed", False),
-        ("ndr", None),
-        ("ndr.complete", False),
-        ("ndr.goal.relative_width", 0.02),
-        ("ndr.goal.loss_ratio", 0.001),
+        ("environment.cpu_model", "another"), ("environment.microcode", "0x1"), ("environment.cpus_online", 99),
+        ("environment.kernel", "another"), ("environment.command_line", "isolcpus=1"),
+        ("environment.virtualization", "another"), ("environment.versions", {"vpp": "1"}),
+        ("environment.settings", {"/sys/x": "1"}), ("testbed", "another"), ("drivers", {"vswitch": "another"}),
+        ("simulation", {"seed": 2}), ("asked.cell.vs_dtc", 4), ("asked.cell.nf_chains", 4),
+        ("asked.frame.name", "another"), ("passed", False), ("ndr", None), ("ndr.complete", False),
+        ("ndr.goal.relative_width", 0.02), ("ndr.goal.loss_ratio", 0.001),
     ],
-)
+)  # fmt: skip
 def test_what_differs_is_no_prior(tmp_path: Path, path: str, value: Any) -> None:
-    folder = tmp_path / "results"
-    folder.mkdir()
-    (folder / "one.json").write_text(changed(EARLIER, path, value).model_dump_json(), encoding="utf-8")
+    write_record(changed(EARLIER, path, value), tmp_path)
     found = asked_for(EARLIER, tmp_path)
     assert found is None or "NDR" not in found.lower_pps
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("environment.hostname", "another"), ("environment.git_revision", "another"), ("environment.python", "3.99"),
+        ("finished_at", "2027-01-01T00:00:00.000+00:00"),
+    ],
+)  # fmt: skip
+def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, path: str, value: Any) -> None:
+    write_record(changed(EARLIER, path, value), tmp_path)
+    (tmp_path / "results" / "broken.json").write_text("{", encoding="utf-8")  # no result: it is passed over
+    assert asked_for(EARLIER, tmp_path) is not None
 
 
 def test_a_simulated_system_runs_the_same_on_any_machine(tmp_path: Path) -> None:
     simulated = builders.result(ServiceType.CSC, 2, 1, simulated=True)
     write_record(changed(simulated, "environment.cpu_model", "another"), tmp_path)
     assert asked_for(simulated, tmp_path) is not None
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("environment.hostname", "another"),
-        ("environment.git_revision", "another"),
-        ("environment.python", "3.99"),
-        ("finished_at", "2027-01-01T00:00:00.000+00:00"),
-    ],
-)
-def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, path: str, value: Any) -> None:
-    write_record(changed(EARLIER, path, value), tmp_path)
-    assert asked_for(EARLIER, tmp_path) is not None
-
-
-def test_files_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
-    write_record(EARLIER, tmp_path)
-    (tmp_path / "results" / "broken.json").write_text("{", encoding="utf-8")
-    assert asked_for(EARLIER, tmp_path) is not None
 
 
 def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
@@ -144,22 +115,20 @@ def rate_pps(instances: int, nfs: int) -> float:
     return 1e6 / (0.2 + 0.1 * (nfs - 1)) / (1.0 if instances == 1 else 1.1)
 
 
-def asked(instances: int, nfs: int, service_type: ServiceType = ServiceType.CSC) -> MeasurementRequest:
-    cell = Cell(service_type=service_type, nf_chains=instances, nf_nodes=nfs)
+def asked(instances: int, nfs: int, service_type: str = "CSC") -> MeasurementRequest:
+    cell = cell_of(service_type, instances, nfs)
     return record_of().asked.model_copy(update={"cell": cell, "test_type": TestType.NDRPDR, "profile": LADDER})
 
 
 def measured(instances: int, nfs: int, **changes: Any) -> DensityRecord:
-    record = record_of()
-    pps = rate_pps(instances, nfs)
+    record, pps = record_of(), rate_pps(instances, nfs)
     goal = {"lower_pps": pps, "upper_pps": pps * 1.005, "complete": True}
-    search = SearchRecord(
-        algorithm=Algorithm.LADDER, trials=30, aborted_trials=9, elapsed_s=40.0, overload_pps=(pps * 0.9, pps * 0.9)
-    )
     fields = {
         "passed": True,
         "asked": asked(instances, nfs),
-        "search": search,
+        "search": SearchRecord(
+            algorithm=Algorithm.LADDER, trials=30, aborted_trials=9, elapsed_s=40.0, overload_pps=(pps * 0.9,) * 2
+        ),
         "ndr": record.ndr.model_copy(update={**goal, "goal": LADDER.goals[0]}),
         "pdr": record.pdr.model_copy(update={**goal, "goal": LADDER.goals[1]}),
     }
@@ -194,10 +163,9 @@ def test_less_than_three_cells_predict_nothing_but_what_overload_means() -> None
 
 def test_cells_of_other_matrices_and_failed_tests_do_not_predict() -> None:
     records = [measured(*cell) for cell in CELLS]
-    assert cells(*records).predict(asked(2, 4, ServiceType.CSP)).goals == ()
+    assert cells(*records).predict(asked(2, 4, "CSP")).goals == ()
     assert cells(*(measured(*cell, passed=False) for cell in CELLS)).predict(asked(2, 4)).goals == ()
-    short = [record.ndr.model_copy(update={"upper_pps": None}) for record in records if record.ndr]
-    bound = [record.model_copy(update={"ndr": ndr}) for record, ndr in zip(records, short, strict=True)]
+    bound = [record.model_copy(update={"ndr": record.ndr.model_copy(update={"upper_pps": None})}) for record in records]
     found = cells(*bound).predict(asked(2, 4))
     assert [goal.goal for goal in found.goals] == ["PDR"]
     assert found.prior is None

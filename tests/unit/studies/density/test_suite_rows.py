@@ -1,4 +1,4 @@
-"""Rows in the place of placeholders: what --include names is offered, and a run of nothing is a failure."""
+"""Rows in the place of placeholders: what their tags and --include name; a run of nothing is a failure."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,18 +14,22 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.attachment import NICS
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.marker import NOTHING_SELECTED
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.density import suite_rows
-from resources.libraries.python.studies.density.model.selection import Selection
+from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.extras import test_s as planned_s
-from resources.libraries.python.studies.density.planning.matrix import PlannedRows, journal_name
+from resources.libraries.python.studies.density.planning.matrix import PlannedRows, Row, journal_name, make_rows
+from resources.libraries.python.studies.density.planning.tags import short_model
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for, suite_choice
+from tests.builders import SIM
 from tests.unit.csit_utils.builders import result
+from tests.unit.planning.labs import csit_lab
 
 CHOICE = {"TOPOLOGY": str(PROJECT / "topologies" / "sim.yaml"), "SERVICE_TYPE": "CSC", "TEST_TYPE": "MRR"}
 
@@ -60,12 +64,9 @@ def test_frames_sizes_and_cells_that_tags_name_are_offered() -> None:
 
 
 @pytest.mark.parametrize("include", [[], ["CSC"], ["*"], ["?C"], ["PERFTEST NOT IMIX"]])
-def test_what_no_tag_names_is_the_default(include: list[str]) -> None:
+def test_what_no_tag_names_is_the_default_and_variables_go_before_tags(include: list[str]) -> None:
     assert selection(include) == selection([])
-
-
-def test_variables_go_before_tags() -> None:
-    assert [frame.name for frame in selection(["IMIX"], FRAMES="1518B").frames] == ["1518B"]
+    assert [frame.name for frame in selection([*include, "IMIX"], FRAMES="1518B").frames] == ["1518B"]
 
 
 def test_the_last_of_all_suites_fails_where_the_run_has_no_test() -> None:
@@ -76,14 +77,10 @@ def test_the_last_of_all_suites_fails_where_the_run_has_no_test() -> None:
     (test,) = whole.suites[1].tests
     assert (test.name, test.body[0].name) == (NOTHING_SELECTED, "Fail")
     assert "none of the 2 rows of the last suite passes --include 2R1C --exclude 64B" in test.body[0].args[0]
-
-
-def test_a_run_with_a_test_in_any_suite_has_no_such_failure() -> None:
-    whole, rows = placeholders(2), made(CELLS="1x1")
-    put_rows(whole.suites[0], rows, ["1R1C"])
-    put_rows(whole.suites[1], rows, ["2R1C"])
-    assert whole.test_count == 2
-    assert not whole.suites[1].tests
+    other = placeholders(2)
+    for suite, tag in zip(other.suites, ("1R1C", "2R1C"), strict=True):
+        put_rows(suite, rows, [tag])
+    assert [len(suite.tests) for suite in other.suites] == [2, 0]
 
 
 def test_plain_robot_can_include_the_tags_of_the_matrix_and_of_nics() -> None:
@@ -113,9 +110,7 @@ def test_patterns_match_as_robots_do(patterns: list[str], tags: list[str]) -> No
     assert _Patterns(patterns).match(tags) == bool(TagPatterns(patterns).match(tags))
 
 
-def test_tests_take_as_long_as_before_and_no_time_where_they_have_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tests_take_as_long_as_before_and_ended_ones_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = {"CELLS": "1x1,1x2,2x1", "NF_SIZES": "1c", "SEARCH": "quick", "TEST_TYPE": "NDRPDR"}
     rows = made(**chosen)
     first, second, third = rows.rows
@@ -130,3 +125,87 @@ def test_tests_take_as_long_as_before_and_no_time_where_they_have_ended(
     lookup, book = {**CHOICE, **chosen, "RESUME": "run"}.get, PriorBook(tmp_path)
     planned = planned_s(load_topology(Path(CHOICE["TOPOLOGY"])), third.cell, QUICK, TestType.NDRPDR, Extras())
     assert suite_rows.durations_of(lookup, rows, book) == {first.name: 63.0, second.name: 0.0, third.name: planned}
+
+
+def rows(topology: Topology, service_type: str = "CSC", **choices: str) -> list[Row]:
+    """Rows of one suite, with all that job specifications name."""
+    asked = {"cells": "{1,2,4}x{1,2}", "vswitch": "1,2,4", "frames": "64B,IMIX", **choices}
+    layout = topology.dut.layout
+    return list(make_rows(topology, layout, parse_selection(service_types=service_type, **asked), TestType.MRR).rows)
+
+
+def selected(made: list[Row], expression: str) -> set[str]:
+    """Names of the rows that Robot's --include selects."""
+    return {row.name for row in made if TagPatterns([expression]).match(row.tags)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expression"),
+    [
+        ("CSC", "IMIX-1c-eth-l2bd-1ch-4mif-2dcr1t-vppip4-mrr",
+         "1c AND imix AND mrr AND xxv710 AND drv_avf AND eth-l2bd-1ch-4mif-2dcr1t-vppip4"),
+        ("CSP", "64B-4c-eth-l2bd-4pl-8mif-8dcr2t-vppip4-mrr",
+         "4c AND 64b AND mrr AND nic_intel-xxv710 AND drv_avf AND eth-l2bd-4pl-8mif-8dcr2t-vppip4"),
+        ("VSC", "IMIX-1c-eth-l2bd-2ch-4vh-2vm1t-vppip4-mrr",
+         "2T1C AND imix AND vhost AND vm AND nf_vppip4 AND 2r1c AND 2vm1t"),
+        ("CSC", "IMIX-2c-eth-l2bd-1ch-2mif-1dcr2t-vppip4-mrr",
+         "2_node_single_link_topo AND hw_env AND perftest AND l2bdmaclrn AND base AND memif AND docker AND nf_density "
+         "AND chain AND 1r1c AND 1dcr2t AND rxq_size_0 AND txq_size_0 AND eth AND 2c AND imix"),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_job_specification_selects_its_test(kind: str, name: str, expression: str) -> None:
+    assert selected(rows(csit_lab(), kind), expression) == {name}
+
+
+def test_what_a_testbed_is_not_selects_nothing() -> None:
+    made = rows(csit_lab())
+    absent = "e810cq drv_vfio_pci ndrpdr 3_node_single_link_topo veth dot1q vm_env soak nf_lnxip4"
+    assert [word for word in absent.split() if selected(made, word)] == []
+
+
+@pytest.mark.parametrize(
+    ("topology", "there", "missing"),
+    [
+        (csit_lab(duts=2, discriminator="vlan"), {"3_NODE_SINGLE_LINK_TOPO", "DOT1Q"}, {"ETH"}),
+        (csit_lab(model="virtio-net", driver="virtio-pci", vfs=0), {"VM_ENV", "DRV_VFIO_PCI"}, {"HW_ENV"}),
+        (csit_lab(containers="linux_router"), {"VETH", "NF_LNXIP4"}, {"MEMIF", "NF_VPPIP4"}),
+        (
+            csit_lab(vswitch="linux_bridge", containers="linux_firewall", vms="qemu", vfs=0),
+            {"VETH", "DRV_I40E", "L2BDMACSTAT", "FEATURE"},
+            {"MEMIF", "L2BDMACLRN", "BASE"},
+        ),
+        (SIM, {"SIM_ENV", "MEMIF"}, {"HW_ENV", "RXQ_SIZE_0"}),
+    ],
+)
+def test_tags_say_what_is_there(topology: Topology, there: set[str], missing: set[str]) -> None:
+    tags = set(rows(topology, cells="1x1")[0].tags)
+    assert there <= tags
+    assert not missing & tags
+
+
+@pytest.mark.parametrize(
+    ("driver", "ports", "tag"),
+    [
+        ("ice", "auto", "DRV_VFIO_PCI"), ("igb_uio", "dpdk", "DRV_IGB_UIO"), ("mlx5_core", "auto", "DRV_MLX5_CORE"),
+        ("mlx5_core", "rdma", "DRV_RDMA_CORE"), ("ice", "af_xdp", "DRV_AF_XDP"), ("ice", "af_packet", "DRV_AF_PACKET"),
+        ("virtio_net", "native", "DRV_VIRTIO"),
+    ],
+)  # fmt: skip
+def test_drivers_are_those_that_take_the_ports(driver: str, ports: str, tag: str) -> None:
+    made = rows(csit_lab(None, driver, vfs=0, ports=ports), cells="1x1")
+    assert {each for each in made[0].tags if each.startswith("DRV_")} == {tag}
+
+
+def test_suite_ids_of_vpp_say_what_its_links_are() -> None:
+    assert rows(csit_lab(containers="linux_router"), cells="1x1")[0].name.startswith("64B-1c-eth-l2bd-1ch-2veth-1dcr")
+
+
+def test_a_soak_is_one_whatever_its_suite_is() -> None:
+    asked = parse_selection(service_types="CSC", cells="1x1")
+    (row, *_) = make_rows(SIM, SIM.dut.layout, asked, TestType.NDRPDR, soak=True).rows
+    assert {"SOAK", "NDRPDR"} & set(row.tags) == {"SOAK"}
+
+
+@pytest.mark.parametrize(("model", "short"), [("Intel-XXV710", "xxv710"), ("azure-mlx-40g", "mlx-40g"), ("v", "v")])
+def test_a_model_is_written_as_job_specifications_do(model: str, short: str) -> None:
+    assert short_model(model) == short

@@ -1,7 +1,5 @@
 """Studies of interference on the simulated testbed."""
 
-from collections.abc import Callable
-
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
@@ -12,7 +10,6 @@ from resources.libraries.python.studies.interference.model.record import (
     NfType,
 )
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM
 
@@ -22,7 +19,6 @@ KINDS = {
     "inspection": (NfType.INSPECTION, NfKind("ngrep")),
     "proxy": (NfType.NAT, NfKind("nginx_proxy")),
 }
-NOISE = 0.02
 
 
 def spec(*names: str, **changes: object) -> InterferenceSpec:
@@ -31,17 +27,18 @@ def spec(*names: str, **changes: object) -> InterferenceSpec:
 
 
 def study_of(
-    asked: InterferenceSpec,
-    world: SimulatedTestbed | None = None,
-    on_progress: Callable[[StepEnded], None] = lambda _: None,
-    topology: Topology = SIM,
+    asked: InterferenceSpec, world: SimulatedTestbed | None = None, topology: Topology = SIM
 ) -> InterferenceTest:
     world = world or SimulatedTestbed(topology)
-    return InterferenceTest(topology, world, asked, world.environment(), on_progress)
+    return InterferenceTest(topology, world, asked, world.environment())
 
 
-def measured(asked: InterferenceSpec, world: SimulatedTestbed | None = None) -> Interference:
-    study = study_of(asked, world)
+def ran(asked: InterferenceSpec, world: SimulatedTestbed | None = None, topology: Topology = SIM) -> InterferenceTest:
+    study = study_of(asked, world, topology=topology)
     study.plan()
     study.run()
-    return study.result()
+    return study
+
+
+def measured(asked: InterferenceSpec, world: SimulatedTestbed | None = None, topology: Topology = SIM) -> Interference:
+    return ran(asked, world, topology).result()

@@ -1,8 +1,9 @@
 """What a measurement says is what became of the target, not what became of the others."""
 
 from collections.abc import Mapping
+from itertools import product
 from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,8 @@ from resources.libraries.python.planning.traffic import datagrams_of
 from resources.libraries.python.studies.interference.colocation_server import measurement_of, missing
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.roles.part import NetworkFunctions
+from tests.builders import Altered, finished
 from tests.unit.planning.polled_ports import together
 from tests.unit.studies.interference.measurements import FRAME, spec_of
 
@@ -27,28 +28,9 @@ ROW = (1000, 600), (1000, 400), (1000, 999), (1000, 999)
 """Sent and received by flow: two of the target, two of its neighbour."""
 
 
-class Meter:
-    def __init__(self, costs: Mapping[str, Cost]) -> None:
-        self._costs = costs
-
-    def start(self) -> None: ...
-
-    def stop(self) -> Mapping[str, Cost]:
-        return self._costs
-
-    def facts(self) -> Mapping[str, str]:
-        return {"cache misses": "nobody counts them"}
-
-
-class Functions(NetworkFunctions):
-    """Each has processed so many more packets at every reading."""
-
-    def __init__(self, more: Mapping[str, int]) -> None:
-        self._more, self._times = more, 0
-
-    def processed(self) -> Mapping[str, ProcessedPackets]:
-        self._times += 1
-        return {name: ProcessedPackets(100 + packets * (self._times - 1)) for name, packets in self._more.items()}
+def meter(costs: Mapping[str, Cost]) -> Any:
+    reasons = {"cache misses": "nobody counts them"}
+    return SimpleNamespace(start=lambda: None, stop=lambda: costs, facts=lambda: reasons)
 
 
 def latency(instance: int, direction: Direction, mean_ns: float | None, received: int) -> FlowLatency:
@@ -69,29 +51,23 @@ def meet(
 ) -> ColocationMeasurement:
     flows = tuple(
         FlowCount(instance=instance, direction=direction, sent=sent, received=received)
-        for (instance, direction), (sent, received) in zip(
-            [(1, FORWARD), (1, REVERSE), (2, FORWARD), (2, REVERSE)], counts, strict=True
-        )
+        for (instance, direction), (sent, received) in zip(product((1, 2), Direction), counts, strict=True)
     )
 
     def measure(trial: Trial) -> TrialResult:
         if seen is not None:
             seen.append(trial)
-        return TrialResult(
-            trial=trial,
-            started_at="2026-01-01T00:00:00Z",
-            offered_duration_s=0.5,
-            total_duration_s=0.6,
-            flows=flows,
-            latency=latencies,
-        )
+        return finished(trial, offered_duration_s=0.5, flows=flows, latency=latencies)
 
-    functions = NetworkFunctions() if processed is None else Functions(processed)
-    parts = SimpleNamespace(functions=functions, costs=None if costs is None else Meter(costs))
-    cell = SimpleNamespace(
-        deployment=SimpleNamespace(plan=PLAN, parts=parts), measure=measure, problems=lambda: problems
-    )
-    return measurement_of(cast(CellUnderTest, cell), TURN, spec_of("A", "B"), 2000.0, Protocol.UDP)
+    functions: Any = NetworkFunctions()
+    if processed is not None:
+        before = {name: ProcessedPackets(100) for name in processed}
+        after = {name: ProcessedPackets(100 + packets) for name, packets in processed.items()}
+        functions = Altered(functions, processed=iter((before, after)).__next__)
+    parts = SimpleNamespace(functions=functions, costs=None if costs is None else meter(costs))
+    deployment = SimpleNamespace(plan=PLAN, parts=parts)
+    cell: Any = SimpleNamespace(deployment=deployment, measure=measure, problems=lambda: problems)
+    return measurement_of(cell, TURN, spec_of("A", "B"), 2000.0, Protocol.UDP)
 
 
 def test_the_load_is_offered_to_each_both_ways_as_datagrams() -> None:
@@ -103,11 +79,12 @@ def test_the_load_is_offered_to_each_both_ways_as_datagrams() -> None:
     assert (found.turn, found.repetition, found.target, found.against) == (7, 2, "A", ("B",))
 
 
-def test_without_a_word_of_the_target_what_arrived_behind_it_counts() -> None:
+def test_without_a_word_of_the_target_what_arrived_behind_it_counts_and_lost_probes_have_no_time() -> None:
     found = meet()
     assert found.throughput_pps == 1000 / 0.5 / 2
     assert found.loss_ratio == pytest.approx(0.5)
     assert (found.cpu, found.memory_bytes, found.cache_misses, found.response_s) == (None, None, None, None)
+    assert meet(latencies=(latency(1, FORWARD, None, 0),)).response_s is None
 
 
 def test_what_the_target_has_processed_counts_without_probes_and_the_neighbour_does_not() -> None:
@@ -118,40 +95,22 @@ def test_what_the_target_has_processed_counts_without_probes_and_the_neighbour_d
     assert found.response_s == pytest.approx(1.5e-3)
 
 
-def test_lost_probes_have_no_time() -> None:
-    assert meet(latencies=(latency(1, FORWARD, None, 0),)).response_s is None
-
-
-def test_costs_are_those_of_the_target_per_second_of_sending() -> None:
+def test_costs_are_those_of_the_target_per_second_of_sending_or_the_meter_says_why_not() -> None:
     found = meet(costs={"nf-1-1": Cost(0.4, 1 << 20, 77), "nf-2-1": Cost(0.1, 5, 5)})
     assert (found.cpu, found.memory_bytes, found.cache_misses) == (0.8, 1 << 20, 77)
     assert meet(costs={}).cpu is None
+    for costs, reasons in ((meter({}), {"cache misses": "nobody counts them"}), (None, {})):
+        cell: Any = SimpleNamespace(deployment=SimpleNamespace(parts=SimpleNamespace(costs=costs)))
+        assert missing(cell) == reasons
 
 
-def test_the_meter_gives_the_reason_for_a_missing_count() -> None:
-    def cell_with(meter: Meter | None) -> CellUnderTest:
-        parts = SimpleNamespace(costs=meter)
-        return cast(CellUnderTest, SimpleNamespace(deployment=SimpleNamespace(parts=parts)))
-
-    assert missing(cell_with(Meter({}))) == {"cache misses": "nobody counts them"}
-    assert missing(cell_with(None)) == {}
-
-
-def test_a_part_that_died_breaks_the_measurement() -> None:
+def test_a_part_that_died_or_a_generator_that_sends_nothing_breaks_the_measurement() -> None:
     with pytest.raises(SystemBroken, match="nginx has ended; ngrep too"):
         meet(problems=("nginx has ended", "ngrep too"))
-
-
-def test_a_generator_that_sends_nothing_to_the_target_is_an_error() -> None:
     with pytest.raises(CsitError, match=r"sent nothing of 2\.00 kpps to A"):
         meet(counts=((0, 0), (0, 0), (1000, 999), (1000, 999)))
 
 
-@pytest.mark.parametrize(
-    ("generator", "protocol"),
-    [("auto", Protocol.UDP), ("ring", Protocol.UDP), ("sim", Protocol.UDP), ("trex", None), ("iperf3", None)],
-)
-def test_datagrams_are_sent_where_a_generator_has_them_as_a_load_of_packets(
-    generator: str, protocol: Protocol | None
-) -> None:
-    assert datagrams_of(generator) is protocol
+def test_datagrams_are_sent_where_a_generator_has_them_as_a_load_of_packets() -> None:
+    assert [datagrams_of(generator) for generator in ("auto", "ring", "sim")] == [Protocol.UDP] * 3
+    assert [datagrams_of(generator) for generator in ("trex", "iperf3")] == [None] * 2

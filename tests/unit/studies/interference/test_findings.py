@@ -28,19 +28,14 @@ NAMES = "ABCDE"
 
 def pairs_with(rows: Mapping[str, float], spread: float = 0.04) -> dict[tuple[str, str], float]:
     """Any matrix with these row means."""
-    offsets = np.linspace(-spread, spread, len(rows))
-    return {
-        (target, other): mean + off for target, mean in rows.items() for other, off in zip(rows, offsets, strict=True)
-    }
+    offsets = dict(zip(rows, np.linspace(-spread, spread, len(rows)), strict=True))
+    return {(target, other): mean + off for target, mean in rows.items() for other, off in offsets.items()}
 
 
 def rows_of(
-    pairs: Mapping[tuple[str, str], float],
-    noise: float = 0.02,
-    seed: int = 1,
-    repetitions: int = 10,
+    pairs: Mapping[tuple[str, str], float], noise: float = 0.02, seed: int = 1, repetitions: int = 10,
     share: Mapping[Resource, float] | None = None,
-) -> list[ColocationMeasurement]:
+) -> list[ColocationMeasurement]:  # fmt: skip
     beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in pairs.items()}
     alone = {one: 1e5 for one, _ in pairs}
     found = measured(alone, beside, repetitions, noise, seed)
@@ -58,9 +53,7 @@ def study(pairs: Mapping[tuple[str, str], float], **more: Any) -> Interference:
 
 
 def found_in(pairs: Mapping[tuple[str, str], float], **more: Any) -> PairsFindings:
-    found = study(pairs, **more).findings
-    assert found is not None
-    return found
+    return study(pairs, **more).findings
 
 
 def whole(found: PairsFindings, resource: Resource = Resource.NETWORK) -> ResourceShare:
@@ -75,23 +68,19 @@ def test_rows_of_table_3_name_the_most_sensitive_type() -> None:
     assert [each.ranks for each in found.sensitivity] == [(5, 5), (1, 1), (3, 3), (4, 4), (2, 2)]
 
 
-def test_rows_are_sensitivity_and_columns_are_aggressiveness() -> None:
+def test_rows_are_sensitivity_and_columns_are_aggressiveness_of_pairs_only() -> None:
     pairs = every_pair("ABC", 1)
     found = found_in(pairs, noise=0.0)
     (row,) = (each for each in found.sensitivity if each.name == "B")
     (column,) = (each for each in found.aggressiveness if each.name == "B")
     assert row.normalized.value == pytest.approx(fmean(pairs["B", other] for other in "ABC"))
     assert column.normalized.value == pytest.approx(fmean(pairs[target, "B"] for target in "ABC"))
-
-
-def test_combinations_of_three_are_in_the_matrix_and_not_in_its_means() -> None:
     throughputs = Throughputs(measured({"A": 10.0}, {("A", ("A",)): 0.5, ("A", ("A", "A")): 0.1}))
     assert [row.mean for row in throughputs.rows()] == pytest.approx([0.5, 0.1])
-    found = findings_of(throughputs, ["A"])
-    assert found is not None and found.degradation.value == pytest.approx(0.5)
+    assert findings_of(throughputs, ["A"]).degradation.value == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_without_interference_none_is_named_and_no_share_is_stated(seed: int) -> None:
     """Before: 'most sensitive is gateway: it loses 1.1 %', '-919 % of the degradation comes from network I/O'."""
     none = pairs_with(dict.fromkeys(NAMES, 1.0), 0.0)
@@ -161,54 +150,6 @@ def test_a_share_has_its_interval_and_is_stated_by_pair_where_the_pair_degrades(
     share = whole(made.findings).share
     assert share.low < 0.5 < share.high and share.high - share.low < 0.1
     by_pair = {(each.target, each.against[0]): each.share for each in made.findings.shares if each.target}
-    assert by_pair["A", "B"] is None, "it loses nothing"
-    for pair in (("A", "A"), ("B", "A"), ("B", "B")):
-        found = by_pair[pair]
-        assert found.low < 0.5 < found.high
+    assert by_pair.pop(("A", "B")) is None, "it loses nothing"
+    assert len(by_pair) == 3 and all(found.low < 0.5 < found.high for found in by_pair.values())
     assert [line for line in summary_in_words(made) if "of the degradation of pairs comes from network I/O" in line]
-
-
-def test_half_of_the_degradation_from_the_network_and_more_lost_with_guaranteed_cpu() -> None:
-    """As the paper found it for the network; a resource may also reverse the degradation: its share is below 0."""
-    found = found_in(every_pair("AB", 2), noise=0.001, share={Resource.NETWORK: 0.5, Resource.CPU: -0.3})
-    for resource, truth in ((Resource.NETWORK, 0.5), (Resource.CPU, -0.3)):
-        share = whole(found, resource).share
-        assert share is not None and share.value == pytest.approx(truth, abs=0.01)
-
-
-@pytest.mark.slow
-def test_intervals_of_all_quantities_have_the_truth_in_19_of_20_studies_and_wrong_orders_are_rare() -> None:
-    """600 studies of noise with Student's t of 8 degrees of freedom, unequal between network functions."""
-    rows = {"A": 0.62, "B": 0.63, "C": 0.70, "D": 0.85}
-    pairs, part = pairs_with(rows), 0.4
-    noise = dict(zip(rows, (0.01, 0.03, 0.02, 0.05), strict=True))
-    columns = {name: fmean(pairs[target, name] for target in rows) for name in rows}
-    inside = dict.fromkeys(("row", "column", "degradation", "share"), 0)
-    wrong, studies = 0, 600
-    for seed in range(studies):
-        draw = np.random.default_rng(seed)
-        exactly = rows_of(pairs, noise=0.0, repetitions=8, share={Resource.NETWORK: part})
-        drawn = [
-            each.model_copy(
-                update={"throughput_pps": each.throughput_pps * (1 + noise[each.target] * draw.standard_t(8))}
-            )
-            for each in exactly
-        ]
-        found = findings_of(Throughputs(drawn), list(rows))
-        share = whole(found).share
-        assert share is not None
-        truths = (
-            ("row", found.sensitivity[0].normalized, rows["A"]),
-            ("column", found.aggressiveness[1].normalized, columns["B"]),
-            ("degradation", found.degradation, 1 - fmean(pairs.values())),
-            ("share", share, part),
-        )
-        for name, interval, truth in truths:
-            inside[name] += interval.low <= truth <= interval.high
-        order = sorted(rows, key=rows.__getitem__)
-        wrong += any(
-            not (each.ranks and each.ranks[0] <= order.index(each.name) + 1 <= each.ranks[1])
-            for each in found.sensitivity
-        )
-    assert all(0.93 <= count / studies <= 0.975 for count in inside.values()), inside
-    assert wrong / studies <= 0.05

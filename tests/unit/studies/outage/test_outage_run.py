@@ -17,24 +17,19 @@ from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.outage.analysis import impacts, outage_tables
-from resources.libraries.python.studies.outage.model.record import (
-    CONTROL,
-    Effect,
-    Impact,
-    Outage,
-    OutageSpec,
-)
+from resources.libraries.python.studies.outage.model.record import CONTROL, Effect, Impact, Outage, OutageSpec
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageTest, was_offered
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from tests.builders import SIM, cpus, plan_of, shipped
+from tests.builders import SIM, cpus, finished, plan_of, shipped
 
 RATE_PPS = 20_000
 SPEC = """
@@ -61,17 +56,22 @@ def topology(**interruptions: object) -> Topology:
     return SIM.model_copy(update={"simulation": simulation})
 
 
+def spec_of(folder: Path, text: str = SPEC) -> OutageSpec:
+    (folder / "spec.yaml").write_text(text, encoding="utf-8")
+    return load_yaml(folder / "spec.yaml", OutageSpec)
+
+
 def study_of(
     folder: Path, text: str = SPEC, testbed: Topology = SIM, on_progress: Callable[[StepEnded], None] = lambda _: None
 ) -> OutageTest:
-    (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
-    return OutageTest(testbed, world, load_yaml(folder / "spec.yaml", OutageSpec), world.environment(), on_progress)
+    study = OutageTest(testbed, world, spec_of(folder, text), world.environment(), on_progress)
+    study.plan()
+    return study
 
 
 def measured(folder: Path, text: str = SPEC, testbed: Topology = SIM) -> Outage:
     study = study_of(folder, text, testbed)
-    study.plan()
     study.run()
     study.enough()
     found = study.result()
@@ -192,7 +192,6 @@ def test_the_queue_of_the_simulation_keeps_order_and_what_it_has_room_for(
 def test_events_come_in_another_order_in_each_repetition_and_all_are_previewed(tmp_path: Path) -> None:
     seen: list[StepEnded] = []
     study = study_of(tmp_path, on_progress=seen.append)
-    study.plan()
     study.run()
     assert [ended.number for ended in seen] == list(range(1, study.cost.runs + 1))
     trials = study.result().trials
@@ -223,7 +222,6 @@ def test_repetitions_in_which_the_host_loses_packets_without_an_event_are_quaran
     truth = topology(restart_s=0.1, queue=0, noisy_share=0.35, noise_s=0.03)
     text = SPEC.replace("repetitions: 3", "repetitions: 8")
     found = measured(tmp_path, text, truth)
-    trials = {trial.number: trial for trial in found.trials}
     noisy_controls = {
         trial.repetition
         for trial in found.trials
@@ -231,9 +229,9 @@ def test_repetitions_in_which_the_host_loses_packets_without_an_event_are_quaran
     }
     assert 0 < len(noisy_controls) < 7
     left_out = {each.trial: each.reason for each in found.quarantined}
-    for number, trial in trials.items():
+    for trial in found.trials:
         others_before = [impact.lost_before for impact in trial.impacts if impact.instance != 2]
-        assert (number in left_out) == (trial.repetition in noisy_controls or any(others_before)), trial.event
+        assert (trial.number in left_out) == (trial.repetition in noisy_controls or any(others_before)), trial.event
     assert any("without an event" in reason for reason in left_out.values())
     assert any("before the event" in reason for reason in left_out.values())
     assert effect(found, CONTROL, 1).lost.mean == 0, "the controls that remain are clean"
@@ -256,20 +254,17 @@ def test_a_load_is_a_share_of_ndr_and_no_more_than_the_receiver_keeps(tmp_path: 
     text = SPEC.replace("rate_pps: 20000", "share: 0.5\nsearch: 'quick,width=0.2,sum=0.6'")
     small = topology().model_copy(update={"simulation": {**(SIM.simulation or {}), "capacity_scale": 0.05}})
     study = study_of(tmp_path, text, small)
-    study.plan()
     study.prepare()
     rate = study.load
     assert rate.rate_pps == pytest.approx(0.5 * rate.ndr_pps / 6)
     fast = study_of(tmp_path, SPEC.replace("20000", "2000000"))
-    fast.plan()
     fast.prepare()
     assert fast.load.rate_pps == 1_000_000
 
 
-def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp_path: Path) -> None:
+def test_what_a_driver_or_generator_cannot_do_is_refused_once_and_the_others_are_measured(tmp_path: Path) -> None:
     text = SPEC.replace("{event: kill, target: nf-2-1}", "{event: pause, target: vswitch}")
     study = study_of(tmp_path, text)
-    study.plan()
     assert (study.cost.runs, study.draft.outage) == (18, None), "refused before anything is deployed"
     found = measured(tmp_path, text)
     assert found.refused == {"pause vswitch": "pause is not possible for vswitch: sim supports kill, restart"}
@@ -277,7 +272,11 @@ def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp
     assert "pause vswitch" not in {each.event for each in found.effects}
     only = SPEC[: SPEC.index("events:")] + "events: [{event: move, target: vswitch}]\n"
     with pytest.raises(Unsupported, match=r"^move is not possible for vswitch: sim supports kill, restart$"):
-        study_of(tmp_path, only).plan()
+        study_of(tmp_path, only)
+    world = SimulatedTestbed(SIM)
+    study = OutageTest(shipped("local-trex"), world, spec_of(tmp_path), world.environment())
+    with pytest.raises(Unsupported, match="the generator trex numbers no packets"):
+        study.plan()
 
 
 @pytest.mark.parametrize("rules", [0, 100])
@@ -285,12 +284,17 @@ def test_rules_are_loaded_anew_where_a_testbed_has_some(tmp_path: Path, rules: i
     targets = ("vswitch", "nf-1-1")
     events = "".join(f"  - {{event: {event}, target: {name}}}\n" for event in ("reload", "move") for name in targets)
     text = SPEC[: SPEC.index("events:")].replace("linux_router", "vpp")
-    (tmp_path / "spec.yaml").write_text(f"{text}events:\n{events}")
     dut = shipped("local-vpp").dut
     dut = dut.model_copy(update={"vpp": dut.settings(Vpp).model_copy(update={"acl_rules": rules})})
     why = "it has no access list (set vpp: {acl_rules: 100})"
     refused = {f"reload {name}": f"reload is not possible for {name}: {why}" for name in targets}
-    assert refusals(load_yaml(tmp_path / "spec.yaml", OutageSpec), dut) == ({} if rules else refused)
+    assert refusals(spec_of(tmp_path, f"{text}events:\n{events}"), dut) == ({} if rules else refused)
+
+
+def with_generator(plan: Plan, **thread: Any) -> Plan:
+    """The same with the generator's threads elsewhere."""
+    rows = [row.model_copy(update=thread if row.owner == "generator" else {}) for row in plan.cores.threads]
+    return plan.model_copy(update={"cores": plan.cores.model_copy(update={"threads": tuple(rows)})})
 
 
 @pytest.mark.parametrize(("kind", "testbed"), [("vpp", "local-vpp"), ("testpmd", "local-ovs")])
@@ -298,8 +302,7 @@ def test_rules_are_loaded_anew_where_a_testbed_has_some(tmp_path: Path, rules: i
 def test_a_start_on_a_cpu_that_the_generator_takes_is_refused(
     tmp_path: Path, kind: str, testbed: str, count: int, is_starved: bool
 ) -> None:
-    (tmp_path / "spec.yaml").write_text(SPEC.replace("linux_router", kind))
-    spec = load_yaml(tmp_path / "spec.yaml", OutageSpec)
+    spec = spec_of(tmp_path, SPEC.replace("linux_router", kind))
     plan = plan_of(testbed, "CSC", 3, 1, cpus(count), nf_kinds=spec.nf_kinds)
     found = starved(spec, "ovs", plan)
     assert set(found) == ({"restart nf-2-1", "add nf-2-1"} if is_starved else set())
@@ -307,15 +310,11 @@ def test_a_start_on_a_cpu_that_the_generator_takes_is_refused(
         event = name.split()[0]
         assert sentence.startswith(f"{event} is not possible for nf-2-1: CPU 0 of the main thread of nf-2-1 is the gen")
     assert not starved(spec, "ovs", plan_of("local-ovs", "CSC", 3, 1, cpus(2), nf_kinds=(NfKind("linux_router"),)))
-    machines = {"generator": "TG"}
-    rows = [row.model_copy(update={"machine": machines.get(row.owner)}) for row in plan.cores.threads]
-    elsewhere = plan.cores.model_copy(update={"threads": tuple(rows)})
-    assert not starved(spec, "ovs", plan.model_copy(update={"cores": elsewhere})), "CPU 0 of another machine"
+    assert not starved(spec, "ovs", with_generator(plan, machine="TG")), "CPU 0 of another machine"
 
 
 def test_a_move_needs_another_cpu_of_the_same_machine(tmp_path: Path) -> None:
-    (tmp_path / "spec.yaml").write_text(SPEC)
-    spec = load_yaml(tmp_path / "spec.yaml", OutageSpec)
+    spec = spec_of(tmp_path)
     plan = plan_of("local", "CSC", 3, 1, cpus(1), nf_kinds=spec.nf_kinds)
     refused = {
         "move nf-2-1": "move is not possible for nf-2-1: the data threads of nf-2-1 are on CPU 0, and the plan has no "
@@ -323,26 +322,7 @@ def test_a_move_needs_another_cpu_of_the_same_machine(tmp_path: Path) -> None:
     }
     assert immovable(spec, plan) == refused
     assert not immovable(spec, plan_of("local", "CSC", 3, 1, cpus(2), nf_kinds=spec.nf_kinds))
-    rows = [
-        row.model_copy(update={"machine": "TG", "cpu": 5}) if row.owner == "generator" else row
-        for row in plan.cores.threads
-    ]
-    elsewhere = plan.model_copy(update={"cores": plan.cores.model_copy(update={"threads": tuple(rows)})})
-    assert immovable(spec, elsewhere) == refused, "CPU 5 of another machine"
-
-
-def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    local = shipped("local-trex")
-    world = SimulatedTestbed(SIM)
-    (tmp_path / "spec.yaml").write_text(SPEC)
-    study = OutageTest(local, world, load_yaml(tmp_path / "spec.yaml", OutageSpec), world.environment())
-    with pytest.raises(Unsupported, match="the generator trex numbers no packets"):
-        study.plan()
-
-
-def test_a_search_that_finds_no_ndr_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="search 'soak' finds no NDR"):
-        study_of(tmp_path, SPEC.replace("rate_pps: 20000", "search: soak"))
+    assert immovable(spec, with_generator(plan, machine="TG", cpu=5)) == refused, "CPU 5 of another machine"
 
 
 @pytest.mark.parametrize(
@@ -361,6 +341,7 @@ def test_a_search_that_finds_no_ndr_is_refused(tmp_path: Path) -> None:
         (("rate_pps: 20000", "rate_pps: 20000\nrats: 2"), "rats"),
         (("instances: 3", "instances: 1"), "instances"),
         (("[linux_router]", "[process]"), "needs a program"),
+        (("rate_pps: 20000", "search: soak"), "search 'soak' finds no NDR"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(change: tuple[str, str], reason: str, tmp_path: Path) -> None:
@@ -370,7 +351,6 @@ def test_what_makes_no_sense_is_refused_with_its_place(change: tuple[str, str], 
 
 def test_tables_have_a_line_for_each_event_and_instance(tmp_path: Path) -> None:
     study = study_of(tmp_path)
-    study.plan()
     study.run()
     record = study.draft.finish(test_id="a.b", test_name="b", tags=(), passed=True, message="")
     tables = dict(outage_tables(record))
@@ -388,15 +368,9 @@ def test_a_load_that_is_off_by_less_than_a_hundredth_was_offered(
     sent: int, offered_s: float, limited: bool, offered: bool
 ) -> None:
     trial = Trial(load_pps=400, duration_s=4.0, frame=frame("64B"), purpose="outage")
-    result = TrialResult(
-        trial=trial,
-        started_at="2026-01-01T00:00:00+00:00",
-        offered_duration_s=offered_s,
-        total_duration_s=5.0,
-        flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=sent),),
-        generator_limited=limited,
+    assert (
+        was_offered(finished(trial, (sent, sent), offered_duration_s=offered_s, generator_limited=limited)) is offered
     )
-    assert was_offered(result) is offered
 
 
 def test_specifications_of_the_project_can_be_read() -> None:

@@ -3,6 +3,8 @@
 import io
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TextIO
 
 import pytest
 
@@ -18,30 +20,24 @@ class Terminal(io.StringIO):
         return True
 
 
-class Clock:
-    """Stands still until it is set."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SimpleNamespace:
+    """Stands still until it is set."""
+    return SimpleNamespace(now_s=100.0)
 
 
-def begun(clock: Clock, stream: io.StringIO | None = None, *, simulated: bool = False) -> StudyProgress:
-    progress = StudyProgress(clock, stream or io.StringIO(), TimeLeft())
+def begun(clock: SimpleNamespace, stream: TextIO | None = None, *, simulated: bool = False) -> StudyProgress:
+    progress = StudyProgress(lambda: clock.now_s, stream or io.StringIO(), TimeLeft())
     progress.begin("study", ["a preview"], simulated=simulated, each_s=5.0, left=32)
     return progress
 
 
-def test_the_time_left_follows_the_measured_work_and_forgets_what_became_unnecessary(clock: Clock) -> None:
+def test_the_time_left_follows_the_measured_work_and_forgets_what_became_unnecessary(clock: SimpleNamespace) -> None:
     progress = begun(clock)
     assert progress.left_s() == 5.0 * 32
+    clock.now_s += 300.0
+    progress.prepared(each_s=6.0, left=32)
+    assert progress.left_s() == 6.0 * 32, "the search for the load is no step"
     clock.now_s += 4.0
     progress.advance(31)
     assert progress.left_s() == 4.0 * 31
@@ -55,26 +51,10 @@ def test_the_time_left_follows_the_measured_work_and_forgets_what_became_unneces
     assert progress.left_s() == 0
 
 
-def test_a_step_that_was_carried_over_takes_no_time(clock: Clock) -> None:
-    progress = begun(clock)
-    progress.advance(8, work=0)
-    assert progress.left_s() == 5.0 * 8
-
-
-def test_the_search_for_the_load_does_not_count_as_a_step(clock: Clock) -> None:
-    progress = begun(clock)
-    clock.now_s += 300.0
-    progress.prepared(each_s=6.0, left=32)
-    assert progress.left_s() == 6.0 * 32
-    clock.now_s += 4.0
-    progress.advance(31)
-    assert progress.left_s() == 4.0 * 31
-
-
-def test_the_tests_that_follow_are_part_of_the_time_left(clock: Clock) -> None:
+def test_the_tests_that_follow_are_part_of_the_time_left(clock: SimpleNamespace) -> None:
     run, stream = TimeLeft(), Terminal()
     run.plan(RunPlan([TimedTest("a", 60.0), TimedTest("b", 240.0)]))
-    progress = StudyProgress(clock, stream, run)
+    progress = StudyProgress(lambda: clock.now_s, stream, run)
     progress.begin_test("a")
     progress.begin("study", simulated=False, each_s=5.0, left=12)
     progress.status("deploying")
@@ -90,15 +70,7 @@ def test_the_tests_that_follow_are_part_of_the_time_left(clock: Clock) -> None:
     assert stream.getvalue().rstrip().endswith("\rsimulated: deploying")
 
 
-def test_simulated_time_is_not_shown(clock: Clock) -> None:
-    stream = Terminal()
-    progress = begun(clock, stream, simulated=True)
-    progress.step(StepEnded(1, 2, "chain a", "3 Mbit/s", 1))
-    assert progress.left_s() is None
-    assert stream.getvalue().endswith("\rstudy: chain a (1 of 2): 3 Mbit/s")
-
-
-def test_a_failed_step_stays_on_the_console_and_others_do_not(clock: Clock) -> None:
+def test_a_failed_step_stays_on_the_console_and_others_do_not(clock: SimpleNamespace) -> None:
     stream = Terminal()
     progress = begun(clock, stream)
     clock.now_s += 2.0
@@ -106,9 +78,12 @@ def test_a_failed_step_stays_on_the_console_and_others_do_not(clock: Clock) -> N
     assert stream.getvalue().endswith("\rstudy: chain a (1 of 3): 3 Mbit/s; about 4 s left")
     progress.step(StepEnded(2, 3, "chain b", "no traffic", 1, failed=True))
     assert stream.getvalue().splitlines()[-1].endswith("study: chain b (2 of 3): no traffic; about 1 s left")
+    virtual = begun(clock, stream, simulated=True)
+    virtual.step(StepEnded(1, 2, "chain a", "3 Mbit/s", 1))
+    assert virtual.left_s() is None and stream.getvalue().endswith("\rstudy: chain a (1 of 2): 3 Mbit/s")
 
 
-def test_where_lines_cannot_be_rewritten_few_are_written(clock: Clock) -> None:
+def test_where_lines_cannot_be_rewritten_few_are_written(clock: SimpleNamespace) -> None:
     stream = io.StringIO()
     progress = begun(clock, stream)
     for number in range(1, 20):
@@ -125,19 +100,7 @@ def test_where_lines_cannot_be_rewritten_few_are_written(clock: Clock) -> None:
     ]
 
 
-def test_a_line_that_stays_takes_the_place_of_a_status(clock: Clock) -> None:
-    stream = io.StringIO()
-    progress = begun(clock, stream)
-    for _ in range(10):
-        clock.now_s += 40.0
-        progress.status("searching")
-        progress.line("a test has ended")
-    assert "searching" not in stream.getvalue()
-
-
-def test_a_narrow_terminal_shows_the_ends_of_a_status_and_all_of_a_line(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_narrow_terminal_shows_the_ends_of_a_status(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     found = "trial 12, NDR 5.95 .. 5.98 Mpps, PDR 6.07 .. 6.1 Mpps"
     stream = Terminal()
@@ -163,19 +126,18 @@ def test_a_range_has_one_unit_where_both_rates_do() -> None:
 
 
 @pytest.mark.parametrize("lack", UNWRITABLE)
-def test_a_study_goes_on_without_its_console(clock: Clock, lack: str) -> None:
+def test_a_study_goes_on_without_its_console(clock: SimpleNamespace, lack: str) -> None:
     with unwritable(lack) as stream:
-        progress = StudyProgress(clock, stream)
-        progress.begin("study", ["a preview"], simulated=False, each_s=5.0, left=32)
+        progress = begun(clock, stream)
         progress.step(StepEnded(1, 32, "chain", "x" * 10_000, failed=True))
         progress.end(passed=False, message="broken", lines=["a table"])
         assert os.path.samestat(os.fstat(stream.fileno()), Path(os.devnull).stat())
 
 
-def test_a_study_has_no_console_when_standard_output_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_output_is_no_console(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     captured = io.StringIO()
     monkeypatch.setattr("sys.__stdout__", None)
     monkeypatch.setattr("sys.stdout", captured)
-    progress = StudyProgress(clock)
+    progress = StudyProgress(lambda: clock.now_s)
     captured.close()
     progress.line("begins")

@@ -1,5 +1,6 @@
-"""What is tried once more and what is not: the decision alone, on a cell that breaks as told."""
+"""What is tried once more, on a cell that breaks as told, and what is quarantined in journal and record."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from robot.errors import ExecutionFailed
+from robot.run import run_cli
 
 from resources.libraries.python.errors import (
     CommandFailed,
@@ -19,24 +21,21 @@ from resources.libraries.python.errors import (
 )
 from resources.libraries.python.recording.run_journal import Command, RunJournal, TestKey
 from resources.libraries.python.studies.shared.run_state import measure_with_care
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Disconnection
 from tests.unit.csit_utils import builders
 from tests.unit.recording.journals import CHOICES
 
 KEY = TestKey("CSC 1R1C MRR", "d", "CSC 1R1C")
 
 
-class Cell:
+def cell(problems: tuple[str, ...] = (), moved: tuple[str, ...] = ()) -> Any:
     """Stands for an experiment."""
-
-    def __init__(self, problems: tuple[str, ...] = (), moved: tuple[str, ...] = ()) -> None:
-        self.draft: Any = SimpleNamespace(broken=(), quarantined=None)
-        self.is_deployed = True
-        self.problems = lambda: problems
-        self.moved = lambda: moved
-        self.removed = 0
-
-    def remove(self) -> None:
-        self.removed += 1
+    made = SimpleNamespace(
+        draft=SimpleNamespace(broken=(), quarantined=None), is_deployed=True, removed=0,
+        problems=lambda: problems, moved=lambda: moved,
+    )  # fmt: skip
+    made.remove = lambda: setattr(made, "removed", made.removed + 1)
+    return made
 
 
 def fails_by(error: Exception, **how: bool) -> Callable[[], None]:
@@ -60,14 +59,14 @@ def run(tmp_path: Path) -> RunJournal:
     return RunJournal.begin(tmp_path, CHOICES, builders.ENVIRONMENT, Command(), "boot-1")
 
 
-def measure(run: RunJournal, attempts: list[tuple[Cell, Callable[[], None]]], check: Callable[[], None] = fine) -> None:
+def measure(run: RunJournal, attempts: list[tuple[Any, Callable[[], None]]], check: Callable[[], None] = fine) -> None:
     """Let the attempts happen one after the other."""
     cells = iter(attempts)
     now: dict[str, Callable[[], None]] = {}
 
     def again() -> Any:
-        cell, now["phases"] = next(cells)
-        return cell
+        each, now["phases"] = next(cells)
+        return each
 
     def phases() -> None:
         now["phases"]()
@@ -86,15 +85,12 @@ def events(run: RunJournal) -> list[str]:
 @pytest.mark.parametrize(
     "error",
     [
-        CommandFailed(["worker"], -9, ""),
-        NotReady("the report", 10.0, "nothing"),
-        CsitError("the kernel refused"),
-        OSError("broken pipe"),
-        SystemBroken("the bridge is gone"),
+        CommandFailed(["worker"], -9, ""), NotReady("the report", 10.0, "nothing"), CsitError("the kernel refused"),
+        OSError("broken pipe"), SystemBroken("the bridge is gone"),
     ],
-)
+)  # fmt: skip
 def test_what_breaks_the_system_is_tried_once_more(run: RunJournal, error: Exception) -> None:
-    first, second = Cell(), Cell()
+    first, second = cell(), cell()
     measure(run, [(first, fails_by(error)), (second, fine)])
     assert first.removed == 1
     assert len(second.draft.broken) == 1
@@ -106,35 +102,32 @@ def test_what_breaks_the_system_is_tried_once_more(run: RunJournal, error: Excep
     "error", [NoTraffic("no traffic"), PlanError("needs 33 cores"), ValueError("a defect"), KeyError("one more")]
 )
 def test_a_result_or_a_defect_is_not_tried_again(run: RunJournal, error: Exception) -> None:
-    cell = Cell()
+    only = cell()
     with pytest.raises(ExecutionFailed):
-        measure(run, [(cell, fails_by(error))])
-    assert cell.removed == 0
+        measure(run, [(only, fails_by(error))])
+    assert only.removed == 0
     assert events(run) == ["run", "started", "ended"]
 
 
-def test_a_system_with_a_dead_part_has_no_result(run: RunJournal) -> None:
-    measure(run, [(Cell(("nf-1-1 is gone",)), fails_by(NoTraffic("no traffic"))), (Cell(), fine)])
+@pytest.mark.parametrize("phases", [fails_by(NoTraffic("no traffic")), fine])
+def test_a_system_that_died_has_no_result_whatever_its_numbers_are(run: RunJournal, phases: Callable[[], None]) -> None:
+    second = cell()
+    measure(run, [(cell(("nf-1-1 is gone",)), phases), (second, fine)])
     assert run.past.broken == {KEY.test: ("nf-1-1 is gone",)}
-
-
-def test_numbers_of_a_system_that_died_at_the_end_are_thrown_away(run: RunJournal) -> None:
-    second = Cell()
-    measure(run, [(Cell(("the bridge is gone",)), fine), (second, fine)])
-    assert second.draft.broken == ("the bridge is gone",)
+    assert second.draft.broken == ("nf-1-1 is gone",)
 
 
 def test_twice_is_enough(run: RunJournal) -> None:
-    cells = [Cell(), Cell(("the NF is gone",))]
+    cells = [cell(), cell(("the NF is gone",))]
     with pytest.raises(SystemBroken, match="quarantined after 2 attempts: the NF is gone"):
         measure(run, [(cells[0], fails_by(NotReady("a", 1, "b"))), (cells[1], fine)])
-    assert [cell.removed for cell in cells] == [1, 1]
+    assert [each.removed for each in cells] == [1, 1]
     assert cells[1].draft.quarantined == "the NF is gone"
     assert len(cells[1].draft.broken) == 2
 
 
 def test_a_moved_thread_is_tried_once_more_and_then_left_to_the_verdict(run: RunJournal) -> None:
-    cells = [Cell(moved=("it moved",)), Cell(moved=("it moved",))]
+    cells = [cell(moved=("it moved",)), cell(moved=("it moved",))]
     measure(run, [(cells[0], fine), (cells[1], fine)])
     assert cells[1].draft.quarantined is None
 
@@ -142,7 +135,7 @@ def test_a_moved_thread_is_tried_once_more_and_then_left_to_the_verdict(run: Run
 @pytest.mark.parametrize("how", [{"exit": True}, {"skip": True}, {"test_timeout": True}])
 def test_the_end_of_the_run_a_skip_and_a_timeout_go_through(run: RunJournal, how: dict[str, bool]) -> None:
     with pytest.raises(ExecutionFailed):
-        measure(run, [(Cell(("everything is broken",)), fails_by(NotReady("a", 1, "b"), **how))])
+        measure(run, [(cell(("everything is broken",)), fails_by(NotReady("a", 1, "b"), **how))])
     assert "broken" not in events(run)
 
 
@@ -151,7 +144,7 @@ def test_nothing_begins_without_space(run: RunJournal) -> None:
         raise RunStopped("no space")
 
     with pytest.raises(RunStopped):
-        measure(run, [(Cell(), fine)], check)
+        measure(run, [(cell(), fine)], check)
     assert events(run) == ["run", "ended"]
 
 
@@ -164,4 +157,61 @@ def test_a_failure_that_is_among_its_own_causes_is_a_result(run: RunJournal) -> 
         raise failure
 
     with pytest.raises(ExecutionFailed, match="one"):
-        measure(run, [(Cell(), fails)])
+        measure(run, [(cell(), fails)])
+
+
+ROOT = Path(__file__).parents[4]
+REASON = "nf-1-1 has died"
+
+
+SIM = ("-v", f"TOPOLOGY:{ROOT / 'topologies' / 'sim.yaml'}", "--log", "NONE", "--report", "NONE", "--console", "none")
+DENSITY = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", str(ROOT / "tests/density/csc-mrr.robot"))
+SWEEP = ("-v", "SWEEP_RATES:10000-30000/10000", "-t", "Firewall", str(ROOT / "tests/characterization/sweep.robot"))
+
+
+def robot(folder: Path, *words: str) -> int:
+    """Run one test on the simulated testbed; return the number of tests that failed."""
+    return int(run_cli(["-d", str(folder), *SIM, *words], exit=False))
+
+
+def journaled(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
+
+
+@pytest.fixture
+def deployments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Deployments that were tried; each of them breaks the service."""
+    tried: list[object] = []
+
+    def deploy(_: CellUnderTest, plan: object) -> None:
+        tried.append(plan)
+        raise SystemBroken(REASON)
+
+    monkeypatch.setattr(CellUnderTest, "deploy", deploy)
+    return tried
+
+
+def test_a_cell_that_breaks_twice_is_quarantined_and_not_tried_again(deployments: list[object], tmp_path: Path) -> None:
+    assert robot(tmp_path, *DENSITY) == 1
+    assert [event["event"] for event in journaled(tmp_path)] == [
+        "started", "broken", "started", "broken", "quarantined", "ended",
+    ]  # fmt: skip
+    quarantined = journaled(tmp_path)[4]
+    assert (quarantined["status"], quarantined["reason"]) == ("FAIL", REASON)
+    path = tmp_path / "results" / quarantined["record"]
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert (record["quarantined"], record["broken"]) == (REASON, [REASON, REASON])
+    assert record["verdict"]["kinds"][0] == "quarantined"
+
+    written = path.read_bytes()
+    assert robot(tmp_path, "-v", f"RESUME:{tmp_path}", *DENSITY) == 1
+    assert len(deployments) == 2
+    assert path.read_bytes() == written
+
+
+def test_a_sweep_that_failed_otherwise_is_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(CellUnderTest, "connectivity", lambda *_: Disconnection(("nothing arrived",), False))
+        assert robot(tmp_path, *SWEEP) == 1
+    assert [event["event"] for event in journaled(tmp_path)] == ["started", "finished", "ended"]
+    assert robot(tmp_path, "-v", f"RESUME:{tmp_path}", *SWEEP) == 0

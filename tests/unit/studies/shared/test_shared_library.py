@@ -16,13 +16,12 @@ from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.studies.shared import library as measuring
 from resources.libraries.python.studies.shared import run_state
-from resources.libraries.python.studies.shared.boundary import announce, variable
+from resources.libraries.python.studies.shared.boundary import variable
 from resources.libraries.python.studies.shared.earlier_records import earlier_records
 from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.studies.shared.StudyLibrary import StudyLibrary
 from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.recording.characterizations import characterization as whole
-from tests.unit.unwritable import UNWRITABLE, unwritable
 
 TOPOLOGY = Path(__file__).parents[4] / "topologies" / "local.yaml"
 
@@ -46,7 +45,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("first", ["outage", "chains"])
-def test_suites_of_one_run_share_its_journal_whichever_generator_they_take(
+def test_suites_of_one_run_share_its_journal_whatever_their_generator(
     opened: list[str], tmp_path: Path, first: str
 ) -> None:
     """Studies of chains take the generator that the user chose, those of outages the one of the testbed's file."""
@@ -77,31 +76,16 @@ def test_every_library_is_among_those_whose_keywords_are_checked() -> None:
     assert {name.rpartition(".")[2] for name in library_names()} == declared != set()
 
 
-@pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Variables:
-    """Those of a running test."""
-    variables = Variables()
-    monkeypatch.setattr(BuiltIn, "_variables", variables)
-    return variables
-
-
 @pytest.mark.parametrize("name", ["NF_SIZES", "nf sizes", "NFSIZES"])
-def test_a_variable_is_found_as_robot_finds_it(known: Variables, name: str) -> None:
-    known["${NF_SIZES}"] = "1c"
-    assert variable(name) == "1c" == known.replace_scalar(f"${{{name}}}")
-
-
-def test_nothing_is_read_outside_a_run() -> None:
+def test_a_variable_is_found_as_robot_finds_it_and_none_outside_a_run(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     with pytest.raises(RobotNotRunningError):
-        variable("LOSSES")
-
-
-@pytest.mark.parametrize("lack", UNWRITABLE)
-def test_a_sentence_for_the_console_fails_no_test(monkeypatch: pytest.MonkeyPatch, lack: str) -> None:
-    with unwritable(lack) as stream:
-        monkeypatch.setattr("sys.__stdout__", stream)
-        announce("connecting to DUT1")
-        announce("the testbed is open")
+        variable(name)
+    known = Variables()
+    known["${NF_SIZES}"] = "1c"
+    monkeypatch.setattr(BuiltIn, "_variables", known)
+    assert variable(name) == "1c" == known.replace_scalar(f"${{{name}}}")
 
 
 @pytest.mark.slow

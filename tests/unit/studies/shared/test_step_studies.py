@@ -2,31 +2,25 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resources.libraries.python.errors import (
-    CommandFailed,
-    ConfigError,
-    ConnectionFailed,
-    CsitError,
-    RunStopped,
-    SystemBroken,
-)
+from resources.libraries.python import errors
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
+from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType, Resource
+from resources.libraries.python.studies.interference.planning import cost as interference_cost
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.record import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
@@ -35,11 +29,9 @@ from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model.record import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
-from resources.libraries.python.studies.sweep.model.record import Rates
-from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
-from tests.unit.studies.worlds import LOST, SIM, Killed, World
+from tests.unit.studies.worlds import LOST, ROUTER_SWEEP, SIM, Killed, World
 
 AnyStudy = StepStudy[Any, Any, Any, Any]
 SMALL: dict[type[AnyStudy], Any] = {
@@ -72,16 +64,7 @@ SMALL: dict[type[AnyStudy], Any] = {
 """A specification of a few steps for each study that deploys one cell for each step."""
 WITHOUT_CELLS: dict[type[AnyStudy], Any] = {
     ServiceSizing: load_sizing(specification_file("clearwater/scaling.json"), {"workload": "clearwater/invite.json"}),
-    ServiceSweep: SweepRequest(
-        name="router",
-        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_router"),)),
-        frame=frame("64B"),
-        flows=1,
-        protocol=Protocol.IP,
-        duration_s=1,
-        rates=Rates(start_pps=1000, stop_pps=5000, step_pps=1000),
-        width=None,
-    ),
+    ServiceSweep: ROUTER_SWEEP,
 }
 """The same for those that deploy no cells, or one for all steps."""
 QUICK = [ChainStudyTest, InterferenceTest, OutageTest]
@@ -108,11 +91,40 @@ def run(
     return study
 
 
+@cache
+def whole(kind: type[AnyStudy]) -> tuple[int, AnyStudy]:
+    """How often a study that nothing interrupts is deployed, and the study."""
+    world = World()
+    study = run(kind, world)
+    return world.deployed, study
+
+
 def record(study: AnyStudy) -> str:
     """What becomes of a study, but for when."""
     study.draft.started_at = ""
     made = study.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
     return made.model_copy(update={"finished_at": ""}).model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("names", "changes"),
+    [
+        (1, {}),
+        (3, {"repetitions": 2, "guarantee": (Resource.NETWORK,)}),
+        (2, {"repetitions": 2, "together": 3}),
+        (2, {"guarantee": (Resource.NETWORK,), "frames": (frame("512B"), frame("64B"))}),
+    ],
+)
+def test_a_study_of_interference_does_what_its_preview_counts(names: int, changes: dict[str, Any]) -> None:
+    kinds = map(NfKind, ("linux_gateway", "linux_nat", "linux_router")[:names])
+    contenders, world = tuple(Contender(name=kind, type=NfType.NAT, kind=kind) for kind in kinds), World()
+    study = run(InterferenceTest, world, contenders=contenders, duration_s=0.3, **changes)
+    counted, measured = interference_cost(study.spec), study.result().measurements
+    assert counted == study.cost and counted.runs == len(measured)
+    assert counted.counts() == {
+        "combinations": len({(measurement.target, measurement.against) for measurement in measured}),
+        "measurements": len(measured), "deployments": world.deployed, "seconds": counted.seconds,
+    }  # fmt: skip
 
 
 IDENTITY = {"target", "against", "repetition", "number", "event", "chain", "instances", "nodes"}
@@ -136,37 +148,31 @@ def steps_in(journal: Path) -> list[str]:
     return [line["step"] for line in lines if line.get("line") == "step"]
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in (ServiceSizing, StatefulTest)]
-
-
-@pytest.mark.parametrize("kind", [*QUICK, ServiceSweep, *SLOW])
+@pytest.mark.parametrize("kind", [OutageTest, ServiceSweep, pytest.param(ServiceSizing, marks=pytest.mark.slow)])
 def test_what_is_in_the_journal_of_a_killed_study_is_not_measured_again(tmp_path: Path, kind: type[AnyStudy]) -> None:
-    whole, path = tmp_path / "whole" / "journal.jsonl", tmp_path / "killed" / "journal.jsonl"
+    uncut, path = tmp_path / "uncut" / "journal.jsonl", tmp_path / "killed" / "journal.jsonl"
 
     def kill(step: StepEnded) -> None:
         if step.number == 3:
             raise Killed
 
-    for journal in (whole, path):
+    for journal in (uncut, path):
         journal.parent.mkdir()
-    run(kind, World(), whole)
+    run(kind, World(), uncut)
     with pytest.raises(Killed):
         run(kind, World(), path, on_step=kill)
     before = path.read_bytes()
     found = run(kind, World(), path)
-    assert path.read_bytes().startswith(before) and 0 < before.count(b'"line":"step"') < len(steps_in(whole))
-    assert steps_in(path) == steps_in(whole)
-    assert found.remark and len(found.rows) == len(steps_in(whole))
+    assert path.read_bytes().startswith(before) and 0 < before.count(b'"line":"step"') < len(steps_in(uncut))
+    assert steps_in(path) == steps_in(uncut)
+    assert found.remark and len(found.rows) == len(steps_in(uncut))
 
 
 @EACH
-def test_a_killed_study_resumes_with_its_next_step_and_ends_as_one_that_was_not(
-    tmp_path: Path, kind: type[AnyStudy]
-) -> None:
-    whole, path, seen = World(), tmp_path / "journal.jsonl", list[StepEnded]()
-    expected = run(kind, whole)
+def test_a_killed_study_resumes_and_ends_as_one_that_was_not(tmp_path: Path, kind: type[AnyStudy]) -> None:
+    (deployed, expected), path, seen = whole(kind), tmp_path / "journal.jsonl", list[StepEnded]()
     with pytest.raises(Killed):
-        run(kind, World(killed_before=whole.deployed - 2), path)
+        run(kind, World(killed_before=deployed - 2), path)
     world = World()
     found = run(kind, world, path, on_step=seen.append)
     assert world.deployed == 2
@@ -183,95 +189,91 @@ def test_a_killed_study_resumes_with_its_next_step_and_ends_as_one_that_was_not(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", QUICK)
 def test_a_study_that_is_killed_again_and_again_measures_nothing_twice(tmp_path: Path, kind: type[AnyStudy]) -> None:
-    whole, path, made = World(), tmp_path / "journal.jsonl", 0
-    expected = record(run(kind, whole))
-    for steps in range(1, whole.deployed + 1):
+    (deployed, expected), path, made = whole(kind), tmp_path / "journal.jsonl", 0
+    for steps in range(1, deployed + 1):
         world = World(killed_before=steps if made else 3)  # the first one finds the load
-        try:
+        with suppress(Killed):
             found = run(kind, world, path)
-        except Killed:
-            made += world.deployed
-        else:
-            made += world.deployed
-            break
-    assert made == whole.deployed
-    assert record(found) == expected
+        made += world.deployed
+    assert made == deployed
+    assert record(found) == record(expected)
 
 
 @pytest.mark.parametrize("kind", QUICK)
 @pytest.mark.parametrize("share", [0.5, 0.999])
 def test_wherever_a_journal_is_torn_the_study_resumes(tmp_path: Path, kind: type[AnyStudy], share: float) -> None:
-    path, whole = tmp_path / "journal.jsonl", World()
-    expected = record(run(kind, whole, path))
+    path, world, (deployed, expected) = tmp_path / "journal.jsonl", World(), whole(kind)
+    run(kind, World(), path)
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
-    world = World()
-    assert record(run(kind, world, path)) == expected
-    assert 0 < world.deployed < whole.deployed or share > 0.9
+    assert record(run(kind, world, path)) == record(expected)
+    assert 0 < world.deployed < deployed or share > 0.9
 
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_another_testbed_or_specification_begins_anew(tmp_path: Path, kind: type[AnyStudy]) -> None:
-    path, whole = tmp_path / "journal.jsonl", World()
-    run(kind, whole, path)
+    path = tmp_path / "journal.jsonl"
+    run(kind, World(), path)
     other = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "seed": 2}})
     elsewhere, renamed = World(topology=other), World()
     run(kind, elsewhere, path, topology=other)
     run(kind, renamed, path, name="another")
-    assert elsewhere.deployed == renamed.deployed == whole.deployed
+    assert elsewhere.deployed == renamed.deployed == whole(kind)[0]
 
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_what_was_measured_by_another_plan_is_measured_again_with_the_reason(
     tmp_path: Path, kind: type[AnyStudy], caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "journal.jsonl"
-    expected = rows(run(kind, World(), path))
+    path, world = tmp_path / "journal.jsonl", World()
+    run(kind, World(), path)
     lines = path.read_text("utf-8").splitlines()
     at = next(number for number, line in enumerate(lines) if '"line":"step"' in line)
     begin = lines[at].index('"plan":"') + len('"plan":"')
     lines[at] = lines[at][:begin] + "0" * 64 + lines[at][begin + 64 :]
     path.write_text("\n".join(lines) + "\n", "utf-8")
-    world = World()
-    assert rows(run(kind, world, path)) == expected
+    assert rows(run(kind, world, path)) == rows(whole(kind)[1])
     assert world.deployed == 1
     assert [row.message for row in caplog.records if "is measured again: its plan has changed" in row.message]
 
 
 @EACH
-@pytest.mark.parametrize(("error", "recovered"), [(ConnectionFailed(LOST), 2), (CommandFailed(("worker",), -9, ""), 0)])
-def test_a_step_that_breaks_the_system_is_measured_once_more_with_a_note(
-    kind: type[AnyStudy], error: CsitError, recovered: int
+@pytest.mark.parametrize(
+    ("error", "recovered"), [(errors.ConnectionFailed(LOST), 2), (errors.CommandFailed(("worker",), -9, ""), 0)]
+)
+def test_a_step_that_breaks_is_measured_once_more_with_a_note(
+    kind: type[AnyStudy], error: errors.CsitError, recovered: int
 ) -> None:
-    whole, world = World(), World(breaks={2, 4}, error=error)
-    assert rows(run(kind, world)) == rows(run(kind, whole))
-    assert (world.deployed, world.recovered) == (whole.deployed + 2, recovered)
-    found = run(kind, World(breaks={2, 4}, error=error))
+    (deployed, expected), world = whole(kind), World(breaks={2, 4}, error=error)
+    found = run(kind, world)
+    assert rows(found) == rows(expected)
+    assert (world.deployed, world.recovered) == (deployed + 2, recovered)
     found.enough()
     assert len([note for note in found.notes if note.endswith(f": measured once more: {error}")]) == 2
 
 
 @EACH
 def test_a_step_that_breaks_it_twice_is_given_up_and_the_study_continues(kind: type[AnyStudy]) -> None:
-    whole = World()
-    count = len(run(kind, whole).rows)
-    world = World(breaks={whole.deployed - 1, whole.deployed}, error=SystemBroken("the NF is gone"))
+    deployed, expected = whole(kind)
+    world = World(breaks={deployed - 1, deployed}, error=errors.SystemBroken("the NF is gone"))
     study = run(kind, world)
-    assert world.deployed == whole.deployed + 1
+    assert world.deployed == deployed + 1
     assert "the NF is gone" in record(study)
-    assert len(study.rows) == count - (kind is not ChainStudyTest), "a chain is there with the reason"
+    assert len(study.rows) == len(expected.rows) - (kind is not ChainStudyTest), "a chain is there with the reason"
     if kind is not ChainStudyTest:  # whose last deployment is the path without network functions, which is not asked
-        with pytest.raises(CsitError, match=r"the specification requires all of them .* 1 x the NF is gone"):
+        with pytest.raises(errors.CsitError, match=r"the specification requires all of them .* 1 x the NF is gone"):
             study.enough()
 
 
-@pytest.mark.parametrize(("error", "recovered"), [(ConnectionFailed(LOST), 1), (CommandFailed(("worker",), -9, ""), 0)])
-def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: CsitError, recovered: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "recovered"), [(errors.ConnectionFailed(LOST), 1), (errors.CommandFailed(("worker",), -9, ""), 0)]
+)
+def test_a_search_of_the_load_that_breaks_is_repeated(tmp_path: Path, error: errors.CsitError, recovered: int) -> None:
     changes = {"rate_pps": None, "search": "quick"}
-    whole = run(OutageTest, World(), tmp_path / "whole.jsonl", **changes)
+    uncut = run(OutageTest, World(), tmp_path / "uncut.jsonl", **changes)
     world = World(breaks={1}, error=error)
     found = run(OutageTest, world, tmp_path / "journal.jsonl", **changes)
-    assert found.load == whole.load
+    assert found.load == uncut.load
     assert world.recovered == recovered
     # It stays a note of the study when that is resumed after its search.
     resumed = run(OutageTest, World(), tmp_path / "journal.jsonl", **changes)
@@ -304,15 +306,15 @@ def test_a_chain_that_failed_is_measured_again(tmp_path: Path) -> None:
 
 def test_results_of_a_chain_do_not_depend_on_what_was_measured_before_it() -> None:
     """Else a study that goes on would have other results than one that was not cut short."""
-    whole = run(ChainStudyTest, World()).draft.chain_study.runs
+    runs = whole(ChainStudyTest)[1].draft.chain_study.runs
     turned = run(ChainStudyTest, World(), vnfs=SMALL[ChainStudyTest].vnfs[::-1]).draft.chain_study.runs
-    assert [each.chain.name for each in turned] != [each.chain.name for each in whole]
-    assert all(each in whole for each in turned) and len(turned) == len(whole)
+    assert [each.chain.name for each in turned] != [each.chain.name for each in runs]
+    assert all(each in runs for each in turned) and len(turned) == len(runs)
 
 
 def test_nothing_is_written_where_no_chain_could_be_measured(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    with pytest.raises(CsitError, match="no chain could be measured: linux_nat missing"):
+    with pytest.raises(errors.CsitError, match="no chain could be measured: linux_nat missing"):
         run(ChainStudyTest, World(lacks={"linux_nat"}), path, vnfs=SMALL[ChainStudyTest].vnfs[1:], lengths=(1,))
     assert path.read_bytes().count(b"\n") == 1, "the heading"
 
@@ -322,15 +324,15 @@ def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write
     with ChainStudyTest.journal()(path, "a"):
         pass
     with (
-        pytest.raises(ConfigError, match="line 1 begins a journal of 'chains study', not of 'outage study'"),
+        pytest.raises(errors.ConfigError, match="line 1 begins a journal of 'chains study', not of 'outage study'"),
         kind(path, "a"),
     ):
         pass
     path.unlink()
-    with kind(path, "a"), pytest.raises(CsitError, match="still active"), kind(path, "a"):
+    with kind(path, "a"), pytest.raises(errors.CsitError, match="still active"), kind(path, "a"):
         pass
     path.write_text(path.read_text("utf-8") + '{"line":"step","at":"now"}\n', "utf-8")
-    with pytest.raises(ConfigError, match="line 2 is no entry of a journal of 'outage study'"), kind(path, "a"):
+    with pytest.raises(errors.ConfigError, match="line 2 is no entry of a journal of 'outage study'"), kind(path, "a"):
         pass
 
 
@@ -345,7 +347,7 @@ class LostWhileItIsCleaned(World):
         if self._left:
             self._left -= 1
             self.lost = True
-            raise ConnectionFailed(LOST)
+            raise errors.ConnectionFailed(LOST)
         return super().leftovers(plan)
 
 
@@ -353,19 +355,18 @@ def test_a_node_that_is_lost_while_it_is_cleaned_is_waited_for_once() -> None:
     world = LostWhileItIsCleaned(1)
     assert clean_up(world, None) == ()
     assert world.recovered == 1
-    with pytest.raises(RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137"):
+    with pytest.raises(errors.RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137"):
         clean_up(LostWhileItIsCleaned(2), None)
 
 
 @pytest.mark.parametrize("kind", [InterferenceTest, OutageTest, pytest.param(StatefulTest, marks=pytest.mark.slow)])
 def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept(kind: type[AnyStudy]) -> None:
-    whole = World()
-    run(kind, whole)
-    first = whole.deployed - len(run(kind, World()).rows) + 1
-    world = World(breaks=range(first + 1, 100), error=SystemBroken("the NF is gone"))
+    deployed, expected = whole(kind)
+    first = deployed - len(expected.rows) + 1
+    world = World(breaks=range(first + 1, 100), error=errors.SystemBroken("the NF is gone"))
     study = kind(SIM, world, SMALL[kind], world.environment())
     study.plan()
-    with pytest.raises(SystemBroken, match=r"3 .* in a row failed, the last one: the NF is gone"):
+    with pytest.raises(errors.SystemBroken, match=r"3 .* in a row failed, the last one: the NF is gone"):
         study.run()
     assert study.result() is not None and len(study.rows) == 1
     assert study.remove() is None

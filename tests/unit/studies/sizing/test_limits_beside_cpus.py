@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Scaling, Sizing
-from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.sizing.analysis import headline
 from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
 from resources.libraries.python.studies.sizing.search.size_search import carried, scale_out_costs
-from tests.unit.studies.sizing.sizing_runs import run_sizing
-from tests.unit.studies.sizing.sizing_specs import service
+from tests.unit.studies.sizing.sizing_runs import run_simulated, service
+from tests.unit.studies.sizing.sizing_runs import workload as workload_of
 
 FLAVORS = {f"f{vcpus}": {"vcpus": vcpus, "memory_mb": 100 * vcpus} for vcpus in (1, 2, 4, 8)}
 
@@ -27,27 +25,11 @@ def sized(
     **truth: Any,
 ) -> Sizing:
     """Search over sizes of a simulated service of these parts."""
-    deployment = service(
-        list(parts),
-        [f"{name}x" for name in parts],
-        flavors=flavors,
-        flavors_there={name: FLAVORS[name] for name in flavors},
-        **{"resources": {}, **(spec or {})},
-    )
-    simulated = SimulatedService.model_validate({"components": parts, "drift": 0.01, **truth})
-    load = WorkloadSpec.model_validate(
-        {
-            "range": {"min": 100, "max": 4000},
-            "increase": 20,
-            "repeat": 2,
-            "stop": {"below": 0.8, "loads": 2},
-            "generator": "g.sh",
-            "duration_s": 3,
-            **(workload or {}),
-        }
-    )
-    time = VirtualTime()
-    return run_sizing(deployment, load, SimOrchestrator(simulated, deployment, load, time), time=time)
+    there, row = {name: FLAVORS[name] for name in flavors}, {"resources": {}, **(spec or {})}
+    deployment = service(list(parts), [f"{name}x" for name in parts], flavors=flavors, flavors_there=there, **row)
+    common = {"repeat": 2, "stop": {"below": 0.8, "loads": 2}, "duration_s": 3}
+    load = workload_of(100, 4000, 20, **{**common, **(workload or {})})
+    return run_simulated(deployment, load, {"components": parts, "drift": 0.01, **truth})
 
 
 LIMITS: dict[str, dict[str, Any]] = {
@@ -76,12 +58,6 @@ def test_a_component_that_looked_busy_until_more_of_it_was_no_help_is_not_the_bo
     assert (found.stopped, found.sizes[0].bottleneck) == ("no gain", None)
 
 
-def test_the_cpu_of_a_component_is_named_and_scaled() -> None:
-    found = sized({"a": {"cpu_ms": 4}, "b": {"cpu_ms": 1}}, ("f1", "f2", "f4"))
-    assert [row.bottleneck for row in found.sizes] == ["a"] * 3
-    assert (found.stopped, found.best) == ("no larger size", found.sizes[-1].name)
-
-
 def test_two_components_that_must_grow_together_do() -> None:
     found = sized({"a": {"cpu_ms": 4}, "b": {"cpu_ms": 4}}, ("f1", "f2"))
     first, one, both = (row.name for row in found.sizes[:3])
@@ -89,7 +65,7 @@ def test_two_components_that_must_grow_together_do() -> None:
     assert "gains nothing over" in found.steps[2]
 
 
-def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back() -> None:
+def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back_though_another_is_busy() -> None:
     spec = {"most": 4, "scaling": "out"}
     found = sized({"a": {"cpu_ms": 2.3, "sync": 1.2}}, ("f1",), spec=spec)
     one, two = found.sizes
@@ -99,32 +75,19 @@ def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back() -> None:
     (cost,) = found.overheads
     assert (cost.scaling, cost.base, cost.size, cost.vcpus_ratio) == (Scaling.OUT, one.name, two.name, 2)
     assert cost.low < 1 - 1 / 2.2 < cost.high
-
-
-def test_a_step_that_surely_costs_capacity_ends_the_search_though_another_component_is_busy() -> None:
     parts = {"a": {"cpu_ms": 2.3, "sync": 1.2}, "b": {"cpu_ms": 2.25, "sync": 1.2}}
     found = sized(parts, ("f1",), spec={"most": 4, "scaling": "out"})
     assert [row.name for row in found.sizes] == ["ax1f-bx1f", "ax2f-bx1f"]
     assert (found.stopped, found.best) == ("no gain", "ax1f-bx1f")
 
 
-def test_the_best_size_carries_the_workload_where_any_does() -> None:
+def test_the_best_size_carries_the_workload_where_any_does_and_loads_are_written_in_full() -> None:
     """A size that carries a step less, which is within its interval, is not what was asked for."""
-    rows = [estimate(100, 95, 105), estimate(104, 99, 109)]
-    sizes = [
-        row.model_copy(update={"name": name, "vcpus": vcpus, "capacity": capacity})
-        for row, name, vcpus, capacity in zip(rows, "ab", (1, 2), (100, 104), strict=True)
-    ]
-    assert [best_of(sizes, workload) for workload in (None, 99, 103, 200)] == ["a", "a", "b", "a"]
-
-
-def test_overhead_of_scaling_up_has_the_truth_in_its_interval() -> None:
-    parts = {"a": {"cpu_ms": 2.5, "cpu_growth": 0.2}}
-    found = sized(parts, ("f1", "f2"), spec={"mode": "exhaustive"}, full=0.9, full_falls=0)
-    (cost,) = found.overheads
-    assert (cost.scaling, cost.components, cost.vcpus_ratio) == (Scaling.UP, ("a",), 2)
-    assert cost.low < 1 - 1 / 1.2 < cost.high
-    assert cost.overhead_ratio == pytest.approx(1 - cost.capacity_ratio / 2)
+    less = estimate(100, 95, 105).model_copy(update={"name": "a", "vcpus": 1, "capacity": 100})
+    more = estimate(104, 99, 109).model_copy(update={"name": "b", "vcpus": 2, "capacity": 104})
+    assert [best_of([less, more], workload) for workload in (None, 99, 103, 200)] == ["a", "a", "b", "a"]
+    millions = estimate(1_234_567, 1_230_000, 1_240_000).model_copy(update={"capacity": 1_250_000.0})
+    assert carried(millions, "pps") == "1,250,000 pps (estimate 1,235,000, 95 % interval 1,230,000 to 1,240,000)"
 
 
 def test_overhead_of_scaling_out_is_that_of_the_component_that_limits() -> None:
@@ -138,6 +101,7 @@ def test_overhead_of_scaling_out_is_that_of_the_component_that_limits() -> None:
     cost, up = found.overheads
     assert (cost.scaling, cost.base, cost.components) == (Scaling.OUT, found.sizes[0].name, ("a", "b"))
     assert cost.low < 1 - 1 / 1.5 < cost.high
+    assert cost.overhead_ratio == pytest.approx(1 - cost.capacity_ratio / cost.vcpus_ratio)
     assert (up.scaling, up.base, up.size) == (Scaling.UP, found.sizes[1].name, found.sizes[2].name)
 
 
@@ -151,8 +115,7 @@ def test_all_sizes_of_a_lock_carry_the_same_so_the_smallest_is_best() -> None:
 
 
 def test_more_instances_neither_cost_nor_bring_what_the_intervals_do_not_show() -> None:
-    cell = {"flavor": "f1", "instances": 2}
-    sizes = [{"components": {"a": each}} for each in ({"flavor": "f2"}, cell)]
+    sizes = [{"components": {"a": each}} for each in ({"flavor": "f2"}, {"flavor": "f1", "instances": 2})]
     found = sized({"a": {"cpu_ms": 2.4}}, ("f1", "f2"), spec={"mode": "custom", "sizes": sizes})
     rows = []
     for row, load in zip(found.sizes, (720.0, 700.0), strict=True):
@@ -160,11 +123,6 @@ def test_more_instances_neither_cost_nor_bring_what_the_intervals_do_not_show() 
         rows.append(row.model_copy(update={"capacity": load, "capacities": (at,)}))
     (note,) = scale_out_costs(found.deployment, found.workload, rows)
     assert "cost" not in note and "bring" not in note
-
-
-def test_loads_of_a_million_are_written_in_full() -> None:
-    millions = estimate(1_234_567, 1_230_000, 1_240_000).model_copy(update={"capacity": 1_250_000.0})
-    assert carried(millions, "pps") == "1,250,000 pps (estimate 1,235,000, 95 % interval 1,230,000 to 1,240,000)"
 
 
 def test_capacities_at_several_thresholds_come_from_the_same_loads() -> None:
@@ -188,13 +146,7 @@ def estimate(*interval: float) -> MeasuredSize:
 
 @pytest.mark.parametrize(
     ("after", "nothing"),
-    [
-        ((103, 98, 108), True),
-        ((108, 106, 110), False),
-        ((90, 88, 92), True),
-        ((115, 80, 150), False),
-        ((103, 60, 160), False),
-    ],
+    [((103, 98, 108), True), ((108, 106, 110), False), ((90, 88, 92), True), ((115, 80, 150), False)],
 )
 def test_a_gain_is_nothing_where_it_may_be_none_and_is_not_large(after: Sequence[float], nothing: bool) -> None:
     more = gain(estimate(100, 99, 101), estimate(*after))
@@ -203,12 +155,8 @@ def test_a_gain_is_nothing_where_it_may_be_none_and_is_not_large(after: Sequence
     assert more.ratio == pytest.approx(after[0] / 100 - 1)
 
 
-def test_the_interval_of_a_gain_is_that_of_both_capacities() -> None:
+def test_the_interval_of_a_gain_is_that_of_both_capacities_which_are_no_lower_bounds() -> None:
     assert gain(estimate(100, 90, 110), estimate(100, 100, 100)) == pytest.approx(Gain(0, -1 / 11, 1 / 9))
-
-
-def test_a_capacity_that_is_only_a_lower_bound_is_not_compared() -> None:
     top = sized({"a": {"cpu_ms": 0.1}}, ("f1",), workload={"range": {"min": 100, "max": 140}}).sizes[0]
-    assert top.at_top
-    assert top.near_limit is None
+    assert (top.at_top, top.near_limit) == (True, None)
     assert gain(top, estimate(100, 90, 110)) is None

@@ -1,4 +1,6 @@
-"""Deployment sizes: names that cannot be mixed up, all that fits and nothing else, one step more at a time."""
+"""Sizes: names that cannot be mixed up, all that fits and nothing else, one step more at a time, CPUs of instances."""
+
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -6,7 +8,9 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.service.spec import DeploymentSpec, Share, Size, flavor_codes, name_of
-from resources.libraries.python.model.service.workload import Stop, WorkloadSpec
+from resources.libraries.python.model.service.workload import Stop
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.planning.placement.instance_cpus import place
 from resources.libraries.python.studies.sizing.planning.sizes import (
     cost,
     exhaustive,
@@ -14,11 +18,9 @@ from resources.libraries.python.studies.sizing.planning.sizes import (
     most_directed,
     next_size,
 )
-from tests.unit.studies.sizing.sizing_specs import service, services
+from tests.unit.studies.sizing.sizing_runs import service, services, workload
 
-WORKLOAD = WorkloadSpec.model_validate(
-    {"range": {"min": 200, "max": 1100}, "increase": 50, "repeat": 10, "generator": "g", "duration_s": 300}
-)
+WORKLOAD = workload(200, 1100, 50, repeat=10, duration_s=300)
 
 
 def sized(*flavors: str) -> Size:
@@ -68,18 +70,22 @@ def test_without_scaling_all_that_a_component_allows_is_varied(
     assert service(("ids",), ("ids",), mode="directed", **row).scaling == scaling
 
 
-def test_eleven_sizes_of_clearwater_fit_into_six_vcpus() -> None:
+def test_eleven_sizes_of_clearwater_fit_and_too_many_are_refused_at_once() -> None:
     spec = service(mode="exhaustive")
     names = [name_of(spec, size) for size in exhaustive(spec)]
     assert len(names) == 11
     assert names[:4] == ["bn1s-sp1s-hs1s", "bn1s-sp1s-hs1m", "bn1s-sp1m-hs1s", "bn1m-sp1s-hs1s"]
     assert [spec.vcpus(size) for size in exhaustive(spec)] == [3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6]
+    names = [f"c{number}" for number in range(10)]
+    spec = service(names, [f"{chr(97 + n)}" for n in range(10)], mode="exhaustive", resources={})
+    with pytest.raises(PlanError, match="more than 10000 sizes of clearwater fit into the resources"):
+        exhaustive(spec)
 
 
 def test_scaling_out_varies_instances_and_hybrid_both() -> None:
     out = service(mode="exhaustive", scaling="out", flavors=("small",), most=3)
     assert {tuple(share.instances for share in size.components.values()) for size in exhaustive(out)} == {
-        (a, b, c) for a in (1, 2, 3) for b in (1, 2, 3) for c in (1, 2, 3) if a + b + c <= 6
+        each for each in product((1, 2, 3), repeat=3) if sum(each) <= 6
     }
     hybrid = service(mode="exhaustive", scaling="hybrid", flavors=("small", "medium"), most=2)
     names = {name_of(hybrid, size) for size in exhaustive(hybrid)}
@@ -135,25 +141,68 @@ def test_parts_of_a_cpu_add_up() -> None:
     assert spec.vcpus(spec.smallest()) == 0.3
 
 
-def test_too_many_sizes_are_refused_at_once() -> None:
-    names = [f"c{number}" for number in range(10)]
-    spec = service(names, [f"{chr(97 + n)}" for n in range(10)], mode="exhaustive", resources={})
-    with pytest.raises(PlanError, match="more than 10000 sizes of clearwater fit into the resources"):
-        exhaustive(spec)
-
-
-def test_the_cost_of_an_exhaustive_search_is_exact() -> None:
+def test_the_cost_of_an_exhaustive_search_is_exact_and_of_a_directed_one_a_bound() -> None:
     found = cost(service(mode="exhaustive"), WORKLOAD, 10.0)
     assert (found.sizes, found.loads, found.repetitions, found.runs) == (11, 19, 10, 2090)
-    assert not found.at_most
-    assert found.seconds == 11 * 3 * 10 + 2090 * 301
+    assert (found.at_most, found.seconds, found.instance_deploy_s) == (False, 11 * 3 * 10 + 2090 * 301, 10.0)
     counts = {"sizes": 11, "loads": 19, "repetitions": 10, "runs": 2090, "sizes_at_most": False, "loads_at_most": False}
     assert found.counts() == {**counts, "seconds": found.seconds}
-    assert found.instance_deploy_s == 10.0
-
-
-def test_the_cost_of_a_directed_search_is_a_bound() -> None:
     found = cost(service(), WORKLOAD, 10.0)
     assert (found.sizes, found.sizes_at_most, found.runs, found.at_most) == (4, True, 760, True)
     stopping = WORKLOAD.model_copy(update={"stop": Stop(below=0.8)})
     assert cost(service(mode="exhaustive"), stopping).loads_at_most
+
+
+def machine(cores: int, threads: int = 1) -> CpuLayout:
+    """Siblings are numbered behind all cores, as on most machines."""
+    return layout([(core + cores * thread, core, 0, 0) for thread in range(threads) for core in range(cores)])
+
+
+def sip(vcpus: float, *, pinned: bool, memory_mb: int = 64, hosts: int = 1) -> DeploymentSpec:
+    row = {"servers": {"core_pinning": pinned, "count": hosts}, "scaling": "out", "most": 9, "resources": {}}
+    flavors = {"small": {"vcpus": vcpus, "memory_mb": memory_mb}}
+    return service(("edge", "registrar"), ("ed", "re"), flavors=("small",), flavors_there=flavors, **row)
+
+
+def size(edges: int = 1, registrars: int = 1) -> Size:
+    counts = {"edge": edges, "registrar": registrars}
+    return Size(components={name: Share(flavor="small", instances=count) for name, count in counts.items()})
+
+
+@given(edges=st.integers(1, 4), registrars=st.integers(1, 4), vcpus=st.sampled_from([0.2, 1, 2]))
+def test_pinned_instances_share_no_cpu_where_there_are_enough(edges: int, registrars: int, vcpus: float) -> None:
+    found = place(sip(vcpus, pinned=True), size(edges, registrars), machine(8, 2), None, oversubscribe=False)
+    taken = [cpu for cpus in found.cpus.values() for cpu in cpus]
+    assert len(found.cpus) == edges + registrars
+    assert len(taken) == len(set(taken))
+    assert found.left == frozenset(range(16)).difference(taken)
+
+
+def test_instances_are_on_different_cores_first_and_an_oversubscribed_machine_has_them_all() -> None:
+    found = place(sip(1, pinned=True), size(2, 2), machine(4, 2), None, oversubscribe=False)
+    assert {cpu for cpus in found.cpus.values() for cpu in cpus} == {0, 1, 2, 3}
+    found = place(sip(1, pinned=True), size(2), machine(2), None, oversubscribe=True)
+    assert [sorted(cpus) for cpus in found.cpus.values()] == [[0], [1], [0]]
+    assert found.short == "3 instances need 3 CPUs of their own, 2 available"
+
+
+def test_pinning_takes_whole_cpus_and_parts_of_them_add_up_without_it() -> None:
+    with pytest.raises(PlanError, match=r"^3 instances need 3 CPUs of their own, 2 available$"):
+        place(sip(0.1, pinned=True), size(2), machine(2), None, oversubscribe=False)
+    assert place(sip(0.1, pinned=False), size(9, 9), machine(2), None, oversubscribe=False).cpus == {}
+    with pytest.raises(PlanError, match=r"^3 instances need 2\.1 CPUs, 2 available$"):
+        place(sip(0.7, pinned=False), size(2), machine(2), None, oversubscribe=False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        (sip(3, pinned=False), "edge-1 needs 3 CPUs, 2 available"),
+        (sip(1, pinned=False, memory_mb=600), "2 instances need 1200 MB of memory, 1000 MB available"),
+        (sip(1, pinned=False, hosts=3), "servers.count: 3 hosts for the instances, this machine is one"),
+    ],
+)
+def test_what_does_not_fit_at_all_is_refused_whatever_is_allowed(spec: DeploymentSpec, says: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        place(spec, size(), machine(2), 1000, oversubscribe=True)
+    assert str(caught.value) == says

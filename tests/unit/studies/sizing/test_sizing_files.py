@@ -2,6 +2,7 @@
 
 import base64
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,93 +13,49 @@ from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing
-from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.analysis import TRACE_COLUMNS, TraceFiles, TraceRow, sizing_rows
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template
-from tests.unit.studies.sizing.sizing_specs import service
-
-SPEC = service()
-WORKLOAD = WorkloadSpec.model_validate({"range": {"min": 200, "max": 400}, "increase": 50, "generator": "g"})
-SPECS = Path(__file__).parents[3] / "characterization" / "specs"
+from tests.unit.studies.sizing.sizing_runs import SPECS, service, workload
 
 
-def sized(name: str = "bn1s-sp1s-hs1s", **row: Any) -> MeasuredSize:
-    return MeasuredSize(
-        size=SPEC.smallest(),
-        name=name,
-        vcpus=3,
-        memory_mb=6144,
-        offered=(
-            Offered(load=200, indicators=(200, 198), mean=199, stdev=1.4),
-            Offered(load=250, indicators=(200,), mean=200, stdev=None),
-        ),
-        capacity=200,
-        bottleneck="sprout",
-        **row,
-    )
+def sized(name: str, **row: Any) -> MeasuredSize:
+    offered = [Offered(load=200, indicators=(200, 198), mean=199, stdev=1.4)]
+    offered.append(Offered(load=250, indicators=(200,), mean=200, stdev=None))
+    common = {"size": service().smallest(), "vcpus": 3, "memory_mb": 6144, "capacity": 200, "bottleneck": "sprout"}
+    return MeasuredSize.model_validate({"name": name, "offered": offered, **common, **row})
+
+
+def table(*sizes: MeasuredSize) -> list[dict[str, str]]:
+    """The table of a sizing, read back."""
+    ended: dict[str, Any] = {"steps": (), "best": None, "stopped": "all measured", "planned": None}
+    asked = workload(200, 400, 50, thresholds=(0.8, 0.9))
+    found = Sizing(deployment=service(), workload=asked, sizes=sizes, **ended)
+    return list(csv.DictReader(csv_text(sizing_rows(found)).splitlines()))
 
 
 def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -> None:
-    failed = sized("bad", failed="no, never").model_copy(update={"offered": (), "capacity": None, "bottleneck": None})
-    sizing = Sizing(
-        deployment=SPEC, workload=WORKLOAD, sizes=(sized(), failed), steps=(), best=None, stopped="failed", planned=None
-    )
-    rows = list(csv.DictReader(csv_text(sizing_rows(sizing)).splitlines()))
+    rows = table(sized("a"), sized("bad", failed="no, never", offered=(), capacity=None, bottleneck=None))
     assert [row["load"] for row in rows] == ["200.0", "250.0", ""]
-    assert rows[0] == {
-        "size": "bn1s-sp1s-hs1s",
-        "vcpus": "3.0",
-        "memory_mb": "6144",
-        "load": "200.0",
-        "indicator_mean": "199.0",
-        "indicator_stdev": "1.4",
-        "ratio": "0.995",
-        "capacity": "200.0",
-        "capacity_is_at_least": "0",
+    assert {name: text for name, text in rows[0].items() if text} == {
+        "size": "a", "vcpus": "3.0", "memory_mb": "6144", "load": "200.0", "indicator_mean": "199.0",
+        "indicator_stdev": "1.4", "ratio": "0.995", "capacity": "200.0", "capacity_is_at_least": "0",
         "bottleneck": "sprout",
-        "failed": "",
-        "capacity_estimate": "",
-        "capacity_low": "",
-        "capacity_high": "",
-        "near_limit": "",
-    }
-    assert rows[1]["indicator_stdev"] == ""
-    assert rows[2]["failed"] == "no, never"
+    }  # fmt: skip
+    assert {"failed", "capacity_estimate", "capacity_low", "capacity_high", "near_limit"} < set(rows[0])
+    assert (rows[1]["indicator_stdev"], rows[2]["failed"]) == ("", "no, never")
 
 
-def test_capacities_at_other_thresholds_are_columns_with_their_intervals() -> None:
-    at = [
+def test_capacities_at_other_thresholds_and_figures_are_columns() -> None:
+    at = (
         Capacity(threshold=0.9, carried=200, estimate=212, low=205, high=220),
         Capacity(threshold=0.8, carried=250, estimate=None, low=None, high=None),
-    ]
-    sizing = Sizing(
-        deployment=SPEC,
-        workload=WORKLOAD.model_copy(update={"thresholds": (0.8, 0.9)}),
-        sizes=(sized("a").model_copy(update={"capacities": tuple(at), "near_limit": True}), sized("b")),
-        steps=(),
-        best=None,
-        stopped="all measured",
-        planned=None,
     )
-    first, *_, other = csv.DictReader(csv_text(sizing_rows(sizing)).splitlines())
+    figures = (Offered(load=200, indicators=(200,), mean=200, stdev=None, figures={"detected": 0.98}),)
+    first, *_, other = table(sized("a", capacities=at, near_limit=True, offered=figures), sized("b"))
     assert [first[f"capacity_{key}"] for key in ("estimate", "low", "high")] == ["212.0", "205.0", "220.0"]
     assert (first["near_limit"], first["capacity_at_0.8"], first["capacity_at_0.8_estimate"]) == ("1", "250.0", "")
     assert other["capacity_at_0.8"] == "", "without this threshold"
-
-
-def test_figures_are_columns_of_their_own() -> None:
-    figures = (Offered(load=200, indicators=(200,), mean=200, stdev=None, figures={"detected": 0.98}),)
-    sizing = Sizing(
-        deployment=SPEC,
-        workload=WORKLOAD,
-        sizes=(sized("a").model_copy(update={"offered": figures}), sized("b")),
-        steps=(),
-        best=None,
-        stopped="all measured",
-        planned=None,
-    )
-    rows = list(csv.DictReader(csv_text(sizing_rows(sizing)).splitlines()))
-    assert [row["figure_detected"] for row in rows] == ["0.98", "", ""]
+    assert (first["figure_detected"], other["figure_detected"]) == ("0.98", "")
 
 
 def test_traces_grow_while_a_size_is_measured_and_replace_those_of_an_earlier_run(tmp_path: Path) -> None:
@@ -107,15 +64,21 @@ def test_traces_grow_while_a_size_is_measured_and_replace_those_of_an_earlier_ru
         files = TraceFiles(tmp_path / "traces")
         files.add("a", "sprout-1", [row])
         files.add("a", "sprout-1", [row, row])
-    text = (tmp_path / "traces" / "a" / "sprout-1.csv").read_text(encoding="utf-8")
-    assert (
-        text.splitlines()[0] == "time_s,cpu_percent,memory_bytes,network_bps,load,repetition" == ",".join(TRACE_COLUMNS)
-    )
-    assert text.splitlines()[1:] == ["1.0,98.5,1024,,200.0,1"] * 3
+    head, *rows = (tmp_path / "traces" / "a" / "sprout-1.csv").read_text(encoding="utf-8").splitlines()
+    assert head == "time_s,cpu_percent,memory_bytes,network_bps,load,repetition" == ",".join(TRACE_COLUMNS)
+    assert rows == ["1.0,98.5,1024,,200.0,1"] * 3
 
 
-def clearwater(name: str = "scaling.json") -> Specifications:
-    return load_specifications(SPECS / "clearwater" / name, SPECS / "clearwater" / "workload.json")
+def clearwater(**servers: Any) -> Specifications:
+    """Several sizes of Clearwater on servers of this kind."""
+    folder = SPECS / "clearwater"
+    asked = load_specifications(folder / "scaling.json", folder / "workload.json")
+    there = asked.deployment.servers.model_copy(update=servers)
+    return replace(asked, deployment=asked.deployment.model_copy(update={"servers": there}))
+
+
+def hot_of(asked: Specifications, index: int) -> Any:
+    return yaml.safe_load(heat_template(asked, asked.deployment.sizes[index]))
 
 
 def references(node: object) -> list[tuple[str, str]]:
@@ -133,31 +96,25 @@ def references(node: object) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("index", range(6))
-def test_a_heat_template_names_only_what_it_has(index: int) -> None:
-    asked = clearwater()
-    for pinning in (False, True):
-        servers = asked.deployment.servers.model_copy(update={"core_pinning": pinning})
-        spec = asked.deployment.model_copy(update={"servers": servers})
-        text = heat_template(
-            Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders), spec.sizes[index]
-        )
-        hot = yaml.safe_load(text)
-        assert str(hot["heat_template_version"]) == "2018-08-31"
-        assert set(hot) == {"heat_template_version", "description", "parameters", "resources", "outputs"}
-        named = references(hot)
-        assert {name for kind, name in named if kind == "get_param"} == set(hot["parameters"])
-        assert {name for kind, name in named if kind != "get_param"} <= set(hot["resources"])
-        kinds = [row["type"] for row in hot["resources"].values()]
-        instances = sum(share.instances for share in spec.sizes[index].components.values())
-        assert kinds.count("OS::Nova::Server") == kinds.count("OS::Neutron::Port") == len(hot["outputs"]) == instances
-        assert kinds.count("OS::Nova::ServerGroup") == 1
-        assert ("OS::Nova::Flavor" in kinds) is pinning
+@pytest.mark.parametrize("pinning", [False, True])
+def test_a_heat_template_names_only_what_it_has(index: int, pinning: bool) -> None:
+    asked = clearwater(core_pinning=pinning)
+    hot = hot_of(asked, index)
+    assert str(hot["heat_template_version"]) == "2018-08-31"
+    assert set(hot) == {"heat_template_version", "description", "parameters", "resources", "outputs"}
+    named = references(hot)
+    assert {name for kind, name in named if kind == "get_param"} == set(hot["parameters"])
+    assert {name for kind, name in named if kind != "get_param"} <= set(hot["resources"])
+    kinds = [row["type"] for row in hot["resources"].values()]
+    instances = sum(share.instances for share in asked.deployment.sizes[index].components.values())
+    assert kinds.count("OS::Nova::Server") == kinds.count("OS::Neutron::Port") == len(hot["outputs"]) == instances
+    assert kinds.count("OS::Nova::ServerGroup") == 1
+    assert ("OS::Nova::Flavor" in kinds) is pinning
 
 
 def test_a_heat_template_has_the_variables_of_a_local_instance() -> None:
     asked = clearwater()
-    hot = yaml.safe_load(heat_template(asked, asked.deployment.sizes[3]))
-    assert hot["resources"]["hosts"]["properties"]["policies"] == ["soft-anti-affinity"]
+    hot = hot_of(asked, 3)
     assert hot["resources"]["flavor_small"]["properties"]["extra_specs"] == {"hw:cpu_policy": "dedicated"}
     server = hot["resources"]["sprout-2"]["properties"]
     assert server["flavor"] == {"get_resource": "flavor_small"}
@@ -176,29 +133,23 @@ def test_a_heat_template_has_the_variables_of_a_local_instance() -> None:
     assert "CSIT_ADDRESSES_SPROUT=@sprout-1@ @sprout-2@" in words
 
 
-def test_hosts_are_shared_as_the_specification_says() -> None:
-    asked = clearwater()
-    for count, policy in ((1, "affinity"), (3, "anti-affinity"), (2, "soft-anti-affinity")):
-        servers = asked.deployment.servers.model_copy(update={"count": count})
-        spec = asked.deployment.model_copy(update={"servers": servers})
-        each = Specifications(spec, asked.workload, asked.install, None, asked.generator, asked.folders)
-        hot = yaml.safe_load(heat_template(each, spec.sizes[0]))
-        assert hot["resources"]["hosts"]["properties"]["policies"] == [policy]
+@pytest.mark.parametrize(("count", "policy"), [(1, "affinity"), (3, "anti-affinity"), (2, "soft-anti-affinity")])
+def test_hosts_are_shared_as_the_specification_says(count: int, policy: str) -> None:
+    assert hot_of(clearwater(count=count), 0)["resources"]["hosts"]["properties"]["policies"] == [policy]
 
 
 def test_what_openstack_cannot_have_is_refused(tmp_path: Path) -> None:
     folder = SPECS / "clearwater"
     text = (folder / "scaling.json").read_text(encoding="utf-8").replace('"vcpus": 1,', '"vcpus": 0.5,')
-    for name in ("install.sh", "reg-dereg.sh"):
-        (tmp_path / name).write_text("#!/bin/sh\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
+    (tmp_path / "install.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "install.sh").chmod(0o755)
     (tmp_path / "deployment.json").write_text(text, encoding="utf-8")
     asked = load_specifications(tmp_path / "deployment.json", folder / "workload.json")
     with pytest.raises(ConfigError, match=r"flavors\.small\.vcpus: 0\.5; OpenStack has whole vCPUs only"):
         heat_template(asked, asked.deployment.sizes[0])
     whole = Size(components={row.name: Share(flavor="medium") for row in asked.deployment.components})
     (tmp_path / "table.txt").write_bytes(bytes(40_000))  # 53 kB in base64
-    with pytest.raises(ConfigError, match=r"at least 54[0-9]{3} bytes for cloud-init; an instance takes 49151"):
+    with pytest.raises(ConfigError, match=r"at least 53[0-9]{3} bytes for cloud-init; an instance takes 49151"):
         heat_template(asked, whole)
     with (tmp_path / "disk.img").open("wb") as image:
         image.truncate(1 << 40)  # without blocks; reading it would end in a lack of memory

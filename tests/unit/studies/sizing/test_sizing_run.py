@@ -1,54 +1,53 @@
-"""A whole sizing: Clearwater and an IDS on the simulated testbed, what is watched, what is left, how it goes on."""
+"""A whole sizing: Clearwater and an IDS on the simulated testbed, or a world of fakes; record, failures, folder."""
 
+import json
+import re
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from statistics import fmean, pstdev
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
+from resources.libraries.python import errors
 from resources.libraries.python.drivers.sim.sizing import VirtualTime, simulated_sizing
-from resources.libraries.python.errors import (
-    CommandFailed,
-    ConfigError,
-    ConnectionFailed,
-    CsitError,
-    RunStopped,
-    Unsupported,
-)
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
-from resources.libraries.python.model.service.spec import Flavor, MeasuredSize, Size, Sizing, Trace, Use
+from resources.libraries.python.model.service.spec import Flavor, MeasuredSize, Sizing, Trace, Use
+from resources.libraries.python.planning.edges import service_cable
+from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.analysis import TraceRow
+from resources.libraries.python.studies.sizing.planning.sizes import cost
+from resources.libraries.python.studies.sizing.run import ServiceSizing, cost_in_words
 from resources.libraries.python.studies.sizing.size_trials import LoadMonitor
+from resources.libraries.python.testbed.deployment.parts import Host
 from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
-from tests.unit.studies.sizing.sizing_runs import run_sizing
-from tests.unit.studies.sizing.sizing_specs import service
+from tests.builders import SIM, TOPOLOGIES, raising
+from tests.unit.studies.sizing.sizing_runs import SPECS, run_sizing, service, workload
 
-SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 MB = 2**20
 
 
+Traces = dict[tuple[str, str], list[TraceRow]]
+"""By size and instance."""
+
+
 def simulated(
-    folder: str = "clearwater",
-    deployment: str = "deployment.json",
-    workload: str = "workload.json",
-    *,
-    duration_s: float = 300.0,
-    rows: dict[tuple[str, str], list[TraceRow]] | None = None,
-) -> Sizing:
-    asked = load_specifications(SPECS / folder / deployment, SPECS / folder / workload)
+    deployment: str = "clearwater/deployment", load: str = "workload", *, duration_s: float = 300.0,
+    rows: Traces | None = None,
+) -> Sizing:  # fmt: skip
+    path = SPECS / f"{deployment}.json"
+    asked = load_specifications(path, path.with_name(f"{load}.json"))
     asked = replace(asked, workload=asked.workload.model_copy(update={"duration_s": duration_s}))
-    here = simulated_sizing(asked, SPECS / folder)
+    here, kept = simulated_sizing(asked, path.parent), {} if rows is None else rows
 
-    def trace(size: str, instance: str, more: object) -> None:
-        rows.setdefault((size, instance), []).extend(more)  # type: ignore[arg-type]
+    def trace(size: str, instance: str, more: list[TraceRow]) -> None:
+        kept.setdefault((size, instance), []).extend(more)
 
-    return run_sizing(
-        asked.deployment, asked.workload, here.orchestrator, time=here.time, trace=None if rows is None else trace
-    )
+    return run_sizing(asked.deployment, asked.workload, here.orchestrator, time=here.time, trace=trace)
 
 
 def cpu_at_capacity(sized: MeasuredSize) -> dict[str, float]:
@@ -74,115 +73,52 @@ def test_directed_search_of_clearwater_goes_the_way_of_the_paper() -> None:
         assert sized.overload_from > sized.capacity
 
 
-def test_another_kind_of_call_has_the_same_best_size_at_a_quarter_of_the_rate() -> None:
-    found = simulated(workload="invite.json", duration_s=60)
-    assert found.best == "bn1s-sp1m-hs1m"
-    assert found.named()[found.best].capacity == 150
-
-
-@pytest.mark.slow
-def test_scaling_up_gains_what_scaling_out_does_not() -> None:
-    found = simulated(deployment="scaling.json", workload="quick.json", duration_s=60)
-    capacities = {row.name: row.capacity for row in found.sizes}
-    assert capacities["bn1s-sp1s-hs1s"] == capacities["bn1m-sp2s-hs2s"] == 350
-    assert (capacities["bn1m-sp1m-hs1m"], capacities["bn1l-sp1l-hs1l"]) == (600, 1000)
-    for out in ("bn1l-sp2m-hs2m", "bn1l-sp4s-hs4s"):
-        assert 350 < (capacities[out] or 0) < 1000
-    assert any("same vCPUs 600: more instances cost 42 %" in note for note in found.notes)
-
-
-@pytest.mark.slow
-def test_directed_search_needs_three_sizes_where_exhaustive_search_needs_eleven() -> None:
-    every = simulated(deployment="exhaustive.json", duration_s=30)
-    directed = simulated(duration_s=30)
-    assert (len(every.sizes), len(directed.sizes)) == (11, 3)
-    assert every.best == directed.best
-
-
-@pytest.mark.slow
-def test_an_ids_of_one_thread_does_not_scale() -> None:
-    found = simulated("snort")
-    capacities = [row.capacity for row in found.sizes]
-    assert all(a is not None and b is not None and abs(b / a - 1) < 0.1 for a, b in pairwise(capacities))
-    assert "ids does not scale past 1 vCPU" in found.notes[0]
-    assert cpu_at_capacity(found.sizes[1])["ids-1"] == pytest.approx(0.5, abs=0.05)
-
-
 def test_what_is_not_simulated_is_unsupported() -> None:
     asked = load_specifications(SPECS / "snort" / "deployment.json", SPECS / "snort" / "workload.json")
-    with pytest.raises(Unsupported, match="snort cannot be simulated: there is no "):
+    with pytest.raises(errors.Unsupported, match="snort cannot be simulated: there is no "):
         simulated_sizing(asked, SPECS)
-    with pytest.raises(ConfigError, match="components: missing ids of snort"):
+    with pytest.raises(errors.ConfigError, match="components: missing ids of snort"):
         simulated_sizing(asked, SPECS / "clearwater")
 
 
 def test_every_instance_is_traced_each_second() -> None:
-    rows: dict[tuple[str, str], list[TraceRow]] = {}
+    rows: Traces = {}
     found = simulated(duration_s=5, rows=rows)
     assert {size for size, _ in rows} == {row.name for row in found.sizes}
     first = [row for row in rows["bn1s-sp1s-hs1s", "sprout-1"] if row.load == 200]
     assert [row.repetition for row in first] == [number for number in range(1, 11) for _ in range(5)]
     assert [row.time_s for row in first] == [float(second) for second in range(1, 51)]
+    kept = {row.load: row.trace for row in found.sizes[0].offered if row.trace is not None}
+    assert list(kept) == [200, 350, found.sizes[0].offered[-1].load] and len(kept[200].indicators) == 5
     for row in first:
         assert row.cpu_percent == pytest.approx(200 * 0.27, rel=0.01)
         assert row.network_bps == pytest.approx(200 * 14000 * 8, rel=0.01)
         assert row.memory_bytes == pytest.approx(700 * MB + 200 * 200 * 1024, rel=0.01)
 
 
-@pytest.mark.slow
-def test_beyond_the_capacity_cpus_go_up_and_down_within_a_run() -> None:
-    rows: dict[tuple[str, str], list[TraceRow]] = {}
-    simulated(duration_s=60, rows=rows)
+def faulty(where: str) -> tuple[Any, list[str]]:
+    """An orchestrator, with its time, of a service that fails at the step given, and what was called."""
+    time, called = VirtualTime(), list[str]()
 
-    def spread(load: float) -> float:
-        cpus = [row.cpu_percent for row in rows["bn1s-sp1s-hs1s", "sprout-1"] if row.load == load]
-        return pstdev(cpu for cpu in cpus if cpu is not None)
+    def step(what: str, result: Any = None) -> Any:
+        called.append(what)
+        if what == where:
+            raise errors.CommandFailed((what,), 1, "no")
+        if (what, where) in (("offer", "node"), ("stop", "removal")):
+            raise errors.ConnectionFailed("DUT1: the agent ended with 137")
+        return result
 
-    assert spread(400) > 10 * spread(300)
-    assert spread(400) > 5
+    def offer(load: float) -> LoadReport:
+        time.advance(10)
+        return step("offer", LoadReport(load))
 
-
-@dataclass
-class Faulty:
-    """A service and its orchestrator in one that fails at the step given."""
-
-    where: str
-    time: VirtualTime = field(default_factory=VirtualTime)
-    calls: list[str] = field(default_factory=list)
-
-    def service(self, _: Size) -> "Faulty":
-        return self
-
-    def _do(self, what: str) -> None:
-        self.calls.append(what)
-        if what == self.where:
-            raise CommandFailed((what,), 1, "no")
-        if (what, self.where) in (("offer", "node"), ("stop", "removal")):
-            raise ConnectionFailed("DUT1: the agent ended with 137")
-
-    def start(self) -> None:
-        self._do("start")
-
-    def offer(self, load: float) -> LoadReport:
-        self._do("offer")
-        self.time.advance(10)
-        return LoadReport(load)
-
-    def use(self) -> Mapping[str, InstanceUse]:
-        self._do("use")
-        return {}
-
-    def facts(self) -> Mapping[str, str]:
-        return {}
-
-    def problems(self) -> tuple[str, ...]:
-        return ("all processes of sprout-1 have ended",) if self.where == "problems" else ()
-
-    def stop(self) -> None:
-        self._do("stop")
+    problems = ("all processes of sprout-1 have ended",) if where == "problems" else ()
+    steps = {"start": partial(step, "start"), "use": partial(step, "use", {}), "stop": partial(step, "stop")}
+    there = SimpleNamespace(offer=offer, facts=dict, problems=lambda: problems, **steps)
+    return SimpleNamespace(service=lambda _: there, time=time), called
 
 
-LOAD = load_specifications(SPECS / "clearwater" / "deployment.json", SPECS / "clearwater" / "workload.json").workload
+LOAD = workload(200, 1100, 50, repeat=10, stop={"below": 0.8, "loads": 2}, duration_s=300, unit="calls/s")
 
 
 @pytest.mark.parametrize(
@@ -196,51 +132,37 @@ LOAD = load_specifications(SPECS / "clearwater" / "deployment.json", SPECS / "cl
     ],
 )
 def test_every_failure_is_reported_and_the_service_removed(where: str, said: str) -> None:
-    faulty = Faulty(where)
-    found = run_sizing(service(), LOAD, faulty, time=faulty.time)
+    here, called = faulty(where)
+    found = run_sizing(service(), LOAD, here, time=here.time)
     assert (found.stopped, found.sizes[0].failed) == ("failed", said)
-    assert (faulty.calls[-1], faulty.calls.count("stop")) == ("stop", 1)
+    assert (called[-1], called.count("stop")) == ("stop", 1)
 
 
-def test_a_service_that_cannot_be_removed_stops_the_run() -> None:
-    faulty = Faulty("stop")
-    with pytest.raises(RunStopped, match="bn1s-sp1s-hs1s could not be removed: stop ended with 1: no"):
-        run_sizing(service(), LOAD, faulty, time=faulty.time)
-
-
-def test_a_node_that_is_lost_in_a_removal_does_not_end_the_run() -> None:
-    """Its agent removes what it has deployed, and the load had been measured."""
-    faulty = Faulty("removal")
-    found = run_sizing(service(), LOAD, faulty, time=faulty.time)
+def test_a_service_that_cannot_be_removed_stops_the_run_unless_its_node_is_lost() -> None:
+    """The agent of a lost node removes what it has deployed, and the load had been measured."""
+    here, called = faulty("stop")
+    with pytest.raises(errors.RunStopped, match="bn1s-sp1s-hs1s could not be removed: stop ended with 1: no"):
+        run_sizing(service(), LOAD, here, time=here.time)
+    here, called = faulty("removal")
+    found = run_sizing(service(), LOAD, here, time=here.time)
     assert found.stopped != "failed"
     assert [each.failed for each in found.sizes] == [None] * len(found.sizes)
-    assert faulty.calls.count("stop") == len(found.sizes)
-
-
-class Ramp:
-    """A service that uses half a CPU while a load is offered, for twice as long as it should be."""
-
-    def __init__(self, time: VirtualTime, seconds: int) -> None:
-        self.time = time
-        self.seconds = seconds
-        self.cpu_s = 0.0
-
-    def offer(self, load: float) -> LoadReport:
-        for second in range(2 * self.seconds):
-            self.cpu_s += 0.5 if second < self.seconds else 0.0
-            self.time.advance(1)
-        return LoadReport(load, seconds=(load,) * self.seconds)
-
-    def use(self) -> Mapping[str, InstanceUse]:
-        return {"a-1": InstanceUse(self.cpu_s, 32 * MB, None)}
+    assert called.count("stop") == len(found.sizes)
 
 
 def test_means_are_over_the_time_in_which_load_is_offered() -> None:
-    time = VirtualTime()
-    monitor = LoadMonitor(
-        Ramp(time, 10), {"a-1": Flavor(vcpus=2, memory_mb=64), "b-1": Flavor(vcpus=1, memory_mb=64)}, time
-    )  # type: ignore[arg-type]
-    watched = monitor.watch(100, 1, 10)
+    """A service uses half a CPU while a load is offered, which takes twice as long as it should."""
+    time, flavors = VirtualTime(), {"a-1": Flavor(vcpus=2, memory_mb=64), "b-1": Flavor(vcpus=1, memory_mb=64)}
+
+    def offer(load: float) -> LoadReport:
+        for _ in range(20):
+            time.advance(1)
+        return LoadReport(load, seconds=(load,) * 10)
+
+    def use() -> dict[str, InstanceUse]:
+        return {"a-1": InstanceUse(0.5 * min(time.now(), 10.0), 32 * MB, None)}
+
+    watched = LoadMonitor(SimpleNamespace(offer=offer, use=use), flavors, time).watch(100, 1, 10)
     assert watched.use["a-1"] == Use(cpu=0.25, memory=0.5, network_bps=None)
     assert watched.use["b-1"] == Use(cpu=None, memory=None, network_bps=None)
     assert [row.cpu_percent for row in watched.rows["a-1"]] == [50.0] * 10 + [0.0] * 10
@@ -252,21 +174,7 @@ def test_means_are_over_the_time_in_which_load_is_offered() -> None:
     )
 
 
-def test_the_simulated_service_keeps_each_second_of_three_loads() -> None:
-    first = simulated(duration_s=20).sizes[0]
-    kept = {row.load: row.trace for row in first.offered if row.trace is not None}
-    assert first.capacity == 350
-    assert list(kept) == [200, 350, first.offered[-1].load]
-    for row in first.offered:
-        if row.trace is not None:
-            assert len(row.trace.indicators) == len(row.trace.ends_s) == 20
-            assert fmean(row.trace.indicators) == pytest.approx(row.indicators[0], rel=1e-4)
-            assert set(row.trace.cpu) == {"bono-1", "sprout-1", "homestead-1"}
-    assert pstdev(kept[first.offered[-1].load].indicators) > 5 * pstdev(kept[200].indicators), "overload oscillates"
-    assert max(cpu or 0.0 for cpu in kept[350].cpu["sprout-1"]) == pytest.approx(0.95, abs=0.05)
-
-
-def test_real_time_ticks_beside_the_work_and_not_after_it() -> None:
+def test_real_time_ticks_beside_the_work_and_an_error_in_a_tick_is_raised_where_that_ends() -> None:
     time = RealTime()
     ticks: list[float] = []
     enough = threading.Event()
@@ -278,17 +186,141 @@ def test_real_time_ticks_beside_the_work_and_not_after_it() -> None:
 
     with time.every(0.02, tick):
         assert enough.wait(60)
-    count = len(ticks)
-    assert not enough.wait(0) or count == len(ticks)
+    count, ticked = len(ticks), threading.Event()
     assert ticks == sorted(ticks)
 
+    def failing() -> None:
+        ticked.set()
+        raise errors.CsitError("cannot be asked")
 
-def test_an_error_in_a_tick_is_raised_where_the_watching_ends() -> None:
-    raised = threading.Event()
+    with pytest.raises(errors.CsitError, match="cannot be asked"), RealTime().every(0.01, failing):
+        assert ticked.wait(60)
+    assert len(ticks) == count, "it ticks no more"
 
-    def tick() -> None:
-        raised.set()
-        raise CsitError("cannot be asked")
 
-    with pytest.raises(CsitError, match="cannot be asked"), RealTime().every(0.01, tick):
-        assert raised.wait(60)
+class FakeWorld:
+    """Deploys services that carry up to 200 calls per second."""
+
+    simulation = None
+    drivers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, *, broken: str = "", dies: int = 0) -> None:
+        self._broken, self._dies = broken, dies
+        self.time = VirtualTime()
+        self.deployed = 0
+
+    def host(self, *_: object) -> Host:
+        return Host(self, self.time)
+
+    def offer(self, load: float) -> LoadReport:
+        self.time.advance(1.0)
+        return LoadReport(min(load, 200.0))
+
+    def service(self, _: object) -> Any:
+        self.deployed += 1
+        problems = ("edge-1 has ended",) if self.deployed <= self._dies else ()
+        failed = raising(errors.CommandFailed(["install script of edge-1"], 3, self._broken))
+        return SimpleNamespace(
+            start=failed if self._broken else lambda: None,
+            offer=self.offer,
+            use=lambda: {"edge-1": InstanceUse(self.time.now() / 2, 1 << 20, None)},
+            facts=lambda: {"instances": "made up", "oversubscribed": "3 instances need 3 CPUs, 2 available"},
+            problems=lambda: problems,
+            stop=lambda: None,
+        )
+
+
+def sizing(folder: Path, world: Any, *, vcpus: float = 1) -> ServiceSizing:
+    """Two sizes of a service of one component."""
+    for script in ("install.sh", "load.sh"):
+        (folder / script).write_text("#!/bin/sh\n")
+        (folder / script).chmod(0o755)
+    sizes = [{"components": {"edge": {"flavor": "small", "instances": count}}} for count in (1, 2)]
+    components = [{"name": "edge", "short": "ed", "flavors": ["small"], "most_instances": 2}]
+    deployment = {"vnf_name": "edges", "components": components, "install": "install.sh", "mode": "custom"}
+    deployment |= {"flavors": {"small": {"vcpus": vcpus, "memory_mb": 64}}, "sizes": sizes}
+    workload = {"range": {"min": 100, "max": 300}, "increase": 100, "generator": "load.sh", "duration_s": 1}
+    files = folder / "deployment.json", folder / "workload.json"
+    for path, content in zip(files, (deployment, workload), strict=True):
+        path.write_text(json.dumps(content))
+    return ServiceSizing(SIM, world, load_specifications(*files), fingerprint())
+
+
+def run(test: ServiceSizing, folder: Path) -> Sizing:
+    """As the test of a suite, which has a journal in its folder."""
+    folder.mkdir(exist_ok=True)
+    with test.journal()(folder / test.journal().FILE, test.digest()) as journal:
+        test.resume(journal)
+        found = test.run()
+        test.enough()
+        return found
+
+
+def test_a_sizing_leaves_traces_tables_templates_of_whole_cpus_and_a_journal(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    test = sizing(tmp_path / "specs", FakeWorld())
+    found = run(test, tmp_path / "out")
+    assert [row.capacity for row in found.sizes] == [200.0, 200.0]
+    files = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    traces = {"ed1s/edge-1.csv", "ed2s/edge-1.csv", "ed2s/edge-2.csv"}
+    assert files == {"sizing.csv", "sizing.jsonl", "heat/ed1s.yaml", "heat/ed2s.yaml", *traces}
+    assert test.draft.sizing == found
+    assert test.draft.facts["service"]["instances"] == "made up"
+    assert test.draft.warnings == ["oversubscribed: 3 instances need 3 CPUs, 2 available"], "once for both sizes"
+    run(sizing(tmp_path / "specs", FakeWorld(), vcpus=0.5), tmp_path / "parts")
+    assert not (tmp_path / "parts" / "heat").exists()
+
+
+def test_a_killed_sizing_resumes_with_its_next_size_and_finds_the_same(tmp_path: Path) -> None:
+    whole = run(sizing(tmp_path, FakeWorld()), tmp_path / "out")
+    journal = tmp_path / "out" / "sizing.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:2]) + lines[2][:100])  # killed while it wrote the second size
+    world = FakeWorld()
+    found = run(sizing(tmp_path, world), tmp_path / "out")
+    assert world.deployed == 1
+    assert [row.carried_over for row in found.sizes] == [True, False]
+    plain = tuple(row.model_copy(update={"carried_over": False}) for row in found.sizes)
+    assert found.model_copy(update={"sizes": plain}) == whole
+
+
+def test_a_size_that_breaks_is_measured_once_more_and_one_that_failed_again_when_resumed(tmp_path: Path) -> None:
+    world = FakeWorld(dies=2)
+    found = run(sizing(tmp_path, world), tmp_path / "out")
+    assert world.deployed == 3
+    assert [row.failed for row in found.sizes] == ["at 100 calls/s: edge-1 has ended", None]
+    again = FakeWorld()
+    assert [row.capacity for row in run(sizing(tmp_path, again), tmp_path / "out").sizes] == [200.0, 200.0]
+    assert again.deployed == 1
+
+
+def test_a_sizing_of_which_nothing_could_be_measured_fails_with_the_reason_and_is_recorded(tmp_path: Path) -> None:
+    test = sizing(tmp_path, FakeWorld(broken="port 5060 is taken"))
+    with pytest.raises(errors.CsitError, match=r"^nothing was measured: install script of edge-1 ended with 3: port"):
+        run(test, tmp_path / "out")
+    assert [row.failed is not None for row in test.draft.sizing.sizes] == [True, True]
+
+
+@pytest.mark.parametrize("path", sorted(TOPOLOGIES.glob("available/*.yaml")), ids=lambda path: path.stem)
+def test_it_joins_the_generator_with_the_first_dut(path: Path) -> None:
+    lab = load_topology(path)
+    near, far = service_cable(lab)
+    ports = ((lab.tg_name, near.nic), (next(iter(lab.duts)), far.nic))
+    ends = {lab.nodes[name].interfaces[nic.port].link for name, nic in ports}
+    assert len(ends) == 1, "both ports are on one link"
+    assert (near.owner, near.interface) == ("service-load", "eth0")
+    assert (far.owner, far.interface) == ("service-bridge", "uplink")
+    assert near.mac != far.mac
+    assert near.vlan is None and far.vlan is None
+
+
+@pytest.mark.parametrize(
+    ("folder", "workload", "words"),
+    [
+        ("clearwater", "workload", r"at most 4 sizes, at most 19 loads on each, each 10 times: at most \d+ h \d\d min"),
+        ("http-proxy", "requests", r"4 sizes, at most 8 loads on each: at most .+"),
+    ],
+)
+def test_the_cost_of_a_sizing_is_shown_before_it_runs(folder: str, workload: str, words: str) -> None:
+    asked = load_specifications(SPECS / folder / "deployment.json", SPECS / folder / f"{workload}.json")
+    assert re.fullmatch(words, cost_in_words(cost(asked.deployment, asked.workload)))

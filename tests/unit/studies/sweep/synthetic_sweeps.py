@@ -1,52 +1,41 @@
 """Sweeps of services whose functions are known: those that Troia et al. print, and plain ones."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from csit_utils.dataset.papers import paper
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    MetricProfile,
+    Profile,
+    ProfileMetric,
+)
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 PACKET_BITS = 1460 * 8
 Function = Callable[[Array], Array]
 
 
-@dataclass(frozen=True)
-class PublishedFit:
-    """A function of tables IV to VI, by its name in the catalogue of `analysis.curves`."""
-
-    function: str
-    coefficients: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class PublishedRouter:
+class PublishedRouter(NamedTuple):
     """The paper's results for its virtual router on one of its testbeds. Rates are in Gbit/s."""
 
     break_point: float
     last_rate: float
-    metrics: Mapping[ProfileMetric, tuple[PublishedFit, PublishedFit]]
+    metrics: Mapping[ProfileMetric, tuple[Fit, Fit]]
     """Functions below the break-point, and from it on."""
 
 
 def _testbed(profile: Profile) -> PublishedRouter:
-    """Convert a profile of the reference set, which has a function for each metric in both regions."""
-    if profile.break_point is None:
-        raise ValueError(f"{profile.name}: no break-point")
-    fits = {row.metric: (row.nonsat, row.sat) for row in profile.metrics}
-    return PublishedRouter(
-        profile.break_point.rate,
-        max(fit.last_rate for pair in fits.values() for fit in pair if fit),
-        {
-            metric: (PublishedFit(below.function, below.coefficients), PublishedFit(above.function, above.coefficients))
-            for metric, (below, above) in fits.items()
-            if below and above
-        },
-    )
+    """A profile of the reference set, which has a function for each metric in both regions."""
+    assert profile.break_point is not None
+    metrics = {row.metric: (row.nonsat, row.sat) for row in profile.metrics if row.nonsat and row.sat}
+    last_rate = max(fit.last_rate for pair in metrics.values() for fit in pair)
+    return PublishedRouter(profile.break_point.rate, last_rate, metrics)
 
 
 ADVA, BONSAI = map(_testbed, paper("troia").profiles)
@@ -81,15 +70,7 @@ def sweep_of(
     noise: float = 0.0,
     seed: int = 0,
 ) -> tuple[SweepPoint, ...]:
-    """Sample functions as points of a sweep.
-
-    Args:
-        rates: In Gbit/s.
-        functions: Of the rate, by metric.
-        cpu: Utilization in [0, 1] as functions of the rate, by VNF and thread.
-        noise: Standard deviation relative to each value.
-        seed: Of the noise.
-    """
+    """Sample functions of the rate in Gbit/s; `cpu` has those of each thread by VNF, `noise` is relative."""
     random = np.random.default_rng(seed)
 
     def seen(function: Function) -> Array:
@@ -99,19 +80,14 @@ def sweep_of(
     used = {vnf: [np.minimum(1.0, seen(thread)) for thread in threads] for vnf, threads in cpu.items()}
     return tuple(
         SweepPoint(
-            rate_pps=rate * 1e9 / PACKET_BITS,
-            samples=30,
-            input_pps=rate * 1e9 / PACKET_BITS,
-            sender_pps=rate * 1e9 / PACKET_BITS,
-            output_pps=throughput[index] * 1e9 / PACKET_BITS,
-            input_bps=rate * 1e9,
-            output_bps=throughput[index] * 1e9,
-            loss_ratio=loss[index] / 100,
+            rate_pps=rate * 1e9 / PACKET_BITS, samples=30, input_pps=rate * 1e9 / PACKET_BITS,
+            sender_pps=rate * 1e9 / PACKET_BITS, output_pps=throughput[index] * 1e9 / PACKET_BITS,
+            input_bps=rate * 1e9, output_bps=throughput[index] * 1e9, loss_ratio=loss[index] / 100,
             delay_s=delay[index] / 1e3,
             cpu={vnf: tuple(float(thread[index]) for thread in threads) for vnf, threads in used.items()},
         )
         for index, rate in enumerate(map(float, rates))
-    )
+    )  # fmt: skip
 
 
 def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapping[ProfileMetric, Function]:
@@ -126,3 +102,46 @@ def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapp
 def growing_to(full: float, at: float) -> Function:
     """CPUs used in proportion to the rate, up to `full` at the rate `at`."""
     return lambda r: np.minimum(full, full * r / at)
+
+
+LAST = 4.0
+
+
+def function(name: str, formula: str, first: float = 0.1, last: float = LAST, **coefficients: float) -> Fit:
+    """A function of the catalogue."""
+    return Fit(
+        function=name, formula=formula, coefficients=coefficients, standard_error=0.0, relative_error=0.0, points=20,
+        first_rate=first, last_rate=last,
+    )  # fmt: skip
+
+
+def line(slope: float, base: float) -> Fit:
+    return function("linear", "a*r+b", a=slope, b=base)
+
+
+def known_profile(
+    name: str,
+    capacity: float | None,
+    *,
+    used: float = 1.0,
+    vcpus: int = 1,
+    delay_ms: float = 0.5,
+    saturated_ms: float = 10.0,
+) -> Profile:
+    """Lets r through below its capacity and exactly the capacity above; delay is constant below, a + r above."""
+    if capacity is None:
+        metrics = (
+            MetricProfile(metric=ProfileMetric.THROUGHPUT, nonsat=line(1, 0), sat=None),
+            MetricProfile(metric=ProfileMetric.DELAY, nonsat=line(0, delay_ms), sat=None),
+            MetricProfile(metric=ProfileMetric.LOSS, nonsat=line(0, 0), sat=None),
+        )
+        return Profile(name=name, break_point=None, metrics=metrics)
+    metrics = (
+        MetricProfile(metric=ProfileMetric.THROUGHPUT, nonsat=line(1, 0), sat=line(0, capacity)),
+        MetricProfile(metric=ProfileMetric.DELAY, nonsat=line(0, delay_ms), sat=line(1, saturated_ms)),
+        MetricProfile(
+            metric=ProfileMetric.LOSS, nonsat=line(0, 0), sat=function("excess", "100*(1-d/(r-g))", d=capacity, g=0.0)
+        ),
+    )
+    point = BreakPoint(rate=capacity, vnf=name, cpus_used=used, cpus_there=vcpus, reason="known")
+    return Profile(name=name, break_point=point, metrics=metrics)

@@ -12,23 +12,12 @@ from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict_rates
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
-from resources.libraries.python.studies.sweep.analysis.tables import (
-    all_samples,
-    coefficients,
-    predictions,
-    read_statistics,
-    statistics,
-    tables_of,
-)
+from resources.libraries.python.studies.sweep.analysis.tables import all_samples, read_statistics, statistics, tables_of
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample
 from tests.unit.examples import share
-from tests.unit.studies.sweep.known_profiles import known_profile
-from tests.unit.studies.sweep.synthetic_sweeps import ADVA, printed_sweep
+from tests.unit.studies.sweep.synthetic_sweeps import ADVA, known_profile, printed_sweep
 
-FIELDS = (
-    "rate_pps", "samples", "input_pps", "sender_pps", "output_pps", "input_bps", "output_bps", "loss_ratio", "delay_s",
-    "flagged",
-)  # fmt: skip
+FIELDS = sorted(SweepPoint.model_fields.keys() - {"cpu", "memory_mib"})
 HEADS = "rate_pps,samples,input_pps,output_pps,input_gbps,output_gbps"
 
 
@@ -61,20 +50,15 @@ def any_points(draw: st.DrawFn) -> tuple[SweepPoint, ...]:
     threads = draw(st.dictionaries(names, st.integers(1, 3), max_size=3))
     return tuple(
         SweepPoint(
-            rate_pps=draw(amounts),
-            samples=draw(st.integers(1, 100)),
-            input_pps=draw(amounts),
-            sender_pps=draw(st.none() | amounts),
-            output_pps=draw(amounts),
-            input_bps=draw(amounts),
-            output_bps=draw(amounts),
-            loss_ratio=draw(st.none() | shares),
-            delay_s=draw(st.none() | shares),
+            rate_pps=draw(amounts), samples=draw(st.integers(1, 100)), input_pps=draw(amounts),
+            sender_pps=draw(st.none() | amounts), output_pps=draw(amounts), input_bps=draw(amounts),
+            output_bps=draw(amounts), loss_ratio=draw(st.none() | shares), delay_s=draw(st.none() | shares),
             cpu={name: tuple(draw(shares) for _ in range(count)) for name, count in threads.items()},
+            memory_mib={name: draw(amounts) for name in threads}, available_mib=draw(st.none() | amounts),
             flagged=draw(st.none() | st.sampled_from(["off, by 7 %", 'so "called"'])),
         )
         for _ in range(draw(st.integers(1, 4)))
-    )
+    )  # fmt: skip
 
 
 @settings(deadline=None, max_examples=share(60))
@@ -88,6 +72,7 @@ def test_statistics_are_read_back_as_they_were(points: tuple[SweepPoint, ...]) -
             same = pytest.approx(value, rel=1e-12) if isinstance(value, float) else value
             assert getattr(one, field) == same, field
         assert all(one.cpu[name] == pytest.approx(other.cpu[name], rel=1e-12) for name in one.cpu)
+        assert one.memory_mib == pytest.approx(other.memory_mib, rel=1e-12)
 
 
 def test_a_csv_of_ones_own_needs_four_columns_only() -> None:
@@ -112,6 +97,7 @@ def test_a_csv_of_ones_own_needs_four_columns_only() -> None:
         (HEADS + "\n1,1,,1,1,1\n", "x.csv, line 2: input_pps is empty"),
         (HEADS + ",loss_percent\n1,1,1,1,1,1,101\n", "line 2: loss_percent is 101; expected a number from 0 to 100"),
         (HEADS + ",input_pps\n1,1,1,1,1,1,1\n", "x.csv: two columns are named input_pps"),
+        ("x" * 200_000, "x.csv, line 1: not CSV: field larger than field limit"),
     ],
 )  # fmt: skip
 def test_a_wrong_csv_gets_one_sentence(text: str, message: str) -> None:
@@ -120,41 +106,28 @@ def test_a_wrong_csv_gets_one_sentence(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_every_coefficient_has_a_row_with_its_function_and_errors() -> None:
-    rows = rows_of(csv_text(coefficients([profile_of("router", printed_sweep(ADVA, 0.002, 0), {"router": 1})])))
-    assert len(rows) == 2 + 2 + 3 + 2 + 2 + 2
-    loss = {row["coefficient"]: row for row in rows if (row["metric"], row["region"]) == ("loss", "sat")}
-    assert {row["formula"] for row in loss.values()} == {"100*(1-d/(r-g))"}
-    assert float(loss["d"]["value"]) == pytest.approx(1.722, rel=0.05)
-    assert float(loss["d"]["relative_error"]) < 0.01
-    assert {row["saturates_first"] for row in rows} == {"router"}
-
-
 def test_a_record_has_the_tables_that_it_has_something_for() -> None:
-    found = predict_rates("chain", [MeasuredVnf(known_profile("a", 1.0))], [0.5], "hungriest")
     nothing: dict[str, Any] = {"sweep": None, "profile": None, "predictions": ()}
-    something = {**nothing, "profile": known_profile("a", 1.0), "predictions": (found,)}
     assert tables_of(SweepRecord.model_construct(**nothing)) == ()
-    names = [name for name, _ in tables_of(SweepRecord.model_construct(**something))]
-    assert names == ["coefficients", "predictions"]
-    points = printed_sweep(ADVA, 0.002, 0)
-    swept = {**nothing, "sweep": Sweep.model_construct(samples=(), points=points)}  # type: ignore[call-arg]
-    ((name, rows),) = tables_of(SweepRecord.model_construct(**swept))
-    assert (name, rows) == ("S_statistics", statistics(points))
-
-
-def test_every_prediction_has_a_row_per_rate() -> None:
     found = predict_rates(
         "chain", [MeasuredVnf(known_profile("a", 1.0)), MeasuredVnf(known_profile("b", 2.0))], [0.5, 1.5], "hungriest"
     )
-    rows = rows_of(csv_text(predictions([found])))
-    assert [(row["parts"], row["rate_gbps"], row["throughput_predicted_gbps"]) for row in rows] == [
-        ("a+b", "0.5", "0.5"),
-        ("a+b", "1.5", "1.0"),
-    ]
-    assert {row["throughput_measured_gbps"] for row in rows} == {""}
-
-
-def test_a_field_that_is_too_long_is_an_error_with_its_line() -> None:
-    with pytest.raises(ConfigError, match=r"^S\.csv, line 1: not CSV: field larger than field limit"):
-        read_statistics("x" * 200_000, "S.csv")
+    profile = profile_of("router", printed_sweep(ADVA, 0.002, 0), {"router": 1})
+    something = {**nothing, "profile": profile, "predictions": (found,)}
+    tables = {name: rows_of(csv_text(rows)) for name, rows in tables_of(SweepRecord.model_construct(**something))}
+    assert list(tables) == ["coefficients", "predictions"]
+    assert [
+        (row["parts"], row["rate_gbps"], row["throughput_predicted_gbps"], row["throughput_measured_gbps"])
+        for row in tables["predictions"]
+    ] == [("a+b", "0.5", "0.5", ""), ("a+b", "1.5", "1.0", "")]
+    assert len(tables["coefficients"]) == 2 + 2 + 3 + 2 + 2 + 2
+    assert {row["saturates_first"] for row in tables["coefficients"]} == {"router"}
+    loss = {
+        row["coefficient"]: row for row in tables["coefficients"] if (row["metric"], row["region"]) == ("loss", "sat")
+    }
+    assert {row["formula"] for row in loss.values()} == {"100*(1-d/(r-g))"}
+    assert float(loss["d"]["value"]) == pytest.approx(1.722, rel=0.05)
+    assert float(loss["d"]["relative_error"]) < 0.01
+    points = printed_sweep(ADVA, 0.002, 0)
+    swept = {**nothing, "sweep": Sweep.model_construct(samples=(), points=points)}  # type: ignore[call-arg]
+    assert tables_of(SweepRecord.model_construct(**swept)) == (("S_statistics", statistics(points)),)

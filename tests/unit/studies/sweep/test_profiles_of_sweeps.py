@@ -1,24 +1,27 @@
-"""A sweep becomes a profile: the published functions come back from noisy samples, also where VNFs share CPUs."""
+"""A sweep becomes a profile of curves of the catalogue: the published functions come back from noisy samples."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.stats import f as f_test
 
-from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
-from resources.libraries.python.studies.sweep.analysis.fitting import describe
-from resources.libraries.python.studies.sweep.analysis.points import LoadObservation
+from csit_utils.dataset.papers import paper
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.studies.sweep.analysis import fitting
+from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES
+from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation, observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of, profile_of_sweep, value_at
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
-from resources.libraries.python.studies.sweep.model.profile import (
-    BreakPoint,
-    Fit,
-    MetricProfile,
-    Profile,
-    ProfileMetric,
-)
-from resources.libraries.python.studies.sweep.model.record import Rates, Sweep, SweepPoint, SweepSpec, Vnf
-from tests.unit.studies.sweep.curve_fits import fit_of
+from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileMetric
+from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from tests.unit.csit_utils.characterization_records import FIREWALL
+from tests.unit.csit_utils.characterization_records import sweep_of as firewall_of
+from tests.unit.examples import share
 from tests.unit.studies.sweep.synthetic_sweeps import (
     ADVA,
     BONSAI,
@@ -32,16 +35,13 @@ from tests.unit.studies.sweep.synthetic_sweeps import (
 
 NOISE = 0.002
 """Relative: a mean of 30 samples that are 1 % off."""
-TESTBEDS = {"ADVA": ADVA, "BONSAI": BONSAI}
 OFFSET_LOST = ("exponential over a base", BONSAI)
 """Its base is 7.15e-26 ms under at least 5e-3 ms: no double holds their sum, so a*exp(b*r) is the same function."""
 
 
-@pytest.mark.parametrize("name", TESTBEDS)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
-def test_tables_iv_to_vi_come_back(name: str, seed: int) -> None:
-    testbed = TESTBEDS[name]
-    profile = profile_of("router", printed_sweep(testbed, NOISE, seed), {"router": 1})
+@pytest.mark.parametrize("testbed", [ADVA, BONSAI], ids=["ADVA", "BONSAI"])
+def test_tables_iv_to_vi_come_back(testbed: PublishedRouter) -> None:
+    profile = profile_of("router", printed_sweep(testbed, NOISE, 0), {"router": 1})
     assert abs(profile.break_point.rate - testbed.break_point) <= testbed.last_rate / 80
     assert (profile.break_point.vnf, profile.break_point.cpus_there) == ("router", 1)
     for metric, (below, above) in testbed.metrics.items():
@@ -57,61 +57,33 @@ def test_tables_iv_to_vi_come_back(name: str, seed: int) -> None:
             assert row.nonsat.function == below.function
             assert row.nonsat.coefficients == pytest.approx(dict(below.coefficients), rel=0.05)
         assert (row.nonsat.relative_error or 0) < 0.01
-
-
-def test_the_base_of_an_exponential_that_no_point_shows_is_found_to_be_next_to_nothing() -> None:
-    rates = np.linspace(0.01625, 0.86, 53)
-    values = printed_function(BONSAI, ProfileMetric.DELAY)(rates)
-    fit = fit_of("exponential over a base", rates.tolist(), values.tolist())
-    assert fit.coefficients["b"] == pytest.approx(8.999, rel=0.001)
-    assert fit.coefficients["c"] == pytest.approx(0.595, rel=0.001)
-    assert abs(fit.coefficients["a"]) < 1e-4
-
-
-def printed_profile(testbed: PublishedRouter) -> Profile:
-    """What the paper prints, as a profile."""
-    rates = np.linspace(testbed.last_rate / 80, testbed.last_rate, 80)
-    below, above = rates[rates < testbed.break_point], rates[rates >= testbed.break_point]
-    metrics = []
-    for metric, regions in testbed.metrics.items():
-        fits = [
-            describe(
-                BY_NAME[printed.function],
-                printed.coefficients,
-                part,
-                BY_NAME[printed.function].value(printed.coefficients, part),
-            )
-            for printed, part in zip(regions, (below, above), strict=True)
-        ]
-        metrics.append(MetricProfile(metric=metric, nonsat=fits[0], sat=fits[1]))
-    point = BreakPoint(rate=testbed.break_point, vnf="router", cpus_used=1, cpus_there=1, reason="printed")
-    return Profile(name="router", break_point=point, metrics=tuple(metrics))
+    contradict = any("loss and throughput contradict each other by up to 14" in note for note in profile.notes)
+    assert contradict is (testbed == BONSAI), "as printed, below saturation"
 
 
 def test_the_printed_profile_of_adva_is_consistent_in_saturation() -> None:
-    profile = printed_profile(ADVA)
-    for rate in np.linspace(2.6, 3.5, 10):
-        through, lost = (
-            value_at(profile, metric, float(rate)) for metric in (ProfileMetric.THROUGHPUT, ProfileMetric.LOSS)
-        )
+    profile, _ = paper("troia").profiles
+    for rate in np.linspace(2.6, 3.5, 10).tolist():
+        through, lost = (value_at(profile, metric, rate) for metric in (ProfileMetric.THROUGHPUT, ProfileMetric.LOSS))
         assert abs(100 * (1 - through / rate) - lost) <= 0.7
 
 
-def test_the_printed_profile_of_bonsai_contradicts_itself_below_saturation_and_a_note_says_so() -> None:
-    profile = profile_of("router", printed_sweep(BONSAI, NOISE, 0), {"router": 1})
-    assert any("loss and throughput contradict each other by up to 14" in note for note in profile.notes)
+def router(
+    capacity: float = 1.5, loads: int = 20, first: float = 0.1, last: float = 3.0, noise: float = 0.0
+) -> list[SweepPoint]:
+    """Points of a VNF whose CPU is full at its capacity."""
+    cpu = {"v": (growing_to(1, capacity),)}
+    return list(sweep_of(np.linspace(first, last, loads), plain_router(capacity), cpu, noise))
 
 
 def test_a_consistent_sweep_has_no_notes() -> None:
-    points = sweep_of(np.linspace(0.1, 3.0, 30), plain_router(1.5), {"v": (growing_to(1, 1.5),)}, 0.002)
-    profile = profile_of("v", points, {"v": 1})
+    profile = profile_of("v", router(loads=30, noise=0.002), {"v": 1})
     assert profile.break_point is not None
     assert profile.notes == ()
 
 
 def test_a_region_with_too_few_points_has_no_function_and_a_note() -> None:
-    points = sweep_of(np.linspace(0.2, 3.0, 15), plain_router(2.5), {"v": (growing_to(1, 2.5),)})
-    profile = profile_of("v", points, {"v": 1})
+    profile = profile_of("v", router(2.5, loads=15, first=0.2), {"v": 1})
     row = profile.of(ProfileMetric.DELAY)
     assert row.nonsat is not None
     assert row.sat is None
@@ -119,18 +91,13 @@ def test_a_region_with_too_few_points_has_no_function_and_a_note() -> None:
 
 
 def test_without_a_break_point_one_function_describes_all_loads() -> None:
-    points = sweep_of(np.linspace(0.1, 1.0, 12), plain_router(5), {"v": (growing_to(1, 5),)}, 0.001)
-    profile = profile_of("v", points, {"v": 1})
+    profile = profile_of("v", router(5, loads=12, last=1.0, noise=0.001), {"v": 1})
     assert profile.break_point is None
     assert all(row.nonsat is not None and row.sat is None for row in profile.metrics)
 
 
 def test_unmeasured_values_are_reported_as_missing() -> None:
-    points = [
-        point.model_copy(update={"delay_s": None, "cpu": {}})
-        for point in sweep_of(np.linspace(0.1, 3.0, 20), plain_router(1.5), {"v": (growing_to(1, 1.5),)})
-    ]
-    profile = profile_of("v", points, {"v": 1})
+    profile = profile_of("v", [each.model_copy(update={"delay_s": None, "cpu": {}}) for each in router()], {"v": 1})
     delay = profile.of(ProfileMetric.DELAY)
     assert profile.break_point.indicator == "throughput"
     assert (delay.nonsat, delay.sat) == (None, None)
@@ -138,13 +105,14 @@ def test_unmeasured_values_are_reported_as_missing() -> None:
     assert "delay was not measured" in profile.notes
 
 
-def test_points_of_a_doubtful_rate_are_left_out_and_flagged_ones_are_not() -> None:
-    points = list(sweep_of(np.linspace(0.1, 3.0, 20), plain_router(1.5), {"v": (growing_to(1, 1.5),)}))
+def test_flagged_points_are_fitted_and_those_without_a_rate_are_not() -> None:
+    points = router()
     points[3] = points[3].model_copy(update={"sender_pps": 0.5 * points[3].input_pps})
     points[4] = points[4].model_copy(update={"flagged": "40 % of what was asked"})
     points[5] = points[5].model_copy(update={"input_bps": 0.0, "input_pps": 0.0})
     profile = profile_of("v", points, {"v": 1})
-    assert sum(fit.points for fit in fits_of(profile, ProfileMetric.THROUGHPUT)) == 18
+    row = profile.of(ProfileMetric.THROUGHPUT)
+    assert row.nonsat.points + row.sat.points == 18
     assert [note.split(":")[0] for note in profile.notes[:3]] == [
         "1 point in which nothing was sent",
         "1 point at which the sender's interface counted another rate",
@@ -154,9 +122,9 @@ def test_points_of_a_doubtful_rate_are_left_out_and_flagged_ones_are_not() -> No
 
 @pytest.mark.parametrize(("counted", "known"), [(0.94, 19), (0.96, 20), (1.04, 20), (1.06, 19)])
 def test_a_rate_is_doubtful_where_the_interface_counted_five_percent_more_or_less(counted: float, known: int) -> None:
-    points = list(sweep_of(np.linspace(0.1, 3.0, 20), plain_router(1.5), {"v": (growing_to(1, 1.5),)}))
+    points = router()
     points[3] = points[3].model_copy(update={"sender_pps": counted * points[3].input_pps})
-    assert sum(fit.points for fit in fits_of(profile_of("v", points, {"v": 1}), ProfileMetric.THROUGHPUT)) == known
+    assert len(observe(points)[0]) == known
 
 
 @pytest.mark.parametrize(("loss_ratio", "contradicts"), [(0.009, False), (0.011, True)])
@@ -164,15 +132,10 @@ def test_loss_contradicts_throughput_from_one_percentage_point_on(loss_ratio: fl
     """All packets get through, and so much is said to be lost."""
     points = [
         each.model_copy(update={"loss_ratio": loss_ratio, "output_bps": each.input_bps})
-        for each in sweep_of(np.linspace(0.1, 1.0, 10), plain_router(1.5), {"v": (growing_to(1, 1.5),)})
+        for each in router(loads=10, last=1.0)
     ]
     notes = profile_of("v", points, {"v": 1}).notes
     assert any("contradict each other by up to 1.1 percentage points" in note for note in notes) is contradicts
-
-
-def fits_of(profile: Profile, metric: ProfileMetric) -> list[Fit]:
-    row = profile.of(metric)
-    return [] if row is None else [fit for fit in (row.nonsat, row.sat) if fit is not None]
 
 
 def test_one_point_on_the_wrong_side_of_the_break_point_does_not_bend_the_function() -> None:
@@ -186,73 +149,51 @@ def test_one_point_on_the_wrong_side_of_the_break_point_does_not_bend_the_functi
 
 
 def test_a_sweep_knows_the_cpus_of_its_vnfs() -> None:
-    points = sweep_of(
-        np.linspace(0.1, 3.0, 30), plain_router(1.5), {"v": tuple(growing_to(2 / 3, 1.5) for _ in range(3))}
-    )
-    profile = profile_of_sweep(sweep_with(points))
-    assert profile.name == "router"
-    assert profile.break_point.cpus_there == 3
+    cpu = {"nf-1-1": (growing_to(2 / 3, 1.5),) * 3}
+    points = sweep_of(np.linspace(0.1, 3.0, 30), plain_router(1.5), cpu)
+    swept = firewall_of("router", FIREWALL, size=NfSize.of(3)).model_copy(update={"points": points})
+    profile = profile_of_sweep(swept)
+    assert (profile.name, profile.break_point.cpus_there) == ("router", 3)
     assert profile.break_point.cpus_used == pytest.approx(2.0)
 
 
-def sweep_with(points: tuple[SweepPoint, ...]) -> Sweep:
-    return Sweep(
-        name="router",
-        cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1),
-        spec=SweepSpec(rates=Rates(start_pps=1, stop_pps=2, step_pps=1), frame=frame("512B")),
-        vnfs=(Vnf(name="v", kind="linux_router", vcpus=3),),
-        samples=(),
-        points=points,
-    )
-
-
-RATES = (0.014, 0.029, 0.043, 0.057, 0.072, 0.086, 0.100, 0.115, 0.129, 0.143)
+SHARED = (0.014, 0.029, 0.043, 0.057, 0.072, 0.086, 0.100, 0.115, 0.129, 0.143)
 RUNNING = (0.168, 0.224, 0.231, 0.235, 0.249, 0.256, 0.267, 0.274, 0.257, 0.250)
 WORKING = (0.174, 0.656, 0.871, 0.934, 0.921, 0.950, 0.965, 0.982, 0.985, 0.988)
 """Measured: a Linux router on a CPU that it shares with the vSwitch. It lost 4 % at 0.115 Gbit/s and 20 % at 0.129."""
 
 
-def observed(working: tuple[float, ...] = WORKING) -> list[LoadObservation]:
-    rows = zip(RATES, RUNNING, working, strict=True)
+def shared(working: tuple[float, ...] = WORKING) -> list[LoadObservation]:
+    rows = zip(SHARED, RUNNING, working, strict=True)
     return [LoadObservation(rate, {}, {"router": (cpu,)}, {"router": (busy,)}) for rate, cpu, busy in rows]
 
 
-def test_the_break_point_is_where_losses_begin_and_says_that_cpus_are_shared() -> None:
-    point, notes = find_break_point(observed(), {"router": 1})
-    assert (point.measured_rate, point.vnf, point.cpus_used, notes) == (0.115, "router", 0.274, ())
-    assert (point.low, point.high) == (0.100, 0.115)
-    assert 0.100 < point.rate <= 0.115
-    assert point.reason == "router has work all the time (0.98 of 1) and gets 0.27 of its CPUs, which it shares"
-
-
-def test_the_hungriest_of_those_that_saturate_together_is_named() -> None:
-    both = [
-        LoadObservation(each.rate, {}, {**each.cpu, "firewall": (1.4 * each.cpu["router"][0],)},
-                 {**each.busy, "firewall": each.busy["router"]})
-        for each in observed()
-    ]  # fmt: skip
-    point, _ = find_break_point(both, {"router": 1, "firewall": 1})
-    assert point.vnf == "firewall"
-
-
-def test_without_a_saturating_load_there_is_no_break_point() -> None:
-    point, _ = find_break_point(observed(tuple(0.9 * busy for busy in WORKING)), {"router": 1})
-    assert point is None
-
-
-def test_what_every_load_saturates_has_no_break_point() -> None:
-    point, _ = find_break_point(observed((0.99,) * len(RATES)), {"router": 1})
-    assert point is None
-
-
-def test_a_vnf_with_two_cpus_has_work_all_the_time_where_both_have() -> None:
-    twice = [
-        LoadObservation(each.rate, {}, {"router": 2 * each.cpu["router"]}, {"router": 2 * each.busy["router"]})
-        for each in observed()
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_the_break_point_is_where_losses_begin_and_says_that_cpus_are_shared(cpus: int) -> None:
+    """With two CPUs it is where both have work all the time."""
+    loads = [
+        replace(each, cpu={"router": cpus * each.cpu["router"]}, busy={"router": cpus * each.busy["router"]})
+        for each in shared()
     ]
-    point, _ = find_break_point(twice, {"router": 2})
-    assert (point.measured_rate, point.cpus_used, point.cpus_there) == (0.115, 2 * 0.274, 2)
-    assert point.reason.startswith("router has work all the time (1.96 of 2)")
+    point, notes = find_break_point(loads, {"router": cpus})
+    assert (point.measured_rate, point.vnf, point.cpus_used, notes) == (0.115, "router", cpus * 0.274, ())
+    assert (point.low, point.high, point.cpus_there) == (0.100, 0.115, cpus)
+    assert 0.100 < point.rate <= 0.115
+    assert point.reason.startswith(f"router has work all the time ({0.982 * cpus:.2f} of {cpus}) and gets ")
+    hungrier = [
+        replace(
+            each,
+            cpu={**each.cpu, "firewall": tuple(1.4 * used for used in each.cpu["router"])},
+            busy={**each.busy, "firewall": each.busy["router"]},
+        )
+        for each in loads
+    ]
+    assert find_break_point(hungrier, {"router": cpus, "firewall": cpus})[0].vnf == "firewall"
+
+
+@pytest.mark.parametrize("working", [tuple(0.9 * busy for busy in WORKING), (0.99,) * len(SHARED)])
+def test_where_no_load_or_every_one_saturates_there_is_no_break_point(working: tuple[float, ...]) -> None:
+    assert find_break_point(shared(working), {"router": 1})[0] is None
 
 
 @pytest.mark.parametrize(
@@ -262,9 +203,7 @@ def test_a_vnf_with_two_cpus_has_work_all_the_time_where_both_have() -> None:
         (0.06, "router has work all the time (2.00 of 2) and gets 1.88 of its CPUs, which it shares"),
     ],
 )
-def test_a_vnf_that_waits_for_less_than_a_twentieth_of_the_time_has_its_cpus_for_itself(
-    waits: float, reason: str
-) -> None:
+def test_a_vnf_that_waits_for_a_twentieth_of_the_time_shares_its_cpus(waits: float, reason: str) -> None:
     """The share of the time is that on each of its two CPUs."""
     rates = np.linspace(0.1, 3.5, 35)
     points = [
@@ -273,3 +212,153 @@ def test_a_vnf_that_waits_for_less_than_a_twentieth_of_the_time_has_its_cpus_for
     ]
     point, _ = find_break_point(points, {"router": 2})
     assert point.reason == reason
+
+
+RATES = np.linspace(0.2, 3.0, 40)
+
+MEMBERS: Mapping[str, Mapping[str, float]] = {
+    "constant": {"a": 0.31}, "linear": {"a": 0.98, "b": 0.02}, "exponential": {"a": 2e-9, "b": 7.5},
+    "excess": {"d": 0.9, "g": -0.75}, "fixed capacity": {"d": 0.1}, "logarithm": {"a": 4.0, "b": 1.5},
+    "power": {"a": 0.3, "b": 2.6}, "hyperbola": {"a": 2.0, "b": 0.7},
+    "exponential over a base": {"a": 0.4, "b": 9.0, "c": 2.9},
+    "exponential below a base": {"a": 5.0, "b": -1.6, "c": 1.1}, "quadratic": {"a": 0.5, "b": 0.1, "c": 2.0},
+    "power over a base": {"a": 1.5, "b": 0.02, "c": 5.5}, "hyperbola with a pole": {"a": 0.1, "b": 0.4, "c": 3.3},
+}  # fmt: skip
+
+
+def fit_of(name: str, rates: Sequence[float] | Array, values: Sequence[float] | Array) -> Fit:
+    """One curve of the catalogue through points, whether or not another one describes them better."""
+    r, y = np.asarray(rates, dtype=float), np.asarray(values, dtype=float)
+    coefficients = fitting.lay(BY_NAME[name], r, y, fitting.noise_weights(r, y))
+    assert coefficients is not None
+    return fitting.describe(BY_NAME[name], coefficients, r, y)
+
+
+def delays(values: Array) -> Fit:
+    """The best curve through delays at `RATES`."""
+    fit = fitting.best_fit(ProfileMetric.DELAY, RATES.tolist(), values.tolist())
+    assert fit is not None
+    return fit
+
+
+@pytest.mark.parametrize("name", [curve.name for curve in CURVES])
+@pytest.mark.parametrize("noise", [0.0, 0.001])
+def test_a_sampled_curve_comes_back_as_itself(name: str, noise: float) -> None:
+    values = BY_NAME[name].value(MEMBERS[name], RATES)
+    seen = values * (1 + noise * np.random.default_rng(3).standard_normal(len(RATES)))
+    fit = fitting.best_fit(ProfileMetric.LOSS, RATES.tolist(), seen.tolist())
+    assert fit.function == name
+    assert fit.coefficients == pytest.approx(dict(MEMBERS[name]), rel=1e-3 if not noise else 0.05)
+    assert fit.standard_error <= 3 * noise * np.abs(values).max() + 1e-6 * np.abs(values).max()
+
+
+def test_few_noisy_losses_beyond_a_capacity_do_not_pass_for_a_constant() -> None:
+    """A capacity of 1 with noise of 5 %: a constant is off by 12 points, the capacity by 4."""
+    fit = fit_of("fixed capacity", [1.043, 1.173, 1.304, 1.434, 1.564], [11.1, 16.9, 17.8, 35.1, 32.7])
+    assert fit.coefficients["d"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_excess_curve_is_zero_where_everything_gets_through() -> None:
+    assert BY_NAME["excess"].value({"d": 1.722, "g": 0.754}, np.array([2.476]))[0] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "coefficients"),
+    [
+        ("excess", {"d": 0.008, "g": 0.19}),  # nearly all is lost: the pole is 0.004 of the range below the lowest rate
+        ("exponential", {"a": 8.503e-17, "b": 14.95}),
+        ("exponential", {"a": 1e-40, "b": 30.0}),
+        ("exponential", {"a": 1e12, "b": -9.0}),
+    ],
+)
+def test_extreme_coefficients_are_found_without_a_warning(name: str, coefficients: Mapping[str, float]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = fit_of(name, RATES, BY_NAME[name].value(coefficients, RATES))
+    assert fit.coefficients == pytest.approx(dict(coefficients), rel=1e-3 if name == "excess" else 1e-4)
+
+
+def test_the_base_of_an_exponential_that_no_point_shows_is_found_to_be_next_to_nothing() -> None:
+    rates = np.linspace(0.01625, 0.86, 53)
+    found = fit_of("exponential over a base", rates, printed_function(BONSAI, ProfileMetric.DELAY)(rates)).coefficients
+    assert (found["b"], found["c"]) == (pytest.approx(8.999, rel=0.001), pytest.approx(0.595, rel=0.001))
+    assert abs(found["a"]) < 1e-4
+
+
+def test_few_points_have_no_function_four_have_a_line_and_zeros_a_constant() -> None:
+    assert fitting.FEWEST == 4
+    assert fitting.best_fit(ProfileMetric.DELAY, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) is None
+    assert fitting.best_fit(ProfileMetric.DELAY, [1.0, 2.0, 3.0, 3.0], [1.0, 2.0, 3.0, 3.1]) is None
+    assert fitting.best_fit(ProfileMetric.THROUGHPUT, [1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.001]).function == "linear"
+    squares = fitting.best_fit(ProfileMetric.DELAY, [1.0, 2.0, 3.0, 4.0], [1.0, 4.0, 9.0, 16.0])
+    assert squares is not None and len(squares.coefficients) <= 2, "two rates for each coefficient"
+    nothing = fitting.best_fit(ProfileMetric.LOSS, RATES.tolist(), [0.0] * len(RATES))
+    assert (nothing.function, nothing.coefficients) == ("constant", {"a": 0.0})
+    assert (nothing.standard_error, nothing.relative_error) == (0.0, None)
+
+
+def scattered(count: int, growth: float) -> tuple[Array, Array]:
+    """Points that alternate around a line of this growth over the standard error of its fit."""
+    rates = np.arange(1.0, count + 1)
+    columns = np.column_stack([np.ones(count), rates])
+    scatter = np.resize([1.0, -1.0], count)
+    scatter -= columns @ np.linalg.lstsq(columns, scatter, rcond=None)[0]
+    error = np.sqrt(np.sum(scatter**2) / (count - 2))
+    return rates, 100 + scatter / error + growth * rates
+
+
+@pytest.mark.parametrize(
+    ("count", "level", "function"),
+    [(4, 0.05, "constant"), (4, 0.01, "linear"), (10, 0.005, "constant"), (10, 0.001, "linear")],
+)
+def test_a_coefficient_is_earned_at_levels_that_fall_with_the_points(count: int, level: float, function: str) -> None:
+    """Levels of an F test of the slope of a line."""
+    rates, _ = scattered(count, 0)
+    growth = np.sqrt(f_test.isf(level, 1, count - 2) / np.sum((rates - rates.mean()) ** 2))
+    fit = fitting.best_fit(ProfileMetric.DELAY, rates.tolist(), scattered(count, growth)[1].tolist())
+    assert fit.function == function
+
+
+@pytest.mark.parametrize(("errors", "expected"), [(5.5, False), (6.5, True), (-5.5, False), (-6.5, True)])
+def test_a_point_that_is_six_standard_errors_off_stands_out(errors: float, *, expected: bool) -> None:
+    rates, values = scattered(10, 2.0)
+    fit = fitting.best_fit(ProfileMetric.DELAY, rates.tolist(), values.tolist())
+    assert (fit.function, fit.standard_error) == ("linear", pytest.approx(1))
+    assert fitting.stands_out(fit, rates.tolist(), values.tolist(), 11, 122 + errors) is expected
+
+
+def test_there_is_no_prediction_behind_a_pole() -> None:
+    fit = delays(BY_NAME["hyperbola with a pole"].value({"a": 0.1, "b": 0.4, "c": 3.3}, RATES))
+    assert fitting.value_of(fit, 3.2) == pytest.approx(4.1, rel=0.01)
+    assert fitting.value_of(fit, 3.31) is None
+
+
+measured = st.lists(
+    st.tuples(st.floats(0.01, 100), st.floats(0, 1e4).map(lambda value: round(value, 6))), min_size=0, max_size=15
+)
+
+
+@settings(deadline=None, max_examples=share(60))
+@given(measured)
+@example([(rate, 1 + (rate - 1.5) ** 2) for rate in RATES.tolist()])  # a bend that is not monotonic
+def test_any_points_have_a_finite_monotonic_function_or_none(points: list[tuple[float, float]]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = fitting.best_fit(ProfileMetric.LOSS, [rate for rate, _ in points], [value for _, value in points])
+    assert (fit is None) == (len({rate for rate, _ in points}) < fitting.FEWEST)
+    if fit is not None:
+        seen = [fitting.value_of(fit, float(rate)) for rate in np.linspace(fit.first_rate, fit.last_rate, 50)]
+        assert None not in seen
+        values = np.array(seen, dtype=float)
+        slack = 1e-9 * max(1.0, float(np.abs(values).max()))
+        assert np.isfinite(values).all()
+        assert (np.diff(values) >= -slack).all() or (np.diff(values) <= slack).all()
+        assert np.isfinite(fit.standard_error)
+
+
+@settings(deadline=None, max_examples=share(30))
+@given(st.floats(-5, 5).filter(lambda a: abs(a) > 0.05), st.floats(6, 20), st.floats(0.1, 50))
+def test_a_line_in_any_unit_comes_back_as_that_line(slope: float, base: float, unit: float) -> None:
+    fit = delays(unit * (slope * RATES / 3 + base))
+    assert fit.function == "linear"
+    assert fit.coefficients["a"] == pytest.approx(unit * slope / 3, rel=1e-6)

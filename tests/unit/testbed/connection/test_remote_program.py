@@ -1,26 +1,31 @@
-"""A program's start, announced among anything on its error output, and what its failure means."""
+"""Programs on a node or here: their start among anything on stderr, how much they may say, why they fail or end."""
 
 import shutil
+import socket
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
+import paramiko
 import pytest
 
 from resources.libraries.python.defects import expected
-from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, Unsupported
+from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.testbed.access import Access
-from resources.libraries.python.testbed.connection.command import Streams, python_failure
+from resources.libraries.python.redaction import keep_secret
+from resources.libraries.python.testbed.connection import machine
+from resources.libraries.python.testbed.connection.command import python_failure
 from resources.libraries.python.testbed.connection.local import LocalConnection, _Pipes
 from resources.libraries.python.testbed.connection.machine import StreamConnection
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.runtime import Runtimes
-from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.connection.ssh import OrderedTransport, SshConnection, _SshSession
 from resources.libraries.python.testbed.maintenance import doctor
 from resources.libraries.python.testbed.node.node_query import ask_all
-from tests.builders import shell_program
+from tests.builders import raising, shell_program
 from tests.unit.testbed.connection.scripted_streams import TOKEN, started
 
 
@@ -55,23 +60,16 @@ def test_an_error_output_that_ends_without_it_is_an_unknown_start() -> None:
         pass
 
 
-class _OverSsh(SshConnection):
-    """A node of a lab whose programs run here."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, Access(host="192.0.2.1"))
-
-    def _start(self, command: Sequence[str]) -> Streams:
-        return _Pipes(command)
-
-
-CONNECTIONS: dict[str, Callable[[str], StreamConnection]] = {"here": LocalConnection, "SSH": _OverSsh}
 QUESTION = {ModuleType("sent.nothing"): {"a": 1}}
 
 
-@pytest.fixture(params=list(CONNECTIONS))
-def connection(request: pytest.FixtureRequest) -> StreamConnection:
-    return CONNECTIONS[request.param]("DUT1")
+@pytest.fixture(params=["here", "SSH"])
+def connection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StreamConnection:
+    """A node, programs on which run here."""
+    if request.param == "here":
+        return LocalConnection("DUT1")
+    monkeypatch.setattr(SshConnection, "_start", lambda _, command: _Pipes(command))
+    return SshConnection("DUT1", Access(host="192.0.2.1"))
 
 
 @pytest.fixture
@@ -100,28 +98,15 @@ def sentence(error: CsitError) -> str:
 
 
 OLD = 'File "<stdin>", line 3\n    match x:\n          ^\nSyntaxError: invalid syntax'
-SCRIPTS: dict[str, tuple[dict[str, str], str]] = {
-    "no Python": ({}, "python3 does not run there (there is no such program); say access.python where Python 3.11"),
-    "a Python that may not run": (
-        {"python3": "exit 126"},
-        "python3 does not run there (nothing on stderr); say access.python where Python 3.11 or newer is",
-    ),
-    "an old Python": (
-        {"python3": f"echo '{OLD}' >&2; exit 1"},
-        "python3 is too old (SyntaxError: invalid syntax); say access.python where Python 3.11 or newer is",
-    ),
-    "a Python 2": (
-        {"python3": "echo 'Unknown option: -I' >&2; exit 2"},
-        "python3 is too old (Unknown option: -I); say access.python where Python 3.11 or newer is",
-    ),
-    "one that was killed": (
-        {"python3": "kill -9 $$"},
-        "python3 ended with 137 (SIGKILL) in the middle of its work, as where memory runs out: look at dmesg there, "
-        "free memory, and repeat the command",
-    ),
-    "one without memory": ({"python3": "echo MemoryError >&2; exit 1"}, "as where memory runs out: look at dmesg"),
+SCRIPTS: dict[str, tuple[str | None, str]] = {
+    "no Python": (None, "python3 does not run there (there is no such program); say access.python where Python 3.11"),
+    "a Python that may not run": ("exit 126", "python3 does not run there (nothing on stderr); say access.python"),
+    "an old Python": (f"echo '{OLD}' >&2; exit 1", "python3 is too old (SyntaxError: invalid syntax)"),
+    "a Python 2": ("echo 'Unknown option: -I' >&2; exit 2", "python3 is too old (Unknown option: -I)"),
+    "one that was killed": ("kill -9 $$", "python3 ended with 137 (SIGKILL) in the middle of its work"),
+    "one without memory": ("echo MemoryError >&2; exit 1", "as where memory runs out: look at dmesg"),
     "one that is broken": (
-        {"python3": "echo 'Fatal Python error: no encodings' >&2; exit 1"},
+        "echo 'Fatal Python error: no encodings' >&2; exit 1",
         "python3 ended with 1 (Fatal Python error: no encodings); try there: python3 -I -c",
     ),
 }
@@ -131,8 +116,8 @@ SCRIPTS: dict[str, tuple[dict[str, str], str]] = {
 def test_a_python_that_fails_is_one_sentence(
     kind: str, connection: StreamConnection, programs: Callable[..., None]
 ) -> None:
-    scripts, says = SCRIPTS[kind]
-    programs(**scripts)
+    script, says = SCRIPTS[kind]
+    programs(**({} if script is None else {"python3": script}))
     with pytest.raises(CsitError) as asked:
         ask_all(connection, QUESTION)
     assert says in sentence(asked.value)
@@ -151,30 +136,26 @@ def test_a_traceback_is_kept_for_developers(last: str, kind: type[CsitError]) ->
 
 @pytest.mark.parametrize(("status", "fix"), [(127, "install Python 3.11"), (137, "look at it from its console")])
 def test_the_doctor_names_the_fix_of_the_failure(monkeypatch: pytest.MonkeyPatch, status: int, fix: str) -> None:
-    def gather(*_: object, **__: object) -> NoReturn:
-        raise python_failure("DUT1", "python3", CommandFailed(("python3",), status, ""))
-
-    monkeypatch.setattr(doctor, "gather", gather)
+    failed = python_failure("DUT1", "python3", CommandFailed(("python3",), status, ""))
+    monkeypatch.setattr(doctor, "gather", raising(failed))
     place: Any = SimpleNamespace(name="DUT1", nodes=(SimpleNamespace(access=None),), connection=None, python="python3")
     _, (finding,) = doctor._facts(place)
     assert finding.fix.startswith(fix)
 
 
-NO_ROOT: dict[str, tuple[str | None, str]] = {
-    "no sudo": (None, "DUT1: root's rights are needed, ann is not root, and there is no sudo: "),
-    "refused": (
-        "printf 'sudo: a terminal is required\\nsudo: a password is required\\n' >&2; exit 1",
-        "DUT1: ann may not become root without a password (sudo: a terminal is required; sudo: a password is "
-        "required); ",
-    ),
-}
+REFUSED = "printf 'sudo: a terminal is required\\nsudo: a password is required\\n' >&2; exit 1"
 
 
-@pytest.mark.parametrize("kind", NO_ROOT)
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        (None, "DUT1: root's rights are needed, ann is not root, and there is no sudo: "),
+        (REFUSED, "ann may not become root without a password (sudo: a terminal is required; sudo: a password is req"),
+    ],
+)
 def test_without_root_what_to_do_is_said(
-    kind: str, connection: StreamConnection, programs: Callable[..., None]
+    script: str | None, says: str, connection: StreamConnection, programs: Callable[..., None]
 ) -> None:
-    script, says = NO_ROOT[kind]
     programs(id='[ "$1" = -u ] && echo 1000 || echo ann', **({} if script is None else {"sudo": script}))
     with pytest.raises(Unsupported) as refused:
         ask_all(connection, QUESTION)
@@ -184,3 +165,71 @@ def test_without_root_what_to_do_is_said(
     assert text.endswith("install sudo there" if script is None else ">/etc/sudoers.d/ann")
     with pytest.raises(Unsupported, match=r"DUT1: .*ann"):
         Runtimes()._probe(connection, "python3")
+
+
+def test_output_without_end_and_a_program_that_goes_on_speaking_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "LARGEST_OUTPUT_BYTES", 1 << 20)
+    with pytest.raises(CsitError, match=r"^DUT1: cat was ended: it wrote more than 1 MB$"):
+        LocalConnection("DUT1").run(["cat", "/dev/zero"], within_s=600)
+    with pytest.raises(NotReady, match=r"end of sh on DUT1 not ready after 1\.0 s"):
+        LocalConnection("DUT1").run(["sh", "-c", "while :; do echo x; sleep 0.01; done"], within_s=1.0)
+
+
+def test_the_end_of_what_a_program_says_is_kept_and_escaped_without_secrets() -> None:
+    keep_secret("open sesame")
+    line = "echo out; head -c 5000000 /dev/zero >&2; echo open sesame >&2; exit 3"
+    with pytest.raises(CommandFailed) as failed:
+        LocalConnection("DUT1").run(["sh", "-c", line])
+    assert failed.value.stderr.endswith("\\x00***\n")
+    assert len(failed.value.stderr) < 4 * TAIL_BYTES + 4
+
+
+WITHIN_S = 60.0
+
+
+class Server(paramiko.ServerInterface):  # type: ignore[misc]
+    """Lets anybody in."""
+
+    def check_auth_none(self, *_: object) -> int:
+        return int(paramiko.AUTH_SUCCESSFUL)
+
+    def check_channel_request(self, *_: object) -> int:
+        return int(paramiko.OPEN_SUCCEEDED)
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[paramiko.Transport, paramiko.Transport]]:
+    """A connection: the client's end, and the server's."""
+    near, far = socket.socketpair()
+    client, server = OrderedTransport(near), paramiko.Transport(far)
+    server.add_server_key(paramiko.ECDSAKey.generate())
+    server.start_server(event=threading.Event(), server=Server())
+    client.start_client(timeout=WITHIN_S)
+    client.auth_none("anybody")
+    yield client, server
+    for end in (client, server):
+        end.close()
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        (lambda _, channel: channel.close(), "the session ended without a word"),
+        (lambda server, _: server.close(), "the connection ended"),
+    ],
+)
+def test_a_session_that_ends_without_a_status_names_what_ended(
+    ends: tuple[paramiko.Transport, paramiko.Transport],
+    end: Callable[[paramiko.Transport, paramiko.Channel], None],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also while the transport still counts as active, as it does when it closes its channels at its end."""
+    client, server = ends
+    session = _SshSession(client.open_ordered_session(WITHIN_S))
+    channel = server.accept(WITHIN_S)
+    assert session.broken() == ""
+    monkeypatch.setattr(client, "is_active", lambda: True)
+    end(server, channel)
+    assert session.status(WITHIN_S) is None
+    assert session.broken() == why

@@ -62,35 +62,29 @@ def test_what_the_topology_says_comes_first(tmp_path: Path) -> None:
     assert (jump.host, jump.password) == ("gate", None)
 
 
-def test_defaults_are_those_of_openssh(tmp_path: Path) -> None:
+def test_defaults_are_those_of_openssh_and_each_value_of_an_option_is_a_line(tmp_path: Path) -> None:
     (node,) = route(Access(host="unheard"), options_of)
     assert (node.host, node.port, node.user) == ("unheard", 22, getpass.getuser())
     assert (node.no_others, node.required, node.proxy) == (False, False, "")
     assert tmp_path / ".ssh" / "id_ed25519" in node.keys
     (alias,) = route(Access(host="alias"), options_of)
     assert (alias.known_as, alias.proxy) == ("the-dut", "")
+    found = options_in("host a\nuser bob\nidentityfile ~/.ssh/a\nidentityfile ~/b c\nproxycommand nc %h %p\n")
+    assert found["identityfile"] == ["~/.ssh/a", "~/b c"]
+    assert (found["user"], found["proxycommand"]) == (["bob"], ["nc %h %p"])
 
 
-def test_tokens_of_a_proxy_command_are_filled_in() -> None:
+def test_tokens_of_a_proxy_command_are_filled_in_and_the_first_jump_host_has_its_own_way() -> None:
     (node,) = route(Access(host="behind", user="ada"), options_of)
     assert node.proxy == "nc -x socks:1080 192.0.2.8 22 # ada behind %"
     with pytest.raises(ConfigError, match="tokens: ProxyCommand has %C; known are %h, %n, %p, %r"):
         route(Access(host="tokens"), options_of)
-
-
-def test_the_first_jump_host_has_a_way_of_its_own() -> None:
     jump, node = route(Access(host="far"), options_of)
     assert (jump.proxy.split()[0], jump.host, node.proxy, node.host) == ("nc", "192.0.2.8", "", "far")
     with pytest.raises(
         ConfigError, match=r"circle: more than 8 hosts on the way; does ProxyJump .* lead in a circle\?"
     ):
         route(Access(host="circle"), options_of)
-
-
-def test_each_value_of_an_option_is_a_line() -> None:
-    found = options_in("host a\nuser bob\nidentityfile ~/.ssh/a\nidentityfile ~/b c\nproxycommand nc %h %p\n")
-    assert found["identityfile"] == ["~/.ssh/a", "~/b c"]
-    assert (found["user"], found["proxycommand"]) == (["bob"], ["nc %h %p"])
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=sh", "a;b", "a b", "$(id)", "`id`"])

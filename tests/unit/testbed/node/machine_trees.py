@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def tree(root: Path, files: Mapping[str, str]) -> Path:
+def tree(root: Path, files: Mapping[str, object]) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,11 @@ EVERY_DRIVER = (
 )
 KERNEL_FEATURES = {feature.label for driver in EVERY_DRIVER for feature in driver.kernel}
 PCI = ("0000:18:00.0", "0000:18:00.1")
+NO_PAGES = [
+    {"node": node, "total_mb": 32768, "free_mb": 1, "hugepages": [{"size_kb": 2048, "total": 9, "free": 0}]}
+    for node in (0, 1)
+]
+"""Memory of which no huge page is free."""
 
 
 def port(number: int, **changes: Any) -> dict[str, Any]:

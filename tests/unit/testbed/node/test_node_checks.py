@@ -10,7 +10,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.maintenance.doctor import check_node, check_together
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus
 from tests.unit.planning.labs import looped
-from tests.unit.testbed.node.node_facts import PCI, facts, port, two_nodes
+from tests.unit.testbed.node.node_facts import NO_PAGES, PCI, facts, port, two_nodes
 
 
 def wrong(findings: list[CheckFinding]) -> list[str]:
@@ -23,6 +23,12 @@ def of_dut(topology: Topology | None = None, **changes: Any) -> list[str]:
 
 def of_tg(topology: Topology | None = None, **changes: Any) -> list[str]:
     return wrong(check_node(topology or two_nodes(), "TG", facts(**changes)))
+
+
+def of_both(tg: dict[str, Any], dut: dict[str, Any]) -> list[str]:
+    """What is wrong of a cable whose ends are such ports."""
+    ends = {"TG": facts(**ports(port1=port(1, **tg))), "DUT1": facts(**ports(port1=port(1, **dut)))}
+    return wrong(check_together(two_nodes(), ends))
 
 
 def test_nothing_is_wrong_where_all_is_well() -> None:
@@ -47,10 +53,6 @@ def users(address: str, **program: Any) -> dict[str, Any]:
 
 
 FULL = {"/tmp": {"free_mb": 3}}  # noqa: S108
-NO_PAGES = [
-    {"node": node, "total_mb": 1, "free_mb": 1, "hugepages": [{"size_kb": 2048, "total": 9, "free": 0}]}
-    for node in (0, 1)
-]
 FEW_LARGE_PAGES = [
     {"node": 0, "total_mb": 4096, "free_mb": 1, "hugepages": [{"size_kb": 2**20, "total": 1, "free": 1}]}
 ]
@@ -59,11 +61,8 @@ NARROW = {"gt_per_s": 8.0, "lanes": 4, "most_gt_per_s": 16.0, "most_lanes": 16}
 BARE = port(2, driver=None, device=None, up=None, carrier=None)
 TAKEN = port(1, driver="vfio-pci", device=None, mac_address=None, up=None, carrier=None)
 OF_KERNEL, OF_FUNCTIONS = {"vpp": {"ports": "af_packet"}}, {"interfaces": {"port1": {"nic_vfs": 1}}}
-BUILTIN, PODMAN, AUTO = (
-    {"generator": {"driver": "auto"}},
-    {"container": {"engine": "podman"}},
-    {"container": {"engine": "auto"}},
-)
+BUILTIN = {"generator": {"driver": "auto"}}
+PODMAN, AUTO = ({"container": {"engine": engine}} for engine in ("podman", "auto"))
 BRIDGE = {"vswitch": "linux_bridge", "containers": ["linux_router", "linux_firewall"]}
 ROWS = facts().machine.cpu.rows
 
@@ -194,11 +193,7 @@ def test_one_thing_is_wrong_and_one_line_says_so(
 def test_smt_that_is_off_costs_half_cores() -> None:
     alone = [row for row in facts().machine.cpu.rows if row[0] < 8]
     lines = of_dut(two_nodes(dut={"cpus": "discover"}), **cpu(rows=alone, smt="off"))
-    assert [
-        line
-        for line in lines
-        if line.startswith("warning nodes.DUT1: SMT: is off: cells with NFs of 0.5c are left out")
-    ]
+    assert "warning nodes.DUT1: SMT: is off: cells with NFs of 0.5c are left out" in "\n".join(lines)
 
 
 def test_programs_and_virtual_functions_of_a_run_are_not_taken_for_others() -> None:
@@ -238,28 +233,18 @@ def test_a_pcie_link_that_carries_all_ports_of_its_nic_is_no_limit(
         ({"carrier": False}, {"carrier": False}, "problem nodes.TG.interfaces.port1: link: link1: neither TG.port1"),
         ({"up": False, "carrier": None}, {}, "warning nodes.TG.interfaces.port1: link: link1: TG.port1 (eth1) is down"),
         ({"speed_mbps": 1000}, {"speed_mbps": 1000}, "problem nodes.TG.interfaces.port1.rate_bps: speed: link1: "),
+        ({}, {"speed_mbps": 1000}, "TG.port1 (eth1) runs at 10000 Mb/s, DUT1.port1 (eth1) at 1000"),
     ],
 )  # fmt: skip
 def test_both_ends_of_a_cable(tg: dict[str, Any], dut: dict[str, Any], said: str) -> None:
-    lines = wrong(
-        check_together(
-            two_nodes(), {"TG": facts(**ports(port1=port(1, **tg))), "DUT1": facts(**ports(port1=port(1, **dut)))}
-        )
-    )
-    assert lines[0].startswith(said)
-    assert len(lines) == (2 if "rate_bps" in said else 1)
-
-
-def test_ends_that_run_at_different_speeds_are_not_each_others() -> None:
-    slow = facts(**ports(port1=port(1, speed_mbps=1000)))
-    lines = wrong(check_together(two_nodes(), {"TG": facts(), "DUT1": slow}))
-    assert "TG.port1 (eth1) runs at 10000 Mb/s, DUT1.port1 (eth1) at 1000" in lines[0]
+    lines = of_both(tg, dut)
+    assert said in lines[0]
+    assert len(lines) == (2 if "speed_mbps" in dut else 1)
 
 
 def test_ends_with_different_fec_are_a_warning() -> None:
     for other, warned in (("BaseR", True), ("RS", False), (None, False)):
-        ends = {"TG": facts(**ports(port1=port(1, fec="RS"))), "DUT1": facts(**ports(port1=port(1, fec=other)))}
-        lines = wrong(check_together(two_nodes(), ends))
+        lines = of_both({"fec": "RS"}, {"fec": other})
         assert [": FEC: link1" in line for line in lines] == [True] * warned
 
 

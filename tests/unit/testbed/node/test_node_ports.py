@@ -12,39 +12,31 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.host.nics import device_users
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.node.scripts import ports
+from tests.builders import raising, shipped
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import two_nodes
 
 ONE, TWO = "0000:18:00.0", "0000:18:00.1"
+PCIE = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
 
 
 def nics(root: Path) -> Path:
     """One port of the kernel's driver, one that vfio-pci has, and a bridge with the first one's sibling."""
     devices = root / "sys/bus/pci/devices"
-    tree(
-        root,
-        {
-            f"sys/bus/pci/devices/{ONE}/numa_node": "1",
-            f"sys/bus/pci/devices/{ONE}/vendor": "0x8086",
-            f"sys/bus/pci/devices/{ONE}/device": "0x1572",
-            f"sys/bus/pci/devices/{TWO}/numa_node": "-1",
-            f"sys/bus/pci/devices/{TWO}/vendor": "0x8086",
-            "sys/class/net/ens1f0/address": "3c:fd:fe:00:00:01",
-            "sys/class/net/ens1f0/flags": "0x1003",
-            "sys/class/net/ens1f0/carrier": "1",
-            "sys/class/net/ens1f0/speed": "25000",
-            "sys/class/net/ens1f0/mtu": "9000",
-            "proc/net/route": "Iface\tDestination\tGateway\nens1f0\t00000000\t0100000A\nens1f0\t0000000A\t00000000",
-            "proc/net/if_inet6": "20010db8000000000000000000000001 02 40 00 80 ens1f0\n"
-            "fe800000000000000000000000000001 02 40 20 80 ens1f0",
-            "proc/sys/kernel/osrelease": "6.1.0",
-            "lib/modules/6.1.0/modules.dep": "kernel/drivers/uio/uio_pci_generic.ko.xz: kernel/drivers/uio/uio.ko.xz",
-        },
-    )
+    tree(devices / ONE, {"numa_node": "1", "vendor": "0x8086", "device": "0x1572"})
+    tree(devices / TWO, {"numa_node": "-1", "vendor": "0x8086"})
+    port = {"address": "3c:fd:fe:00:00:01", "flags": "0x1003", "carrier": "1", "speed": "25000", "mtu": "9000"}
+    tree(root / "sys/class/net/ens1f0", port)
+    files = {
+        "proc/net/route": "Iface\tDestination\tGateway\nens1f0\t00000000\t0100000A\nens1f0\t0000000A\t00000000",
+        "proc/net/if_inet6": "20010db8000000000000000000000001 02 40 00 80 ens1f0\n"
+        "fe800000000000000000000000000001 02 40 20 80 ens1f0",
+        "proc/sys/kernel/osrelease": "6.1.0",
+        "lib/modules/6.1.0/modules.dep": "kernel/drivers/uio/uio_pci_generic.ko.xz: kernel/drivers/uio/uio.ko.xz",
+    }
+    tree(root, files)
     link(devices / ONE / "driver", root / "sys/bus/pci/drivers/ice")
     link(devices / ONE / "iommu_group", root / "sys/kernel/iommu_groups/17")
     (devices / ONE / "net/ens1f0").mkdir(parents=True)
@@ -89,9 +81,7 @@ def test_a_port_is_the_same_by_address_and_by_name(tmp_path: Path) -> None:
 def test_the_pcie_link_of_a_nic_and_the_most_that_it_can_do(
     tmp_path: Path, current: tuple[str, str], most: tuple[str, str], expected: tuple[float, int, float, int] | None
 ) -> None:
-    names = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
-    here = f"sys/bus/pci/devices/{TWO}"
-    tree(tmp_path, {f"{here}/{name}": text for name, text in zip(names, (*current, *most), strict=True)})
+    tree(tmp_path / f"sys/bus/pci/devices/{TWO}", dict(zip(PCIE, (*current, *most), strict=True)))
     found = look(tmp_path, pci_address=TWO)["ports"]["port1"]["pcie"]
     assert (found and tuple(found.values())) == expected
 
@@ -101,11 +91,9 @@ class Kernel:
 
     def __init__(self, layout: int = 2) -> None:
         self.layout = layout
-        names = {2: (20, 40), 3: (148, 168)}[layout]
-        eeprom = bytearray(256)
-        for offset, name in zip(names, ("Intel Corp", "FTLX8571D3BCV"), strict=True):
-            eeprom[offset : offset + 16] = name.ljust(16).encode()
-        self.eeprom = bytes(eeprom)
+        vendor, part = {2: (20, 40), 3: (148, 168)}[layout]
+        self.eeprom = bytes(vendor) + b"Intel Corp".ljust(part - vendor) + b"FTLX8571D3BCV".ljust(16)
+        self.eeprom = self.eeprom.ljust(256, b"\0")
         self.asked: list[bytes] = []
 
     def __call__(self, _: object, request: int, argument: bytes) -> None:
@@ -157,20 +145,16 @@ def test_a_port_has_the_facts_that_its_driver_answers(
 
 
 def test_a_driver_that_answers_nothing_leaves_facts_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EOPNOTSUPP, "not supported")
-
-    monkeypatch.setattr(fcntl, "ioctl", refuse)
+    monkeypatch.setattr(fcntl, "ioctl", raising(OSError(errno.EOPNOTSUPP, "not supported")))
     found = look(nics(tmp_path), pci_address=ONE)["ports"]["port1"]
     unknown = ("pause", "driver_version", "firmware", "fec", "rings", "coalescing", "module", "partner_mbps")
     assert [found[name] for name in unknown] == [None] * len(unknown)
 
 
 def test_the_record_has_the_facts_of_a_nodes_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
+    root, look_at = nics(tmp_path), ports.answer
     values = ("8.0 GT/s PCIe", "4", "8.0 GT/s PCIe", "8")
-    files = {f"sys/bus/pci/devices/{ONE}/{name}": value for name, value in zip(names, values, strict=True)}
-    root, look_at = tree(nics(tmp_path), files), ports.answer
+    tree(root / f"sys/bus/pci/devices/{ONE}", dict(zip(PCIE, values, strict=True)))
     monkeypatch.setattr(ports, "answer", lambda asked: look_at({**asked, "root": str(root)}))
     monkeypatch.setattr(fcntl, "ioctl", Kernel())
     monkeypatch.setattr(ports, "_addresses", lambda *_: [])
@@ -181,7 +165,7 @@ def test_the_record_has_the_facts_of_a_nodes_ports(tmp_path: Path, monkeypatch: 
     of_kernel = TestbedMachine(two_nodes(dut={"vpp": {"ports": "af_packet"}}), "DUT1").settings()
     assert of_kernel["pause frames of port1"] == "rx off, tx on" and of_kernel["FEC of port1"] == "RS"
     assert of_kernel["ring sizes of port1"] == "rx 2048 of 8160, tx 256 of 4096"
-    local = TestbedMachine(load_topology(PROJECT / "topologies" / "local.yaml")).settings()
+    local = TestbedMachine(shipped("local")).settings()
     assert not [name for name in local if " of port" in name]
 
 
@@ -197,19 +181,16 @@ def test_the_port_of_a_virtio_device_is_one_level_below(tmp_path: Path) -> None:
     assert (port["device"], port["pci_address"], port["driver"], port["numa_node"]) == ("ens3", ONE, "virtio-pci", 1)
 
 
-def test_a_port_that_user_space_has_and_one_that_is_not_there(tmp_path: Path) -> None:
-    root = nics(tmp_path)
+def test_a_port_that_user_space_or_the_kernel_alone_has_and_one_that_is_not_there(tmp_path: Path) -> None:
+    root = tree(nics(tmp_path), {f"sys/bus/pci/devices/{TWO}/sriov_numvfs": "8"})
     taken = look(root, pci_address=TWO)["ports"]["port1"]
+    assert taken["virtual_functions"] == 8
     assert (taken["device"], taken["driver"], taken["numa_node"], taken["carrier"]) == (None, "vfio-pci", None, None)
     assert look(root, pci_address="0000:99:00.0")["ports"]["port1"] is None
     assert look(root, device="eth9")["ports"]["port1"] is None
     assert look(root, device="eth9")["interfaces"] == ["br0", "ens1f0"]
-
-
-def test_virtual_functions_are_counted(tmp_path: Path) -> None:
-    root = tree(nics(tmp_path), {f"sys/bus/pci/devices/{TWO}/sriov_numvfs": "8"})
-    counted = [look(root, pci_address=address)["ports"]["port1"]["virtual_functions"] for address in (ONE, TWO)]
-    assert counted == [0, 8]
+    said = look(Path("/"), device="lo")["ports"]["port1"]
+    assert (said["device"], said["pci_address"], said["addresses"][:1]) == ("lo", None, ["127.0.0.1"])
 
 
 def test_programs_that_have_a_port_are_named(tmp_path: Path) -> None:
@@ -220,8 +201,3 @@ def test_programs_that_have_a_port_are_named(tmp_path: Path) -> None:
     said = device_users.answer({"root": str(root), "devices": {ONE: None, TWO: None, "0000:99:00.0": None}})
     vpp = {"pid": 17, "command": "/usr/bin/vpp -c /etc/vpp/startup.conf"}
     assert said == {"users": {ONE: [], TWO: [vpp], "0000:99:00.0": []}}
-
-
-def test_a_port_of_the_kernel_alone() -> None:
-    said = ports.answer({"ports": {"port1": {"device": "lo", "pci_address": None}}})["ports"]["port1"]
-    assert (said["device"], said["pci_address"], said["addresses"][:1]) == ("lo", None, ["127.0.0.1"])

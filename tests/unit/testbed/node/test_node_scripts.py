@@ -7,13 +7,16 @@ import os
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from itertools import accumulate, repeat
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers import container_facts
@@ -25,8 +28,16 @@ from resources.libraries.python.testbed.node import scripts
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import MachineFacts
 from resources.libraries.python.testbed.node.node_query import MARK, program
-from resources.libraries.python.testbed.node.scripts import driver_needs, leases, leftovers, machine, runtimes, tunables
-from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
+from resources.libraries.python.testbed.node.scripts import (
+    driver_needs,
+    leases,
+    leftovers,
+    machine,
+    noise,
+    runtimes,
+    tunables,
+)
+from resources.libraries.python.testbed.roles.connection import CompletedProgram
 from tests.builders import shell_program
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import PCI, two_nodes
@@ -40,27 +51,17 @@ SENT = sorted(
 )
 
 
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield str(node.module)
-
-
 @pytest.mark.parametrize("path", SENT, ids=lambda path: path.stem)
-def test_it_needs_the_standard_library_alone(path: Path) -> None:
-    assert not {name for name in _imported(path) if name.split(".")[0] not in sys.stdlib_module_names}
-
-
-@pytest.mark.parametrize("path", SENT, ids=lambda path: path.stem)
-def test_it_can_be_read_by_a_python_that_is_too_old_for_a_run(path: Path) -> None:
+def test_it_needs_the_standard_library_of_any_python_3(path: Path) -> None:
     """Else a node with an old Python would answer with a syntax error instead of its version."""
-    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 7))
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 7))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module] if isinstance(node, ast.ImportFrom) else []
+        assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
 
 
 def test_a_shell_that_greets_does_not_come_between() -> None:
-    text = program({leftovers: {"record": "/nowhere", "runtimes": "/nowhere", "namespaces": "/nowhere"}})
+    text = program({leftovers: dict.fromkeys(("record", "runtimes", "namespaces"), "/nowhere")})
     done = subprocess.run([sys.executable, "-I", "-"], input=text, capture_output=True, check=True)
     said = json.loads((b"Welcome!\n" + done.stdout).decode().rpartition(MARK)[2])
     assert said["answers"]["leftovers"]["in_use"] is False
@@ -73,12 +74,8 @@ def test_all_users_can_read_records_and_only_the_owner_can_open_locks(tmp_path: 
     tree(root, {"proc/sys/kernel/random/boot_id": "first", "proc/sys/vm/swappiness": "60"})
     holder = {"testbed": "lab", "owner": "ann@here", "pid": 1, "reason": "a test", "heartbeat": True, "token": "x"}
     swappiness = {"root": str(root), "settings": [["/proc/sys/vm/swappiness", "0"]], "by": "ann@here"}
-    text = program(
-        {
-            leases: {"do": "acquire", "lease_s": 60, "directory": str(folder), **holder},
-            tunables: {"do": "apply", "directory": str(folder), **swappiness},
-        }
-    )
+    lease = {"do": "acquire", "lease_s": 60, "directory": str(folder), **holder}
+    text = program({leases: lease, tunables: {"do": "apply", "directory": str(folder), **swappiness}})
     subprocess.run([sys.executable, "-I", "-"], input=text, capture_output=True, check=True, umask=umask)
     folders = (tmp_path / "var", folder.parent, folder)
     modes = {path.name: oct(path.stat().st_mode & 0o7777) for path in (*folders, *folder.iterdir())}
@@ -92,35 +89,22 @@ CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"
 
 def server(root: Path) -> Path:
     """Two sockets of two cores of two threads; CPU 7 is off."""
+    dmi, idle = "sys/class/dmi/id", f"{CPU}/cpu0/cpuidle"
     files = {
         "etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"',
-        "proc/sys/kernel/osrelease": "6.1.0-18-amd64",
-        "proc/cmdline": "quiet isolcpus=1,5 mitigations=off",
-        "proc/uptime": "86400.25 100000.00",
-        "proc/loadavg": "0.52 0.58 0.59 1/467 12345",
+        "proc/sys/kernel/osrelease": "6.1.0-18-amd64", "proc/cmdline": "quiet isolcpus=1,5 mitigations=off",
+        "proc/uptime": "86400.25 100000.00", "proc/loadavg": "0.52 0.58 0.59 1/467 12345",
         "proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R) Xeon(R)\nmicrocode\t: 0xd000390\nflags\t: fpu\n\nx : 1",
-        "proc/self/status": "Name:\tpython3\nCpus_allowed_list:\t0-6",
-        "proc/1/comm": "systemd",
-        "proc/77/comm": "irqbalance",
+        "proc/self/status": "Name:\tpython3\nCpus_allowed_list:\t0-6", "proc/1/comm": "systemd",
+        "proc/77/comm": "irqbalance", "proc/sys/kernel/numa_balancing": "1",
         "proc/meminfo": "MemTotal:  65536000 kB\nMemAvailable: 32768000 kB\nSwapTotal: 9000 kB\nSwapFree: 8000 kB",
-        f"{CPU}/online": "0-6",
-        f"{CPU}/isolated": "1,5",
-        f"{CPU}/nohz_full": "1,5",
-        f"{CPU}/smt/control": "on",
-        f"{CPU}/intel_pstate/no_turbo": "0",
-        f"{CPU}/vulnerabilities/meltdown": "Mitigation: PTI",
-        f"{CPU}/vulnerabilities/mds": "Not affected",
-        f"{CPU}/cpu0/cpuidle/state0/name": "POLL",
-        f"{CPU}/cpu0/cpuidle/state1/name": "C1",
-        f"{CPU}/cpu0/cpuidle/state10/name": "C6",
-        f"{CPU}/cpu0/cpuidle/state10/disable": "1",
-        "sys/class/dmi/id/bios_vendor": "American Megatrends",
-        "sys/class/dmi/id/bios_version": "2.1",
-        "sys/class/dmi/id/bios_date": "03/14/2018",
-        "sys/class/dmi/id/product_name": "SYS-7049GP-TRT",
-        "proc/sys/kernel/numa_balancing": "1",
+        f"{CPU}/online": "0-6", f"{CPU}/isolated": "1,5", f"{CPU}/nohz_full": "1,5", f"{CPU}/smt/control": "on",
+        f"{CPU}/intel_pstate/no_turbo": "0", f"{CPU}/vulnerabilities/meltdown": "Mitigation: PTI",
+        f"{CPU}/vulnerabilities/mds": "Not affected", f"{idle}/state0/name": "POLL", f"{idle}/state1/name": "C1",
+        f"{idle}/state10/name": "C6", f"{idle}/state10/disable": "1", f"{dmi}/bios_vendor": "American Megatrends",
+        f"{dmi}/bios_version": "2.1", f"{dmi}/bios_date": "03/14/2018", f"{dmi}/product_name": "SYS-7049GP-TRT",
         "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
-    }
+    }  # fmt: skip
     for cpu in range(7):
         core = cpu % 4
         files |= {
@@ -131,11 +115,9 @@ def server(root: Path) -> Path:
         }
     (root / f"{CPU}/cpu7").mkdir(parents=True)
     for node in (0, 1):
-        files |= {
-            f"{NODE}/node{node}/meminfo": f"Node {node} MemTotal: 32768000 kB\nNode {node} MemFree: 1024000 kB",
-            f"{NODE}/node{node}/hugepages/hugepages-2048kB/nr_hugepages": "1024",
-            f"{NODE}/node{node}/hugepages/hugepages-2048kB/free_hugepages": str(1000 + node),
-        }
+        here, pages = f"{NODE}/node{node}", f"{NODE}/node{node}/hugepages/hugepages-2048kB"
+        files[f"{here}/meminfo"] = f"Node {node} MemTotal: 32768000 kB\nNode {node} MemFree: 1024000 kB"
+        files |= {f"{pages}/nr_hugepages": "1024", f"{pages}/free_hugepages": str(1000 + node)}
     return tree(root, files)
 
 
@@ -148,20 +130,11 @@ def test_a_server(tmp_path: Path) -> None:
     assert (cpu["isolated"], cpu["nohz_full"], cpu["smt"], cpu["boost"]) == ("1,5", "1,5", "on", True)
     assert cpu["governors"] == {"performance": [0, 1, 2, 4, 5, 6], "powersave": [3]}
     assert cpu["allowed"] == "0-6"
-    assert cpu["rows"] == [
-        [0, 0, 0, 0],
-        [1, 1, 0, 0],
-        [2, 2, 1, 1],
-        [3, 3, 1, 1],
-        [4, 0, 0, 0],
-        [5, 1, 0, 0],
-        [6, 2, 1, 1],
-    ]
+    assert cpu["rows"] == [[cpu, cpu % 4, cpu % 4 // 2, cpu % 4 // 2] for cpu in range(7)]
     memory = said["memory"]
     assert (memory["total_mb"], memory["available_mb"], memory["swap_used_mb"]) == (64000, 32000, 0)
     assert [node["hugepages"] for node in memory["nodes"]] == [
-        [{"size_kb": 2048, "total": 1024, "free": 1000}],
-        [{"size_kb": 2048, "total": 1024, "free": 1001}],
+        [{"size_kb": 2048, "total": 1024, "free": free}] for free in (1000, 1001)
     ]
     assert said["disks"][str(tmp_path / "not/yet")]["total_mb"] > 0
 
@@ -185,38 +158,25 @@ def test_facts_by_which_equal_servers_differ(tmp_path: Path) -> None:
     (root / "sys/firmware/dmi/tables/DMI").write_bytes(other + modules + memory_device(0, 0) + b"\x11\x28")
     found = MachineFacts.model_validate(machine.answer({"root": str(root)})).settings()
     assert found == {
-        "machine": "SYS-7049GP-TRT",
-        "BIOS": "American Megatrends 2.1 03/14/2018",
-        "governors": "performance x 6, powersave x 1",
-        "turbo": "on",
-        "idle states": "POLL, C1",
+        "machine": "SYS-7049GP-TRT", "BIOS": "American Megatrends 2.1 03/14/2018",
+        "governors": "performance x 6, powersave x 1", "turbo": "on", "idle states": "POLL, C1",
         "memory modules": "2 x 16 GiB DDR4 2666 MT/s, 1 x 64 GiB DDR5 3200 MT/s, 1 x empty slot",
-        "NUMA balancing": "on",
-        "transparent huge pages": "madvise",
-        "mitigation of meltdown": "Mitigation: PTI",
-    }
-    assert MachineFacts.model_validate(machine.answer({"root": str(tmp_path / "empty")})).settings() == {}
-
-
-def test_a_machine_without_facts(tmp_path: Path) -> None:
-    said = machine.answer({"root": str(tmp_path)})
+        "NUMA balancing": "on", "transparent huge pages": "madvise", "mitigation of meltdown": "Mitigation: PTI",
+    }  # fmt: skip
+    said = machine.answer({"root": str(tmp_path / "empty")})
+    assert MachineFacts.model_validate(said).settings() == {}
     assert said["kernel"] is said["load"] is said["up_s"] is said["memory"]["total_mb"] is None
     assert said["cpu"]["rows"] == [] and said["cpu"]["boost"] is None and said["cpu"]["governors"] == {}
 
 
-def trex_at(folder: Path, *, client: bool) -> Path:
-    root = folder / "v3.06"
+@pytest.mark.parametrize("client", [True, False])
+def test_trex_by_its_folder(tmp_path: Path, client: bool) -> None:
+    root = tmp_path / "v3.06"
     (root / "automation/trex_control_plane/interactive/trex" / ("stl" if client else "x")).mkdir(parents=True)
     shell_program(root / "t-rex-64", "")
-    return root
-
-
-def test_trex_by_its_folder(tmp_path: Path) -> None:
-    whole, half = trex_at(tmp_path / "a", client=True), trex_at(tmp_path / "b", client=False)
-    link(tmp_path / "trex", whole)
+    link(tmp_path / "trex", root)
     said = trex_facts.answer({"directory": str(tmp_path / "trex")})
-    assert (said["there"], said["client"], said["version"]) == (True, True, "v3.06")
-    assert trex_facts.answer({"directory": str(half)})["client"] is False
+    assert (said["there"], said["client"], said["version"]) == (True, client, "v3.06")
     said = trex_facts.answer({"directory": str(tmp_path / "nowhere")})
     assert (said["there"], said["version"]) == (False, None)
 
@@ -270,39 +230,32 @@ def test_cards_of_trex(tmp_path: Path, config: bytes, size: int | None) -> None:
 def test_a_program_says_its_version_or_why_not(
     tmp_path: Path, script: str, version: str | None, problem: str | None
 ) -> None:
-    binary = tree(tmp_path, {"bin/vpp": f"#!/bin/sh\n{script}"}) / "bin/vpp"
-    binary.chmod(0o755)
+    binary = shell_program(tmp_path / "vpp", script)
     said = driver_needs.answer({"programs": {str(binary): r"vpp v?(\S+)"}})["programs"]
     assert said == {str(binary): {"there": True, "version": version, "problem": problem}}
 
 
-def _engine(path: Path, reply: bytes) -> threading.Thread:
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen()
+@pytest.mark.parametrize(
+    ("reply", "version", "problem"),
+    [(b'{"Version": "27.1.1"}', "27.1.1", "None"), (b"hello", None, "JSONDecodeError"), (None, None, "no engine runs")],
+)
+def test_docker_is_asked_and_not_only_found(
+    tmp_path: Path, reply: bytes | None, version: str | None, problem: str
+) -> None:
+    path, listener = tmp_path / "docker.sock", socket.socket(socket.AF_UNIX)
 
-    def serve() -> None:
-        with listener, listener.accept()[0] as client:
+    def serve(reply: bytes) -> None:
+        with listener.accept()[0] as client:
             client.recv(4096)
             client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(reply) + reply)
 
-    thread = threading.Thread(target=serve)
-    thread.start()
-    return thread
-
-
-def test_docker_is_asked_and_not_only_found(tmp_path: Path) -> None:
-    path = tmp_path / "docker.sock"
-    said = container_facts.answer({"docker": str(path)})["docker"]
-    assert said["version"] is None and said["problem"] == f"{path}: no engine runs"
-    server = _engine(path, b'{"Version": "27.1.1"}')
-    assert container_facts.answer({"docker": str(path)})["docker"]["version"] == "27.1.1"
-    server.join(60)
-    path.unlink()
-    server = _engine(path, b"hello")
-    said = container_facts.answer({"docker": str(path)})["docker"]
-    assert said["version"] is None and "JSONDecodeError" in said["problem"]
-    server.join(60)
+    with listener, ThreadPoolExecutor() as pool:
+        if reply is not None:
+            listener.bind(str(path))
+            listener.listen()
+            pool.submit(serve, reply)
+        said = container_facts.answer({"docker": str(path)})["docker"]
+    assert said["version"] == version and problem in str(said["problem"])
 
 
 def test_kvm_that_is_no_kvm(tmp_path: Path) -> None:
@@ -316,19 +269,17 @@ def test_leftovers_are_what_is_on_record_and_exists(tmp_path: Path) -> None:
     start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
     me = {"pid": os.getpid(), "start_ticks": start, "command": "pytest"}
     record = {
-        "owner": {**me, "start_ticks": start + 1},
-        "user": "ann",
-        "since": "2026-11-21T10:00:00+00:00",
+        "owner": {**me, "start_ticks": start + 1}, "user": "ann", "since": "2026-11-21T10:00:00+00:00",
         "namespaces": {"csit-a": 1, "csit-gone": 2},
         "workers": [{**me, "command": ""}, {**me, "start_ticks": start + 1}],  # read during exec
-        "groups": [str(tmp_path / "groups" / "csit-edge-1"), str(tmp_path / "groups" / "csit-gone-1")],
-        "folders": [str(tmp_path / "service"), str(tmp_path / "no-service")],
+        "groups": [f"{tmp_path}/groups/csit-edge-1", f"{tmp_path}/groups/csit-gone-1"],
+        "folders": [f"{tmp_path}/service", f"{tmp_path}/no-service"],
         "settings": {"net/core/netdev_budget": "300"},
         "ports": [{"device": "eth1", "home": None, "mtu": 1500, "parameters": {"ring sizes": [512, 0, 0, 512]}}],
-    }
+    }  # fmt: skip
     tree(tmp_path, {"record/owner.json": json.dumps(record), "record/lock": "", "runtimes/abc/x": "y" * 3_000_000})
-    tree(tmp_path, {"netns/csit-a": "", "netns/csit-b": "", "netns/other": ""})
-    tree(tmp_path, {"groups/csit-edge-1/cgroup.procs": "", "service/install.sh": ""})
+    empty = ("netns/csit-a", "netns/csit-b", "netns/other", "groups/csit-edge-1/cgroup.procs", "service/install.sh")
+    tree(tmp_path, dict.fromkeys(empty, ""))
     asked = {name: str(tmp_path / name) for name in ("record", "runtimes")} | {"namespaces": str(tmp_path / "netns")}
     said = leftovers.answer(asked)
     assert said["owner"]["alive"] is False and said["in_use"] is False
@@ -344,11 +295,8 @@ def test_leftovers_are_what_is_on_record_and_exists(tmp_path: Path) -> None:
 def test_a_lock_that_is_held_is_seen_without_taking_it(tmp_path: Path) -> None:
     lock = tree(tmp_path, {"lock": ""}) / "lock"
     code = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print(flush=True); input()"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(lock)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert holder.stdout is not None
+    argv = [sys.executable, "-c", code, str(lock)]
+    holder = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     holder.stdout.readline()
     asked = {"record": str(tmp_path), "runtimes": "/nowhere", "namespaces": "/nowhere"}
     assert leftovers.answer(asked)["in_use"] is True
@@ -382,7 +330,6 @@ _LISTING = "lib/modules/6.1.0/modules.dep"
         ({"boot/config-6.1.0": "CONFIG_VHOST_NET=m", _LISTING: ""}, False),
         ({"boot/config-6.1.0": "# CONFIG_VHOST_NET is not set\nCONFIG_VHOST_NETX=y"}, False),
         ({"boot/config-5.4.0": "CONFIG_VHOST_NET=y"}, None),
-        ({}, None),
     ],
 )
 def test_features_of_the_kernel(files: dict[str, str], has: bool | None, tmp_path: Path) -> None:
@@ -398,21 +345,17 @@ def test_the_configuration_that_the_kernel_has_itself(tmp_path: Path) -> None:
     assert driver_needs.answer(asked)["kernel"] == {"AF_XDP": True, "BPF": False}
 
 
-class _Here:
-    """A connection to this machine."""
+def test_all_facts_come_in_one_round_trip() -> None:
+    """The answers of drivers' own checks are beside those of the testbed's."""
+    topology = two_nodes(dut={"vms": "qemu", "container": {"engine": "auto"}})
 
-    name = "here"
-
-    def run(self, argv: list[str], *, stdin: bytes, within_s: float, root: bool) -> CompletedProgram:
+    def run(argv: list[str], *, stdin: bytes, within_s: float, root: bool) -> CompletedProgram:
         assert root
         done = subprocess.run(argv, input=stdin, capture_output=True, timeout=within_s, check=True)
         return CompletedProgram(tuple(argv), done.returncode, done.stdout.decode(), "", 0.0)
 
-
-def test_all_facts_come_in_one_round_trip() -> None:
-    """The answers of drivers' own checks are beside those of the testbed's."""
-    topology = two_nodes(dut={"vms": "qemu", "container": {"engine": "auto"}})
-    found = gather(cast("Connection", _Here()), topology.nodes.values(), sys.executable)
+    here: Any = SimpleNamespace(name="here", run=run)
+    found = gather(here, topology.nodes.values(), sys.executable)
     nodes = topology.nodes.values()
     needed = [each for each in driver_registry.node_checks() if any(each.arguments(node) is not None for node in nodes)]
     assert set(found.packages) == {each.key for each in needed} >= {"container_facts", "kvm_facts", "trex_facts"}
@@ -421,3 +364,37 @@ def test_all_facts_come_in_one_round_trip() -> None:
     assert asked == {"directory": "/opt/trex", "ports": list(PCI)}
     assert found.device_users.users == dict.fromkeys(PCI, ())
     assert {"tun and tap devices", "vhost-net"} <= set(found.driver_needs.kernel)
+
+
+STEP_NS = 100
+
+
+@given(st.lists(st.integers(noise.THRESHOLD_NS, 10**7), max_size=30))
+def test_every_gap_is_counted_in_its_class(gaps: list[int]) -> None:
+    steps = [step for gap in gaps for step in (STEP_NS, gap)]
+    readings = accumulate([0, *steps, *repeat(STEP_NS, 3)])
+    durations, longest = noise._gaps(lambda: next(readings), sum(steps) + STEP_NS)
+    assert longest == max(gaps, default=0)
+    assert sum(count for _, count in durations) == len(gaps)
+    for edge, count in durations:
+        inside = [gap for gap in gaps if edge <= gap < edge * 9 / 8]
+        assert len(inside) >= count and edge.bit_length() >= 4
+
+
+def test_shorter_gaps_do_not_count() -> None:
+    readings = accumulate([0, *repeat(noise.THRESHOLD_NS - 1, 100)])
+    assert noise._gaps(lambda: next(readings), 50 * noise.THRESHOLD_NS) == ([], 0)
+
+
+def test_counters_of_the_kernel_are_those_of_the_cpu(tmp_path: Path) -> None:
+    def write(ticks: int, timer: int, nic: int, stolen: int) -> dict[str, object]:
+        interrupts = f"CPU0 CPU1\n  24: 7 {nic}   PCI-MSI-0000:00:02.0   1-edge      eth0-rx\n"
+        interrupts += f" LOC:     1      {timer}   Local timer interrupts\n ERR:     0"
+        stat = f"cpu  1 2\ncpu1 {ticks} 0 0 0 0 0 0 {stolen} 0 0"
+        return noise._accounts(tree(tmp_path, {"proc/stat": stat, "proc/interrupts": interrupts}), [1])[1]
+
+    found = noise._difference(write(1, 10, 5, 100), write(2, 35, 6, 150))
+    interrupts = {"Local timer interrupts": 25, "24 PCI-MSI-0000:00:02.0 1-edge eth0-rx": 1}
+    assert found == {"interrupts": interrupts, "stolen_s": 0.5, "smis": None}
+    empty = noise._accounts(tmp_path / "none", [3])[3]
+    assert noise._difference(empty, empty) == {"interrupts": {}, "stolen_s": None, "smis": None}

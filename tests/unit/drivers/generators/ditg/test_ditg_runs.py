@@ -1,6 +1,6 @@
 """What D-ITG and the activity reporter leave behind, and the result that is made of it."""
 
-from typing import cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,29 +10,17 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.ditg import programs
 from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, PortReading, trial_result
-from resources.libraries.python.drivers.generators.ditg.programs import (
-    Packets,
-    SenderRun,
-    mean_one_way_ns,
-    nothing,
-    of_flows,
-    one_way_ns,
-    packets,
-    payloads,
-    script,
-)
-from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.traffic import Departures, Protocol
-from resources.libraries.python.model.testbed.nodes import TgNode
-from tests.unit.drivers.generators.trex.stand_in import plan
+from tests.unit.drivers.generators.trex.stand_in import B64, plan
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
+MIX = Frame(name="mix", parts=(FramePart(frame_bytes=128, weight=2), FramePart(frame_bytes=512)))
+TRIAL = Trial(load_pps=2000, duration_s=2, frame=B512)
 _ENDS = (
     "Src>                                      10.1.0.1/57782 Dest>                                      20.1.0.1/10002"
 )
@@ -57,30 +45,20 @@ Average:           g1    969.00    969.50    484.50    484.50      0.00      0.0
 
 
 def test_the_decoders_table_is_read_over_midnight_too() -> None:
-    log = packets(DECODED)
+    log = programs.packets(DECODED)
     assert log.delay_s == pytest.approx([0.001606, 0.000031, 0.0002], abs=1e-9)
-    assert one_way_ns(log).tolist() == pytest.approx([15_500, 100_000, 803_000], abs=2)
-
-
-def test_a_table_that_is_cut_is_reported() -> None:
+    assert programs.one_way_ns(log).tolist() == pytest.approx([15_500, 100_000, 803_000], abs=2)
+    assert programs.of_flows(log, [2]).sent_s == pytest.approx([72201.32007, 86399.9999])
+    assert len(programs.of_flows(log, [3])) == len(programs.packets("")) == 0
     with pytest.raises(ValueError, match="2 packets in 3 lines"):
-        packets(DECODED.replace("Size>  470", "Size>", 1))
-
-
-def test_flows_are_distinguished() -> None:
-    assert of_flows(packets(DECODED), [2]).sent_s == pytest.approx([72201.32007, 86399.9999])
-    assert len(of_flows(packets(DECODED), [3])) == 0
-
-
-def test_an_empty_log_has_no_packets() -> None:
-    assert len(packets("")) == 0
-    assert mean_one_way_ns(nothing(), [10.0, 11.0]) == (None,)
+        programs.packets(DECODED.replace("Size>  470", "Size>", 1))
 
 
 def test_delays_are_averaged_over_the_second_in_which_packets_were_sent() -> None:
     sent = np.array([86399.5, 86399.6, 0.6])
-    log = Packets(np.ones(3, int), sent, sent + np.array([0.002, 0.004, 0.010]))
-    assert mean_one_way_ns(log, [86399.4, 0.4, 1.4, 2.4]) == (pytest.approx(1.5e6), pytest.approx(5e6), None)
+    log = programs.Packets(np.ones(3, int), sent, sent + np.array([0.002, 0.004, 0.010]))
+    assert programs.mean_one_way_ns(log, [86399.4, 0.4, 1.4, 2.4]) == (pytest.approx(1.5e6), pytest.approx(5e6), None)
+    assert programs.mean_one_way_ns(programs.nothing(), [10.0, 11.0]) == (None,)
 
 
 def test_sar_says_what_left_the_sending_ports_in_each_second() -> None:
@@ -94,64 +72,43 @@ def result(
 ) -> TrialResult:
     """Of a run of two seconds, each with half of the packets; the receiver sends back what it gets."""
     flows = plan("CSP", 1, 1).flows
-    forward = flows[0]
+    near, far = flows[0].tx_interface, flows[0].rx_interface
 
-    def counters(share: float) -> dict[str, InterfaceCounters]:
+    def at(time_s: float, share: float) -> PortReading:
         back, out = round(received * share), round(sent * share)
-        return {
-            forward.tx_interface: InterfaceCounters(back, out, 0, 0),
-            forward.rx_interface: InterfaceCounters(back, back, 0, 0),
-        }
+        counters = {near: InterfaceCounters(back, out, 0, 0), far: InterfaceCounters(back, back, 0, 0)}
+        return PortReading(1000.0 + time_s, counters)
 
-    start = 1000.0
-    stamps = np.linspace(start, start + 2, logged, endpoint=False)
-    log = Packets(np.ones(logged, int), stamps, stamps + 0.001)
+    stamps = np.linspace(1000.0, 1002.0, logged, endpoint=False)
+    log = programs.Packets(np.ones(logged, int), stamps, stamps + 0.001)
     return trial_result(
-        trial,
-        flows,
-        [
-            PortReading(start - 1, counters(0)),
-            PortReading(start, counters(0)),
-            PortReading(start + 1, counters(0.5)),
-            PortReading(start + 2, counters(1)),
-            PortReading(start + 4, counters(1)),
-        ],
-        run=SenderRun(log, log, () if sar_says is None else (sar_says,)),
-        instances=(1,),
-        started_at="2026-11-21T00:00:00+00:00",
-        total_duration_s=4.0,
-    )
+        trial, flows, [at(-1, 0), at(0, 0), at(1, 0.5), at(2, 1), at(4, 1)], instances=(1,), total_duration_s=4.0,
+        run=programs.SenderRun(log, log, () if sar_says is None else (sar_says,)), started_at="2026-11-21",
+    )  # fmt: skip
 
 
-TRIAL = Trial(load_pps=2000, duration_s=2, frame=B512)
-
-
-def test_counts_are_those_of_the_interfaces_in_both_directions() -> None:
+def test_counts_are_those_of_the_interfaces_and_seconds_are_one_way() -> None:
     made = result(TRIAL)
     assert [(flow.sent, flow.received) for flow in made.flows] == [(2000, 1990), (1990, 1990)]
     assert made.interface_sent == 3990
     assert not made.generator_limited
-
-
-def test_seconds_are_one_way_and_have_a_delay() -> None:
-    first, second = result(TRIAL).intervals
+    first, second = made.intervals
     assert (first.sent, first.received) == (pytest.approx(997.5), pytest.approx(995))
     assert second.delay_ns == pytest.approx(500_000)
 
 
-def test_a_generator_that_sends_too_little_says_so() -> None:
-    made = result(TRIAL, sent=577, received=577, logged=577)
-    assert made.generator_limited
-    assert made.note == "D-ITG offered 577 pps of 2.00 kpps"
-
-
-def test_packets_missing_in_the_log_are_reported() -> None:
-    assert result(TRIAL, logged=1500).note == "the log has 1500 of the 1990 packets that arrived: delays are of those"
-
-
-def test_two_sources_that_disagree_are_reported() -> None:
-    assert result(TRIAL, sar_says=1995).note is None
-    assert result(TRIAL, sar_says=1000).note == "sar reports 1000 packets sent, the interface counted 2000"
+@pytest.mark.parametrize(
+    ("changes", "limited", "note"),
+    [
+        ({"sent": 577, "received": 577, "logged": 577}, True, "D-ITG offered 577 pps of 2.00 kpps"),
+        ({"logged": 1500}, False, "the log has 1500 of the 1990 packets that arrived: delays are of those"),
+        ({"sar_says": 1995}, False, None),
+        ({"sar_says": 1000}, False, "sar reports 1000 packets sent, the interface counted 2000"),
+    ],
+)
+def test_what_is_doubtful_is_noted(changes: dict[str, Any], limited: bool, note: str | None) -> None:
+    made = result(TRIAL, **changes)
+    assert (made.generator_limited, made.note) == (limited, note)
 
 
 def test_icmp_has_no_delay() -> None:
@@ -167,9 +124,7 @@ def test_bursts_are_judged_by_the_time_that_they_are_on() -> None:
 
 def generator(rows: int, flows: int) -> DitgGenerator:
     """A generator that is not started, for so many service instances with so many flows each."""
-    made = plan("CSP", rows, 1)
-    rated = made.model_copy(update={"flows": tuple(flow.model_copy(update={"sources": flows}) for flow in made.flows)})
-    return DitgGenerator(cast(TgNode, None), DriverContext(rated, cast(Fabric, None), cast(MachineLock, None), 1518))
+    return DitgGenerator(None, DriverContext(with_flows(rows, flows), None, None, 1518))
 
 
 def test_flows_of_all_instances_are_as_many_as_can_be_closed_in_time() -> None:
@@ -202,6 +157,11 @@ def with_flows(rows: int, flows: int) -> Plan:
     return made.model_copy(update={"flows": tuple(flow.model_copy(update={"sources": flows}) for flow in made.flows)})
 
 
+def lines_of(flows: int, **changes: Any) -> tuple[str, ...]:
+    """What the sender is told for one service instance with so many flows."""
+    return programs.script(with_flows(1, flows), TRIAL.model_copy(update={"load_pps": 500, **changes}), "sizes").lines
+
+
 def word(line: str, option: str) -> str:
     words = line.split()
     return words[words.index(option) + 1]
@@ -209,82 +169,65 @@ def word(line: str, option: str) -> str:
 
 @given(st.integers(1, 8), st.integers(1, 32), st.floats(100, 1e6))
 def test_flows_share_half_of_the_load_which_is_what_goes_forward(rows: int, flows: int, load_pps: float) -> None:
-    lines = script(with_flows(rows, flows), Trial(load_pps=load_pps, duration_s=2, frame=B512), "sizes").lines
+    lines = programs.script(with_flows(rows, flows), TRIAL.model_copy(update={"load_pps": load_pps}), "sizes").lines
     assert len(lines) == rows * flows
-    assert sum(float(word(line, "-C")) for line in lines) == pytest.approx(
-        load_pps / 2, rel=0.01, abs=0.01 * len(lines)
-    )
+    rates = [float(word(line, "-C")) for line in lines]
+    assert sum(rates) == pytest.approx(load_pps / 2, rel=0.01, abs=0.01 * len(lines))
 
 
 def test_each_flow_has_an_address_and_a_port_of_its_own_and_agrees_over_the_loopback() -> None:
-    made = script(with_flows(2, 3), Trial(load_pps=1200, duration_s=1.5, frame=B512), "sizes")
+    made = programs.script(with_flows(2, 3), Trial(load_pps=1200, duration_s=1.5, frame=B512), "sizes")
     lines = made.lines
     assert made.instances == (1, 1, 1, 2, 2, 2)
     assert len({word(line, "-rp") for line in lines}) == 6
     assert {word(line, "-a") for line in lines} == {"20.1.0.1", "20.2.0.1"}
+    assert not any("-poll" in line for line in lines), "they share a CPU"
     assert lines[0] == ("-a 20.1.0.1 -rp 10001 -C 100.000 -Sda 127.0.0.1 -m rttm -t 1500 -c 466 -T UDP")
 
 
-@pytest.mark.parametrize(("protocol", "payload"), [(Protocol.UDP, 466), (Protocol.ICMP, 466), (Protocol.TCP, 442)])
-def test_payloads_make_frames_of_the_size_that_was_asked(protocol: Protocol, payload: int) -> None:
-    assert payloads(B512, protocol) == (payload,)
-
-
-def test_only_a_flow_that_has_the_cpu_for_itself_does_without_sleeping() -> None:
-    alone, many = (
-        script(with_flows(1, flows), Trial(load_pps=10, duration_s=1, frame=B512), "sizes").lines for flows in (1, 2)
-    )
-    assert "-poll" in alone[0]
-    assert not any("-poll" in line for line in many)
+@pytest.mark.parametrize(
+    ("frame", "protocol", "expected"),
+    [
+        (B512, Protocol.UDP, (466,)),
+        (B512, Protocol.ICMP, (466,)),
+        (B512, Protocol.TCP, (442,)),
+        (MIX, Protocol.UDP, (82, 82, 466)),
+    ],
+)
+def test_payloads_make_frames_of_the_size_that_was_asked(
+    frame: Frame, protocol: Protocol, expected: tuple[int, ...]
+) -> None:
+    assert programs.payloads(frame, protocol) == expected
 
 
 @pytest.mark.parametrize(
-    ("departures", "option"),
+    ("flows", "changes", "option"),
     [
-        (Departures.CONSTANT, "-C 250.000"),
-        (Departures.UNIFORM, "-U 166.667 500.000"),  # between 2 and 6 ms, which is 4 ms in the mean
-        (Departures.EXPONENTIAL, "-E 250.000"),
-        (Departures.NORMAL, "-N 4.000000 1.000000"),  # milliseconds
+        (1, {"departures": Departures.CONSTANT}, "-C 250.000"),
+        (1, {"departures": Departures.UNIFORM}, "-U 166.667 500.000"),  # between 2 and 6 ms, which is 4 ms in the mean
+        (1, {"departures": Departures.EXPONENTIAL}, "-E 250.000"),
+        (1, {"departures": Departures.NORMAL}, "-N 4.000000 1.000000"),  # milliseconds
+        (1, {}, "-poll"),  # only a flow that has the CPU for itself does without sleeping
+        (1, {"frame": MIX}, "-Fs sizes"),
+        (1, {"protocol": Protocol.ICMP}, "-T ICMP 8"),
+        (1, {"protocol": Protocol.ICMP}, "-m owdm"),  # one way, since the kernel answers
+        (1, {"duration_s": 6, "on_off_s": (2.0, 1.0)}, "-t 6000 -B C 2000 C 1000 -c 466"),  # for whole periods
+        (4, {"load_pps": 0, "probe_pps": 100, "purpose": "latency"}, "-C 25.000"),  # as many as there are probes
     ],
 )
-def test_times_between_packets_have_the_mean_that_the_load_needs(departures: Departures, option: str) -> None:
-    trial = Trial(load_pps=500, duration_s=1, frame=B512, departures=departures)
-    assert f" {option} " in script(with_flows(1, 1), trial, "sizes").lines[0]
+def test_the_sender_is_told_what_the_trial_needs(flows: int, changes: dict[str, Any], option: str) -> None:
+    made = lines_of(flows, **changes)
+    assert len(made) == flows
+    assert all(f" {option} " in f"{line} " for line in made)
 
 
-def test_a_mix_of_sizes_comes_from_a_file() -> None:
-    mix = Frame(name="mix", parts=(FramePart(frame_bytes=128, weight=2), FramePart(frame_bytes=512)))
-    assert payloads(mix, Protocol.UDP) == (82, 82, 466)
-    made = script(with_flows(1, 1), Trial(load_pps=10, duration_s=1, frame=mix), "sizes")
-    assert word(made.lines[0], "-Fs") == "sizes"
-
-
-def test_frames_that_are_too_small_are_refused_with_the_smallest_there_is() -> None:
-    small = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
-    with pytest.raises(Unsupported, match=r"D-ITG sends UDP in frames of 66 bytes or more, and 64B has 64"):
-        payloads(small, Protocol.UDP)
-
-
-def test_a_protocol_without_ports_is_refused() -> None:
-    with pytest.raises(Unsupported, match="D-ITG sends UDP, ICMP, TCP, not IP"):
-        payloads(B512, Protocol.IP)
-
-
-def test_icmp_goes_one_way_since_the_kernel_answers() -> None:
-    trial = Trial(load_pps=100, duration_s=1, frame=B512, protocol=Protocol.ICMP)
-    made = script(with_flows(1, 1), trial, "sizes")
-    assert made.lines[0].endswith("-T ICMP 8")
-    assert word(made.lines[0], "-m") == "owdm"
-
-
-def test_bursts_are_on_and_off_for_whole_periods() -> None:
-    trial = Trial(load_pps=100, duration_s=6, frame=B512, on_off_s=(2.0, 1.0))
-    made = script(with_flows(1, 1), trial, "sizes")
-    assert "-t 6000 -B C 2000 C 1000 -c 466" in made.lines[0]
-
-
-def test_a_trial_of_probes_only_sends_as_many_as_there_are_probes() -> None:
-    made = script(
-        with_flows(1, 4), Trial(load_pps=0, probe_pps=100, duration_s=1, frame=B512, purpose="latency"), "sizes"
-    )
-    assert [word(line, "-C") for line in made.lines] == ["25.000"] * 4
+@pytest.mark.parametrize(
+    ("protocol", "why"),
+    [
+        (Protocol.UDP, "D-ITG sends UDP in frames of 66 bytes or more, and 64B has 64"),
+        (Protocol.IP, "D-ITG sends UDP, ICMP, TCP, not IP"),
+    ],
+)
+def test_what_it_cannot_send_is_refused(protocol: Protocol, why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        programs.payloads(B64, protocol)

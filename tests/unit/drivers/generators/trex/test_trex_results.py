@@ -1,16 +1,15 @@
 """From reports to results: what the generator did wrong is no loss of the system, latency is what histograms hold."""
 
-from collections.abc import Callable
 from ipaddress import IPv4Address
 from itertools import pairwise
-from unittest.mock import patch
+from statistics import fmean
+from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators import overload
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
 from resources.libraries.python.drivers.generators.trex import profile, results
 from resources.libraries.python.drivers.generators.trex.config import table_of
@@ -29,8 +28,6 @@ from resources.libraries.python.model.measurements.trial import Trial, TrialResu
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.frames import traffic_profile
-from resources.libraries.python.planning.linerate import MaxRate
-from tests.builders import finished
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
 from tests.unit.examples import share
 
@@ -41,24 +38,24 @@ counts = st.integers(0, 10**7)
 
 def report(sent: int = 5000, received: int = 5000, sending_s: float = 1.0, **changes: object) -> Report:
     whole = Report(
-        sending_s=sending_s,
-        finished=True,
-        aborted=False,
-        settled=True,
+        sending_s=sending_s, finished=True, aborted=False, settled=True, latency=(), queue_full=0, cpu_percent=30.0,
         groups=tuple(GroupCount(group=group, sent=sent, received=received) for group in (1, 2)),
-        ports=tuple(PortCount(send_errors=0, receive_errors=0) for _ in range(2)),
-        latency=(),
-        queue_full=0,
-        cpu_percent=30.0,
-    )
+        ports=(PortCount(send_errors=0, receive_errors=0),) * 2,
+    )  # fmt: skip
     return whole.model_copy(update=changes)
 
 
-def result(
-    given_report: Report, load_pps: float = 10_000, probe_pps: float = 0.0, duration_s: float = 1.0
-) -> TrialResult:
-    trial = Trial(load_pps=load_pps, duration_s=duration_s, frame=B64, probe_pps=probe_pps)
-    return trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1)
+def receive_errors(count: int) -> dict[str, object]:
+    return {"ports": (PortCount(send_errors=0, receive_errors=count),)}
+
+
+def result(given_report: Report, load_pps: float = 10_000, duration_s: float = 1.0, **changes: Any) -> TrialResult:
+    trial = Trial(load_pps=load_pps, duration_s=duration_s, frame=B64)
+    return trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1, **changes)
+
+
+def probes(group: int = 1, histogram: str | None = None, buckets: dict[int, int] | None = None) -> ProbeLatency:
+    return ProbeLatency(group=group, histogram=histogram, buckets=buckets or {}, errors=NO_ERRORS)
 
 
 def encoded(*values_us: int) -> str:
@@ -74,8 +71,7 @@ def test_whatever_is_reported_the_result_is_sound(
     packets: tuple[int, int, int], sending_s: float, aborted: bool, cpu: float
 ) -> None:
     sent, received, dropped = packets
-    ports = (PortCount(send_errors=0, receive_errors=dropped),)
-    found = result(report(sent, received, sending_s, aborted=aborted, ports=ports, cpu_percent=cpu))
+    found = result(report(sent, received, sending_s, aborted=aborted, cpu_percent=cpu, **receive_errors(dropped)))
     assert found.offered_duration_s > 0
     assert found.loss_ratio is None or 0 <= found.loss_ratio <= 1
     # A trial that is the generator's fault says why, and a trial that was not offered in full is always one.
@@ -104,9 +100,7 @@ def test_sending_is_stretched_from_1_percent_or_10_ms_on(sending_s: float, durat
 )
 def test_what_the_generator_lost_itself(lost: int, dropped: int, turned_away: int, limited: bool) -> None:
     groups = (GroupCount(group=1, sent=5000, received=5000 - lost), GroupCount(group=2, sent=5000, received=5000))
-    given_report = report(groups=groups, ports=(PortCount(send_errors=0, receive_errors=dropped),))
-    trial = Trial(load_pps=10_000, duration_s=1.0, frame=B64)
-    found = trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1, turned_away=turned_away)
+    found = result(report(groups=groups, **receive_errors(dropped)), turned_away=turned_away)
     assert found.generator_limited is limited
     own = dropped + turned_away
     note = f"the generator itself dropped {own} packets that had come back to its ports"
@@ -115,9 +109,8 @@ def test_what_the_generator_lost_itself(lost: int, dropped: int, turned_away: in
 
 @pytest.mark.parametrize(("probes_back", "limited"), [(10, False), (9, True)])
 def test_errors_of_ports_are_a_remark_where_neither_load_nor_probe_was_lost(probes_back: int, limited: bool) -> None:
-    probes = GroupCount(group=profile.probe_groups(0, 1)[0], sent=10, received=probes_back)
-    whole = report(ports=(PortCount(send_errors=0, receive_errors=1200),))
-    found = result(whole.model_copy(update={"groups": (*whole.groups, probes)}))
+    of_probes = GroupCount(group=profile.probe_groups(0, 1)[0], sent=10, received=probes_back)
+    found = result(report(groups=(*report().groups, of_probes), **receive_errors(1200)))
     assert found.generator_limited is limited
     note = "1,200 receive errors of the generator's ports, but no packet was lost"
     assert (found.note == note) is not limited, found.note
@@ -140,98 +133,38 @@ def test_a_load_without_packets_is_no_load() -> None:
 @settings(deadline=None, max_examples=share(30))  # a busy machine is no error; decoding takes its time
 @given(st.lists(st.integers(0, 5_000_000), min_size=1, max_size=60), st.integers(1, 3))
 def test_a_histogram_keeps_its_values(values_us: list[int], parts: int) -> None:
-    groups = [
-        ProbeLatency(group=index, histogram=encoded(*values_us[index::parts]), buckets={}, errors=NO_ERRORS)
-        for index in range(parts)
-    ]
-    values = results.merge(groups)
-    assert values is not None
-    ordered = sorted(values_us)
-    assert values.min_ns == pytest.approx(ordered[0] * 1000 + 500, rel=0.003, abs=1)
-    assert values.max_ns == pytest.approx(ordered[-1] * 1000 + 500, rel=0.003, abs=1)
-    assert values.mean_ns == pytest.approx(sum(ordered) / len(ordered) * 1000 + 500, rel=0.003, abs=2)
+    values = results.merge([probes(index, encoded(*values_us[index::parts])) for index in range(parts)])
+    assert values.min_ns == pytest.approx(min(values_us) * 1000 + 500, rel=0.003, abs=1)
+    assert values.max_ns == pytest.approx(max(values_us) * 1000 + 500, rel=0.003, abs=1)
+    assert values.mean_ns == pytest.approx(fmean(values_us) * 1000 + 500, rel=0.003, abs=2)
     assert HdrHistogram.decode(values.histogram).get_total_count() == len(values_us)
     row = [values.min_ns, values.p50_ns, values.p90_ns, values.p99_ns, values.p999_ns, values.max_ns]
-    assert row == sorted(each for each in row if each is not None)
+    assert row == sorted(row)
 
 
 def test_buckets_give_percentiles_where_they_can_and_nothing_else() -> None:
-    group = ProbeLatency(group=1, histogram=None, buckets={0: 50, 10: 30, 90: 10, 300: 9, 2000: 1}, errors=NO_ERRORS)
-    values = results.merge([group])
-    assert values is not None
+    values = results.merge([probes(buckets={0: 50, 10: 30, 90: 10, 300: 9, 2000: 1})])
     # Half of them are below 10 us, by how much is not known.
     assert values == LatencyReport(p90_ns=100_000, p99_ns=400_000, p999_ns=3_000_000, histogram=values.histogram)
 
 
-def test_no_probe_came_back() -> None:
-    assert results.merge([ProbeLatency(group=1, histogram=encoded(), buckets={}, errors=NO_ERRORS)]) is None
-    assert results.merge([ProbeLatency(group=1, histogram=None, buckets={}, errors=NO_ERRORS)]) is None
-
-
-def test_a_histogram_that_cannot_be_read_is_reported() -> None:
+def test_no_probe_has_no_latency_and_what_is_no_histogram_is_reported() -> None:
+    assert results.merge([probes(histogram=encoded())]) is None
+    assert results.merge([probes()]) is None
     with pytest.raises(CsitError, match="cannot be read: nonsense"):
-        results.merge([ProbeLatency(group=1, histogram="nonsense", buckets={}, errors=NO_ERRORS)])
+        results.merge([probes(histogram="nonsense")])
 
 
 def test_probes_of_all_sizes_are_one_flows_latency() -> None:
-    first = range(10_000, 10_003)
-    given_report = report().model_copy(
-        update={
-            "groups": (
-                *report().groups,
-                *(GroupCount(group=each, sent=10, received=9) for each in range(10_000, 10_006)),
-            ),
-            "latency": tuple(
-                ProbeLatency(
-                    group=each, histogram=encoded(*[100 if each in first else 900] * 9), buckets={}, errors=NO_ERRORS
-                )
-                for each in range(10_000, 10_006)
-            ),
-        }
-    )
+    groups = range(10_000, 10_006)
+    counts = tuple(GroupCount(group=each, sent=10, received=9) for each in groups)
+    latency = tuple(probes(each, encoded(*[100 if each < 10_003 else 900] * 9)) for each in groups)
     trial = Trial(load_pps=10_000, duration_s=1.0, frame=IMIX, probe_pps=30)
+    given_report = report(groups=(*report().groups, *counts), latency=latency)
     found = trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1)
     assert [(row.sent, row.received) for row in found.latency] == [(30, 27), (30, 27)]
     assert [row.p50_ns for row in found.latency] == pytest.approx([100_500, 900_500], rel=0.002)
     assert found.note is None
-
-
-def fake(capacity_pps: float, offers_pps: float) -> tuple[list[float], Callable[[Trial], TrialResult]]:
-    """A generator with a limit in front of a system with a limit that collapses beyond twice its capacity."""
-    asked: list[float] = []
-
-    def run(trial: Trial) -> TrialResult:
-        load_pps, duration_s = trial.load_pps or 0.0, trial.duration_s
-        asked.append(load_pps)
-        offered_pps = min(load_pps, offers_pps)
-        forwarded_pps = capacity_pps / 20 if offered_pps > 2 * capacity_pps else min(capacity_pps, offered_pps)
-        counts = round(offered_pps * duration_s), round(forwarded_pps * duration_s)
-        return finished(trial, counts, generator_limited=offered_pps < load_pps)
-
-    return asked, run
-
-
-@pytest.mark.parametrize(
-    ("capacity_pps", "offers_pps", "line_pps", "least_pps", "most_pps"),
-    [
-        (1e9, 600_000, None, 0.85 * 600_000, 600_000),  # a cable: what the generator can, a little less
-        (1e9, 1e9, 14.88e6, 14.88e6, 14.88e6),  # a cable of known rate that can be filled
-        (100_000, 600_000, None, 200_000, 400_000),  # a system that collapses: not more than four times what it can
-    ],
-)
-def test_the_highest_load_that_makes_sense(
-    capacity_pps: float, offers_pps: float, line_pps: float | None, least_pps: float, most_pps: float
-) -> None:
-    asked, run = fake(capacity_pps, offers_pps)
-    line = None if line_pps is None else MaxRate(line_pps / 2, line_pps / 2, line_pps, "the cable")
-    made = {"run": staticmethod(run), "_plan": None}
-    with patch.object(overload, "max_rate", return_value=line):
-        found = type("", (overload.SearchedByTrials,), made)().highest_loads(
-            Trial(load_pps=1e6, duration_s=1.0, frame=B64)
-        )
-    assert least_pps <= found.search_pps <= most_pps
-    assert found.offered_pps == pytest.approx(line_pps or 0.9 * offers_pps, rel=0.11), "MRR is measured there"
-    assert len(asked) < 12
 
 
 PROFILE = traffic_profile()
@@ -260,8 +193,7 @@ def test_every_flow_gets_an_equal_share_of_the_load(
     assert sum(each.pps for each in found if not each.probe) == pytest.approx(load_pps)
     assert sum(each.pps for each in found if each.probe) == pytest.approx(probe_pps * len(asked.flows))
     weights = sum(weight for _, weight in mix)
-    groups = {each.group for each in found if not each.probe}
-    assert len(groups) == len(asked.flows)
+    assert len({each.group for each in found if not each.probe}) == len(asked.flows)
     assert len({each.group for each in found}) == len(asked.flows) * (1 + len(mix))
     for index, flow in enumerate(asked.flows):
         mine = [each for each in found if each.group == index + 1]
@@ -273,13 +205,11 @@ def test_every_flow_gets_an_equal_share_of_the_load(
             assert packet[:12].hex(":") == f"{flow.destination_mac}:{flow.source_mac}"
             header = packet[profile.ipv4_offset(flow) :][:20]
             assert profile.checksum_of(header) == 0
-            assert str(IPv4Address(header[12:16])) == flow.source_ip
-            assert str(IPv4Address(header[16:20])) == flow.destination_ip
+            source, destination = (IPv4Address(text) for text in (flow.source_ip, flow.destination_ip))
+            assert header[12:20] == source.packed + destination.packed
             assert int.from_bytes(header[2:4]) == size - 18
-            assert stream.vary is not None
-            assert (stream.vary.first, stream.vary.count) == (int(IPv4Address(flow.source_ip)), 254)
-            place = stream.vary.offset
-            assert packet[place : place + 4] == IPv4Address(flow.source_ip).packed
+            assert (stream.vary.first, stream.vary.count) == (int(source), 254)
+            assert packet[stream.vary.offset :][:4] == source.packed
             if tagged:
                 assert packet[12:16] == b"\x81\x00" + (100 + flow.instance).to_bytes(2)
 
@@ -308,9 +238,7 @@ def test_more_probe_streams_than_there_are_counters() -> None:
     trial = Trial(load_pps=1000, duration_s=1.0, frame=IMIX, probe_pps=100)
     assert len(streams(asked.flows, number, trial, PROFILE)) <= 2 * MAX_PROBE_GROUPS
     more = (*asked.flows, *(flow.model_copy(update={"instance": flow.instance + 16}) for flow in asked.flows))
-    with pytest.raises(
-        Unsupported, match="64 flows with 3 frame sizes each need 192 streams of latency probes, TRex has 128"
-    ):
+    with pytest.raises(Unsupported, match=r"64 flows with 3 frame sizes each need 192 streams .*, TRex has 128"):
         streams(more, number, trial, PROFILE)
     # Without probes any number goes.
     assert len(streams(more, number, trial.model_copy(update={"probe_pps": 0.0}), PROFILE)) == 192
