@@ -90,14 +90,11 @@ def test_names_tags_and_arguments_say_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "points"),
     [
-        ("1x1,1x2,2x1", ((1, 1), (1, 2), (2, 1))),
-        ("{1,2}x{1,4}", ((1, 1), (1, 4), (2, 1), (2, 4))),
-        ("1-3x2", ((1, 2), (2, 2), (3, 2))),
-        ("{1-2,5}x1, 1x1", ((1, 1), (2, 1), (5, 1))),
-        ("2R4C, 1-2x1, 1r1c", ((2, 4), (1, 1), (2, 1))),
-        ("32x32", ((32, 32),)),
+        ("1x1,1x2,2x1", ((1, 1), (1, 2), (2, 1))), ("{1,2}x{1,4}", ((1, 1), (1, 4), (2, 1), (2, 4))),
+        ("1-3x2", ((1, 2), (2, 2), (3, 2))), ("{1-2,5}x1, 1x1", ((1, 1), (2, 1), (5, 1))),
+        ("2R4C, 1-2x1, 1r1c", ((2, 4), (1, 1), (2, 1))), ("32x32", ((32, 32),)),
     ],
-)
+)  # fmt: skip
 def test_cells_are_selected_from_the_drafts_grid_or_any_other(text: str, points: tuple[tuple[int, int], ...]) -> None:
     assert parse_selection(cells=text).points == points
     assert len(parse_selection().points) == 36

@@ -103,12 +103,10 @@ def record(study: AnyStudy) -> str:
 @pytest.mark.parametrize(
     ("names", "changes"),
     [
-        (1, {}),
-        (3, {"repetitions": 2, "guarantee": (Resource.NETWORK,)}),
-        (2, {"repetitions": 2, "together": 3}),
+        (1, {}), (3, {"repetitions": 2, "guarantee": (Resource.NETWORK,)}), (2, {"repetitions": 2, "together": 3}),
         (2, {"guarantee": (Resource.NETWORK,), "frames": (frame("512B"), frame("64B"))}),
     ],
-)
+)  # fmt: skip
 def test_a_study_of_interference_does_what_its_preview_counts(names: int, changes: dict[str, Any]) -> None:
     kinds = map(NfKind, ("linux_gateway", "linux_nat", "linux_router")[:names])
     contenders, world = tuple(Contender(name=kind, type=NfType.NAT, kind=kind) for kind in kinds), World()

@@ -96,6 +96,7 @@ def test_the_highest_rate_is_where_the_bound_is_met(  # noqa: PLR0917 - a row of
     found = highest_rate(profile, bounds)
     assert found.rate == (rate and pytest.approx(rate, rel=1e-5))
     assert (found.limited_by, found.known) == (limited_by, known)
+    assert (found.low, found.high) == (None, None), "no function has an interval"
     assert sentences.highest_in_words(found) == words
 
 
