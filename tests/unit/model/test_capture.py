@@ -147,8 +147,7 @@ def asked(folder: Path, content: bytes, name: str = "Web Trace-1.pcap") -> Frame
 
 def test_a_frame_has_the_sizes_of_the_capture_and_digits_of_its_digest(tmp_path: Path) -> None:
     found = asked(tmp_path, pcap(MIX))
-    assert found.capture is not None
-    assert found.name == f"pcap-web_trace_1-{found.capture.sha256[:8]}"
+    assert found.capture is not None and found.name == f"pcap-web_trace_1-{found.capture.sha256[:8]}"
     assert [(part.frame_bytes, part.weight) for part in found.parts] == [
         (64, 2), (76, 1), (115, 1), (547, 1), (1059, 1), (1518, 1)
     ]  # fmt: skip
@@ -160,8 +159,7 @@ def test_a_frame_has_the_sizes_of_the_capture_and_digits_of_its_digest(tmp_path:
 
 def test_a_capture_that_has_changed_since_is_not_sent(tmp_path: Path) -> None:
     found = asked(tmp_path, pcap(MIX))
-    assert found.capture is not None
-    assert capture_content(found.capture) == pcap(MIX)
+    assert found.capture is not None and capture_content(found.capture) == pcap(MIX)
     Path(found.capture.file).write_bytes(pcap(MIX[:-1]))
     with pytest.raises(ConfigError, match="has changed since the test was planned"):
         capture_content(found.capture)
@@ -199,8 +197,7 @@ def test_a_frame_is_named_after_any_file(tmp_path: Path, name: str, stem: str) -
     content = pcap(MIX)
     found = asked(tmp_path, gzip.compress(content) if name.lower().endswith(".gz") else content, f"ein Ordner/{name}")
     assert found.name == f"pcap-{stem}-{hashlib.sha256(content).hexdigest()[:8]}"
-    assert found.capture is not None
-    assert capture_content(found.capture) == content
+    assert found.capture is not None and capture_content(found.capture) == content
 
 
 def test_a_packed_capture_is_bounded(tmp_path: Path) -> None:

@@ -42,8 +42,7 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     topology = load_topology(written(tmp_path, MOVED))
     tg, dut, access = topology.tg, topology.dut, topology.tg.access
     assert (topology.metadata.name, topology.world, topology.discriminator) == ("some_2n_testbed1", World.LAB, "mac")
-    assert access is not None
-    assert (access.host, access.port, access.user) == ("192.0.2.1", 6001, "tester")
+    assert access is not None and (access.host, access.port, access.user) == ("192.0.2.1", 6001, "tester")
     assert access.password == "env:CSIT_LAB_PASSWORD"  # noqa: S105 - the name of a variable
     assert (tg.generator.driver, tg.generator.cores) == ("trex", GENERATOR_CORES)
     assert (dut.vswitch, dut.containers, dut.vms) == ("vpp", (NfKind("vpp"),), NfKind("qemu_vpp"))
@@ -59,9 +58,11 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     assert len(plan.segments) == 2 + 2
 
 
-def test_without_a_password_keys_are_meant(tmp_path: Path) -> None:
+def test_without_a_password_keys_are_meant_and_braces_in_a_comment_are_no_template(tmp_path: Path) -> None:
     access = load_topology(written(tmp_path, MOVED.replace("    password: env:CSIT_LAB_PASSWORD\n", ""))).tg.access
     assert access is not None and access.password is None
+    filled = MOVED.replace("---\n", "---\n# from {{ template }} and ${VARIABLE}\n", 1)
+    assert load_topology(written(tmp_path, filled)).world is World.LAB
 
 
 def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
@@ -75,10 +76,8 @@ def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
     data["nodes"]["DUT1"] |= {"containers": ["vpp", "linux_router"], "oversubscribe": True}
     topology = load_topology(written(tmp_path, yaml.safe_dump(data, sort_keys=False)))
     ((there, back),) = topology.ways
-    assert [(cable.link, *cable.models) for cable in (there, back)] == [
-        ("link3", "Intel-X710"),
-        ("link4", "Intel-X710"),
-    ]
+    got = [(cable.link, *cable.models) for cable in (there, back)]
+    assert got == [("link3", "Intel-X710"), ("link4", "Intel-X710")]
     assert topology.tg.interfaces["port3"].mac_address is None, "a place that was never filled in"
     assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", 2)
     assert topology.dut.containers == (NfKind("vpp"), NfKind("linux_router"))
@@ -142,11 +141,6 @@ def test_only_files_of_csit_are_converted(tmp_path: Path) -> None:
     path = written(tmp_path, "metadata: {version: 1, name: lab}\nworld: lab\nnodes: {}\n")
     with pytest.raises(ConfigError, match=r"no topology file of FD\.io CSIT"):
         convert_topology(path)
-
-
-def test_braces_in_a_comment_are_no_template(tmp_path: Path) -> None:
-    filled = MOVED.replace("---\n", "---\n# from {{ template }} and ${VARIABLE}\n", 1)
-    assert load_topology(written(tmp_path, filled)).world is World.LAB
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Inconsistency
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, uio_driver
 from resources.libraries.python.model.testbed.cabling import Socket, ways
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.kinds.machine import past_the_kernel
+from tests.builders import cell_of
 from tests.unit.planning.labs import lab
 
 AVAILABLE = Path(__file__).parents[3] / "topologies" / "available"
@@ -61,13 +61,10 @@ def sockets(*rows: str) -> list[Socket]:
     return found
 
 
-def test_order_of_ports_at_the_generator_decides_and_not_that_at_the_dut() -> None:
+def test_order_of_ports_at_the_generator_decides_and_only_cables_of_one_nic_model_make_ways() -> None:
     there = sockets("TG p1 b", "TG p2 a", "DUT1 p1 a", "DUT1 p2 b")
     ((first, second),) = ways(there, "TG", ["DUT1"], None)
     assert (first.a.port, first.b.port, second.a.port, second.b.port) == ("p1", "p2", "p1", "p2")
-
-
-def test_only_cables_of_one_nic_model_make_ways() -> None:
     there = sockets(
         "TG p1 a X", "TG p2 b Y", "TG p3 c X", "TG p4 d Y", "DUT1 p1 a X", "DUT1 p2 b Y", "DUT1 p3 c X", "DUT1 p4 d Y"
     )
@@ -94,7 +91,7 @@ def test_cables_that_carry_no_service_are_named(rows: list[str], duts: list[str]
 
 
 PCI = "0000:3b:00.0"
-CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+CELL = cell_of()
 
 
 def port(**keys: Any) -> Interface:
@@ -152,15 +149,14 @@ def test_sockets_only_where_they_are_asked_for(user: DutNode | TgNode, expected:
     assert attachment_of(port(driver="ice"), user) is expected
 
 
-def test_a_virtual_port_is_the_kernels() -> None:
+def test_a_virtual_port_is_the_kernels_rdma_for_mellanox_and_dpdk_needs_a_pci_address() -> None:
     assert attachment_of(Interface(link="a", device="veth0", driver="veth"), dut("vpp")) is Attachment.KERNEL
-
-
-def test_rdma_is_for_mellanox() -> None:
     user = dut("vpp", vpp={"ports": "rdma"})
     assert attachment_of(port(driver="mlx5_core"), user) is Attachment.RDMA
     with pytest.raises(Inconsistency, match="rdma driver is for mlx5 ports, this one is ice"):
         attachment_of(port(driver="ice"), user)
+    with pytest.raises(Inconsistency, match="needs a pci_address"):
+        attachment_of(Interface(link="a", device="ens1", driver="ice"), dut("ovs", ovs={"ports": "dpdk"}))
 
 
 @pytest.mark.parametrize(
@@ -176,11 +172,6 @@ def test_an_unknown_nic_is_refused_with_both_ways_out(user: DutNode | TgNode, se
             attachment_of(port(**keys), user)
         assert "`uio_driver: vfio-pci` for DPDK" in str(caught.value)
         assert section in str(caught.value)
-
-
-def test_dpdk_needs_a_pci_address() -> None:
-    with pytest.raises(Inconsistency, match="needs a pci_address"):
-        attachment_of(Interface(link="a", device="ens1", driver="ice"), dut("ovs", ovs={"ports": "dpdk"}))
 
 
 def test_the_driver_of_user_space_is_the_ports_or_the_nodes() -> None:

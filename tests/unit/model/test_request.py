@@ -12,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import ASKED, MAX_CORES
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import FrameByName, frame
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
 from resources.libraries.python.model.request.nf_size import NfSize
@@ -50,11 +49,6 @@ def test_any_size_has_a_frame(name: str) -> None:
 def test_what_is_no_frame_is_refused_with_what_there_is(name: str) -> None:
     with pytest.raises(ConfigError, match=rf"no frame size '{name}'; frames.yaml has 64B, .* any from 64B to 9018B"):
         frame(name)
-
-
-def test_a_number_of_bytes_without_its_unit_is_refused_with_what_is_meant() -> None:
-    with pytest.raises(ConfigError, match=r"^no frame size '768'; did you mean 768B\? frames.yaml has 64B, "):
-        frame("768")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +104,9 @@ def test_a_number_without_its_unit_is_no_size(value: object) -> None:
         SIZES.validate_python([value])
 
 
-def test_the_schema_has_the_form_of_a_size() -> None:
+def test_schemas_list_all_kinds_and_have_the_form_of_a_size() -> None:
     assert SIZES.json_schema()["items"] == {"type": "string", "pattern": r"^((0\.5|[1-9][0-9]{0,2})c|0\.5c-shared)$"}
+    assert KINDS.json_schema() == {"type": "string", "enum": [*driver_registry.functions()]}
 
 
 KINDS = TypeAdapter(NfKind)
@@ -130,35 +125,6 @@ def test_a_kind_is_a_word_in_files_and_keeps_its_meaning(kind: NfKind) -> None:
 def test_an_unknown_kind_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValidationError, match=r"Input should be .*'linux_router'.*'qemu_nginx_proxy'"):
         KINDS.validate_python("linux_ruter")
-
-
-def test_the_schema_lists_all_kinds() -> None:
-    assert KINDS.json_schema() == {"type": "string", "enum": [*driver_registry.functions()]}
-
-
-def cell(kind: str = "CSP", chains: int = 2, nodes: int = 3, shared: tuple[int, ...] = (1, 3)) -> Cell:
-    return Cell(service_type=ServiceType(kind), nf_chains=chains, nf_nodes=nodes, shared_nodes=shared)
-
-
-@pytest.mark.parametrize(
-    ("kind", "nodes", "shared", "message"),
-    [
-        ("CSP", 3, (1, 4), "node 4 is to be shared, and an instance has 3 NFs"),
-        ("CSP", 3, (3, 1), r"shared nodes \(3, 1\): write each once, in ascending order"),
-        ("CSP", 3, (1, 1), "write each once"),
-        ("CSC", 3, (1,), "nodes are shared in a CSP only, .*: in a CSC every hop crosses the vSwitch"),
-        ("VSC", 3, (1,), "in a VSC every hop crosses the vSwitch"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(kind: str, nodes: int, shared: tuple[int, ...], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        cell(kind, nodes=nodes, shared=shared)
-
-
-def test_a_split_and_merge_has_four_nfs() -> None:
-    assert list(cell().nfs()) == [(0, 1), (1, 2), (0, 3), (2, 2)]
-    assert cell().nf_count == 4
-    assert [cell().count_of(node) for node in (1, 2, 3)] == [1, 2, 1]
 
 
 EDGES = [

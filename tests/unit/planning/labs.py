@@ -25,6 +25,7 @@ def lab(
     cores: int = 512,
     tg_cores: int = 16,
     smt: bool = False,
+    generator_cores: int | None = None,
     trex: dict[str, Any] | None = None,
     **dut_keys: Any,
 ) -> Topology:
@@ -53,7 +54,8 @@ def lab(
         access = {"host": f"192.0.2.{len(nodes) + 1}"}
         common: dict[str, Any] = {"access": access, "cpus": groups, "interfaces": interfaces[name]}
         if name == "TG":
-            nodes[name] = {"type": "TG", "generator": {"driver": generator}, "trex": trex or {}, **common}
+            sender = {"driver": generator, **({"cores": generator_cores} if generator_cores else {})}
+            nodes[name] = {"type": "TG", "generator": sender, "trex": trex or {}, **common}
         else:
             nodes[name] = {"type": "DUT", "vswitch": vswitch, "containers": containers, **common, **dut_keys}
     return Topology.model_validate(

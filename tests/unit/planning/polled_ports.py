@@ -18,14 +18,18 @@ def together(kinds: list[NfKind], discriminator: str = "link") -> Plan:
     return make_plan(topology, cell, topology.dut.layout)
 
 
-def polled(topology: Topology, *, node: str = "DUT1", **keys: Any) -> Topology:
+def with_ports(topology: Topology, *names: str, **facts: Any) -> Topology:
+    """The same with other facts about the ports of some nodes, or of all."""
+    nodes = dict(topology.nodes)
+    for name in names or nodes:
+        ports = {port: each.model_copy(update=facts) for port, each in nodes[name].interfaces.items()}
+        nodes[name] = nodes[name].model_copy(update={"interfaces": ports})
+    return topology.model_copy(update={"nodes": nodes})
+
+
+def polled(topology: Topology, *, node: str = "DUT1", **facts: Any) -> Topology:
     """The same with other facts about the ports of a node; by default user space drives them."""
-    facts = {"driver": "vfio-pci", **keys}
-    there = topology.nodes[node]
-    ports = {name: port.model_copy(update=facts) for name, port in there.interfaces.items()}
-    return topology.model_copy(
-        update={"nodes": {**topology.nodes, node: there.model_copy(update={"interfaces": ports})}}
-    )
+    return with_ports(topology, node, **{"driver": "vfio-pci", **facts})
 
 
 def planned(

@@ -12,26 +12,22 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
+from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu, ranked
 from resources.libraries.python.model.testbed.nodes import DutNode, Sizes
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
 from resources.libraries.python.planning.placement.cores import allocate, cpu_without_data, demand, refusal, sized_nfs
-from resources.libraries.python.planning.placement.queue_balance import balance
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
-from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.builders import NOWHERE, SIM, cell_of, cpus
+from tests.builders import SIM, cell_of, cpus
 from tests.unit.examples import share
 from tests.unit.planning.core_tables import FEASIBLE_HALF, GRID, SLIDES_HALF, cell
 from tests.unit.planning.labs import lab
+from tests.unit.search.search_fakes import deployed
 
 HYBRID = layout(
     [(cpu, cpu // 2, 0, 0) for cpu in range(12)] + [(cpu, cpu - 6, 0, 0) for cpu in range(12, 22)],
@@ -65,18 +61,20 @@ def test_kinds_are_told_apart_by_their_frequencies() -> None:
     assert HYBRID.kinds_in_words(HYBRID.cores(0)) == ("6 performance, 8 efficiency and 2 low-power efficiency cores")
 
 
-def test_data_threads_are_on_performance_cores_and_main_threads_on_others() -> None:
-    cores = allocate(cell(1, 2), HYBRID, 0, Sizes())
-    assert data(cores) <= set(PERFORMANCE)
-    assert {thread.cpu for thread in cores.threads if thread.role is ThreadRole.MAIN} == {20, 21}
-    assert core_notes(cell(1, 2), cores, {"DUT1": HYBRID}) == ("data threads are on performance cores",)
-
-
-def test_more_data_threads_than_performance_cores_are_on_efficiency_cores_all_of_them() -> None:
-    asked = cell(2, 3)
+@pytest.mark.parametrize(
+    ("asked", "kind", "named"),
+    [
+        (cell(1, 2), PERFORMANCE, "performance"),
+        (cell(1, 2, "0.5c"), PERFORMANCE, "performance"),
+        (cell(1, 2, "0.5c-shared"), EFFICIENCY, "efficiency"),  # they take turns on cores of one thread
+        (cell(2, 3), EFFICIENCY, "efficiency"),  # all of them, where there are too few performance cores
+    ],
+)
+def test_data_threads_are_on_cores_of_one_kind_and_main_threads_on_others(asked: Cell, kind: range, named: str) -> None:
     cores = allocate(asked, HYBRID, 0, Sizes())
-    assert data(cores) <= set(EFFICIENCY)
-    assert core_notes(asked, cores, {"DUT1": HYBRID}) == ("data threads are on efficiency cores",)
+    assert data(cores) <= set(kind)
+    assert not {thread.cpu for thread in cores.threads if thread.role is ThreadRole.MAIN} & set(kind)
+    assert core_notes(asked, cores, {"DUT1": HYBRID}) == (f"data threads are on {named} cores",)
 
 
 def test_kinds_are_mixed_only_where_none_has_enough_and_the_plan_says_so() -> None:
@@ -88,24 +86,11 @@ def test_kinds_are_mixed_only_where_none_has_enough_and_the_plan_says_so() -> No
     assert said in plan.warnings
 
 
-def test_halves_are_on_cores_with_two_threads() -> None:
-    asked = cell(1, 2, "0.5c")
-    cores = allocate(asked, HYBRID, 0, Sizes())
-    assert data(cores) <= set(PERFORMANCE)
-    turns = cell(1, 2, "0.5c-shared")
-    assert data(allocate(turns, HYBRID, 0, Sizes())) <= set(EFFICIENCY), "they take turns on cores of one thread"
-
-
-def test_an_instance_shares_a_last_level_cache_where_it_fits() -> None:
+def test_the_cores_of_an_instance_and_of_the_vswitch_share_a_last_level_cache_where_they_fit() -> None:
     asked = cell(4, 3)
     cores = allocate(asked, ccx(), 0, Sizes())
     assert [{cpu // 4 for cpu in own} for own in instances(cores, asked)] == [{2}, {3}, {4}, {5}]
-    assert core_notes(asked, cores, {"DUT1": ccx()}) == (
-        "the data threads of each service instance share a last-level cache",
-    )
-    wide = cell(2, 3, vs_dtc=4)
-    vswitch = {cpu // 4 for cpu in allocate(wide, ccx(), 0, Sizes()).cpus("vswitch")}
-    assert len(vswitch) == 1, "nor are the vSwitch's cores in two"
+    assert len({cpu // 4 for cpu in allocate(cell(2, 3, vs_dtc=4), ccx(), 0, Sizes()).cpus("vswitch")}) == 1
 
 
 def ccx_of_pairs(groups: int = 8, each: int = 4) -> CpuLayout:
@@ -179,49 +164,78 @@ def test_no_cpu_is_given_twice_whatever_the_groups(rows: int, columns: int, each
     assert not cores.oversubscribed
 
 
-ROWS = ["0,0,0,0,,0,0,0,0", "1,1,0,0,,1,1,1,0", "2,2,0,0,,2,2,2,1", "3,3,0,0,,3,3,3,1"]
+ROWS = "0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,2,0,0,,2,2,2,1\n3,3,0,0,,3,3,3,1"
 HEADING = "# CPU,Core,Socket,Node,,L1d,L1i,L2,L3"
+PAIRS = "".join(f"{cpu},{cpu // 2},0,0\n" for cpu in range(8))
+MHZ = "# CPU,Core,Socket,Node,MaxMHz\n"
 
 
-@pytest.mark.parametrize("heading", [HEADING, "", "# ЦП,Ядро,Сокет,Узел,,L1d,L1i,L2,L3"])
+@pytest.mark.parametrize(
+    ("text", "caches"),
+    [
+        *(
+            (f"{heading}{ROWS}", (0, 0, 1, 1))
+            for heading in (f"{HEADING}\n", "", "# ЦП,Ядро,Сокет,Узел,,L1d,L1i,L2,L3\n")
+        ),
+        (f"{HEADING.removesuffix(',L3')}\n0,0,0,0,,0,0,0\n1,1,0,0,,1,1,1", (0, 1)),
+    ],
+)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_last_level_caches_are_read_from_lscpu(heading: str, end: str) -> None:
-    found = parse_lscpu(end.join(filter(None, [heading, *ROWS])))
-    assert found.last_caches == {0: 0, 1: 0, 2: 1, 3: 1}
-    assert parse_lscpu("\n".join([HEADING.removesuffix(",L3"), "0,0,0,0,,0,0,0", "1,1,0,0,,1,1,1"])).last_caches == {
-        0: 0, 1: 1,
-    }  # fmt: skip
+def test_last_level_caches_are_read_from_lscpu(text: str, caches: tuple[int, ...], end: str) -> None:
+    assert parse_lscpu(text.replace("\n", end)).last_caches == dict(enumerate(caches))
 
 
-def test_kinds_are_read_from_lscpu() -> None:
-    heading = "# CPU,Core,Socket,Node,MaxMHz"
-    assert parse_lscpu(f"{heading}\n0,0,0,0,5100.0000\n1,1,0,0,3800.0000\n").kinds == {0: 0, 1: 1}
-    assert parse_lscpu(f"{heading}\n0,0,0,0,5100.0000\n1,1,0,0,-\n").kinds == {}
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        (f"{MHZ}0,0,0,0,5100.0000\n1,1,0,0,3800.0000\n", {0: 0, 1: 1}),
+        (f"{MHZ}0,0,0,0,5100.0000\n1,1,0,0,-\n", {}),
+        (f"{PAIRS}8,4,0,0\n9,5,0,0", {**dict.fromkeys(range(8), 0), 8: 1, 9: 1}),  # without frequencies
+        (f"{PAIRS}8,4,0,0\n10,5,0,0", {}),  # siblings are offline
+        (f"{PAIRS}8,4,0,0", {}),
+        ("0,0,0,0\n1,1,0,0\n2,2,0,0\n3,0,0,0\n", {}),  # siblings in halves
+    ],
+)
+def test_kinds_of_a_hybrid_processor_are_read_from_lscpu(text: str, kinds: dict[int, int]) -> None:
+    assert parse_lscpu(text).kinds == kinds
 
 
-def test_kinds_of_a_hybrid_processor_are_read_from_lscpu_without_frequencies() -> None:
-    pairs = [f"{cpu},{cpu // 2},0,0" for cpu in range(8)]
-    assert parse_lscpu("\n".join([*pairs, "8,4,0,0", "9,5,0,0"])).kinds == {**dict.fromkeys(range(8), 0), 8: 1, 9: 1}
-    assert parse_lscpu("\n".join([*pairs, "8,4,0,0", "10,5,0,0"])).kinds == {}, "siblings are offline"
-    assert parse_lscpu("\n".join([*pairs, "8,4,0,0"])).kinds == {}
-    assert parse_lscpu("0,0,0,0\n1,1,0,0\n2,2,0,0\n3,0,0,0\n").kinds == {}, "siblings in halves"
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("# CPU,Core,Socket,Node\n0,0,0,0\n1,1,0,0\n2,0,0,0\n3,1,0,\n",
+         [(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)]),
+        # As util-linux prints with `lscpu -p -a`: CPU 3 is offline, so nothing is known of it.
+        (f"# Each item has an unique ID\n{HEADING}\n0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,0,0,0,,0,0,0,0\n3,,,,,,,,\n",
+         [(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0)]),
+        ("# Node,Online,CPU,Core,Socket\n0,Y,0,0,0\n0,N,1,1,0\n-1,Y,2,1,-\n", [(0, 0, 0, 0), (2, 1, 0, 0)]),
+    ],
+)  # fmt: skip
+def test_what_lscpu_prints(text: str, rows: list[tuple[int, int, int, int]]) -> None:
+    found, expected = parse_lscpu(text), layout(rows)
+    assert found.cpus == expected.cpus
 
 
-def test_a_cpu_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="CPU 0 is there more than once"):
-        parse_lscpu("0,0,0,0\n0,1,0,0\n")
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *(
+            (text, "lscpu -p=CPU,CORE,SOCKET,NODE")
+            for text in ("", "# no\n", "0,0,0\n", "0,0,0,x\n", "99999999999,0,0,0")
+        ),
+        *((text, "is no row of") for text in (f"{HEADING}\n0,0,0,0\n", "0,,0,0\n", "# CPU,Core\n0,x\n")),
+        ("0,0,0,0\n0,1,0,0\n", "CPU 0 is there more than once"),
+    ],
+)
+def test_what_lscpu_does_not_print_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_lscpu(text)
 
 
 PLAIN = cpus(28)
-WITHOUT_SMT = Topology.model_validate(
-    (document := SIM.model_dump(mode="json"))
-    | {
-        "nodes": {
-            **document["nodes"],
-            "DUT1": document["nodes"]["DUT1"] | {"cpus": [{"cpus": "0-27", "cores": "0-27", "socket": 0, "node": 0}]},
-        }
-    }
-)
+SAID = SIM.model_dump(mode="json")
+SAID["nodes"]["DUT1"]["cpus"] = [{"cpus": "0-27", "cores": "0-27", "socket": 0, "node": 0}]
+WITHOUT_SMT = Topology.model_validate(SAID)
 
 
 def turns(rows: int, columns: int, *sizes: str) -> Cell:
@@ -302,36 +316,23 @@ def test_the_matrix_names_turns_and_marks_them_as_intended() -> None:
     assert not rows["2x1", "0.5c"].runs
 
 
-def test_turns_on_a_folded_plan_are_no_reason_to_call_it_even() -> None:
-    small = cpus(2)
-    cores = allocate(turns(2, 2), small, 0, Sizes(), oversubscribe=True)
-    assert cores.oversubscribed
-    assert not balance(turns(2, 2), cores).even
-
-
 def test_it_is_deployed_and_recorded() -> None:
-    asked = MeasurementRequest(
-        test_type=TestType.MRR, cell=turns(2, 1), frame=frame("64B"), profile=profile("quick,mrr=1,mrr_trial=0.1")
-    )
-    test = DensityTest(WITHOUT_SMT, make_testbed(WITHOUT_SMT), asked, NOWHERE)
-    test.deploy()
+    test = deployed(WITHOUT_SMT, turns(2, 1), "quick,mrr=1,mrr_trial=0.1", TestType.MRR)
     test.verify_traffic()
     test.mrr()
     test.remove()
     plan = test.draft.plan
     assert plan is not None
     kept = [row for row in test.draft.affinity if row.owner.startswith("nf-")]
-    assert kept
-    assert {cpu for row in kept for cpu in row.actual_cpus} == set(plan.cores.shared_cpus)
-    assert test.draft.verdict is not None
-    assert VerdictKind.OVERSUBSCRIBED not in test.draft.verdict.kinds
+    assert {cpu for row in kept for cpu in row.actual_cpus} == set(plan.cores.shared_cpus) != set()
+    assert test.draft.verdict is not None and VerdictKind.OVERSUBSCRIBED not in test.draft.verdict.kinds
     assert plan.cores.model_validate_json(plan.cores.model_dump_json()).shared_cpus == plan.cores.shared_cpus
     assert "NF_0.5C-SHARED" in plan.tags
     one = make_plan(WITHOUT_SMT, turns(2, 1, "1c"), cpus(28))
     assert plan.suite_id != one.suite_id, "both have one data thread for each NF"
 
 
-CELL = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=2)
+CELL = cell_of("CSP", 1, 2)
 
 
 def planned(topology: Topology, smt: bool | None, cell: Cell = CELL) -> Plan:
@@ -362,8 +363,7 @@ def test_half_a_core_needs_what_is_switched_off() -> None:
 @pytest.mark.parametrize("duts", [1, 2])
 def test_a_generator_of_another_machine_keeps_its_threads(duts: int) -> None:
     topology = lab(duts, smt=True, cores=32, tg_cores=16)
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    on, off = planned(topology, smt=True, cell=cell), planned(topology, smt=False, cell=cell)
+    on, off = (planned(topology, smt=smt, cell=cell_of()) for smt in (True, False))
     machines = {machine.machine: machine.smt for machine in off.cores.elsewhere}
     assert machines == {"TG": True} | ({"DUT2": False} if duts > 1 else {})
     assert off.cores.cpus("generator") == on.cores.cpus("generator")
@@ -371,28 +371,32 @@ def test_a_generator_of_another_machine_keeps_its_threads(duts: int) -> None:
 
 @pytest.mark.parametrize("smt", [True, False])
 def test_a_machine_without_smt_is_refused_in_one_sentence(smt: bool) -> None:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     with pytest.raises(PlanError) as refused:
-        planned(lab(1, cores=32), smt=smt, cell=cell)
+        planned(lab(1, cores=32), smt=smt, cell=cell_of())
     assert str(refused.value) == (
         "DUT1 has one thread on each core, so SMT on and off cannot be compared: enable SMT in the firmware, or "
         "echo on > /sys/devices/system/cpu/smt/control"
     )
     with pytest.raises(PlanError, match=r"^DUT1 and DUT2 have one thread"):
-        planned(lab(2, cores=32), smt=smt, cell=cell)
+        planned(lab(2, cores=32), smt=smt, cell=cell_of())
 
 
 def thread(role: ThreadRole, cpu: int, owner: str = "system") -> Thread:
     return Thread(owner=owner, role=role, index=0, cpu=cpu)
 
 
-def test_the_systems_cpu_is_taken_also_when_main_threads_share_it() -> None:
-    data = thread(ThreadRole.DATA, 1, "nf-1-1")
-    assert cpu_without_data([data, thread(ThreadRole.MAIN, 4, "vswitch"), thread(ThreadRole.SYSTEM, 4)]) == 4
+SYSTEM, SENDER = thread(ThreadRole.SYSTEM, 0), thread(ThreadRole.DATA, 0, "generator")
 
 
-def test_a_cpu_that_a_data_thread_shares_is_not_taken() -> None:
-    system, generator = thread(ThreadRole.SYSTEM, 0), thread(ThreadRole.DATA, 0, "generator")
-    assert cpu_without_data([system, generator]) is None
-    assert cpu_without_data([system, generator, thread(ThreadRole.SYSTEM, 1)]) == 1
-    assert cpu_without_data([]) is None
+@pytest.mark.parametrize(
+    ("threads", "cpu"),
+    [
+        # The system's CPU is taken also when main threads share it, and not when a data thread does.
+        ([thread(ThreadRole.DATA, 1), thread(ThreadRole.MAIN, 4), thread(ThreadRole.SYSTEM, 4)], 4),
+        ([SYSTEM, SENDER], None),
+        ([SYSTEM, SENDER, thread(ThreadRole.SYSTEM, 1)], 1),
+        ([], None),
+    ],
+)
+def test_those_who_watch_get_a_cpu_that_no_packet_needs(threads: list[Thread], cpu: int | None) -> None:
+    assert cpu_without_data(threads) == cpu

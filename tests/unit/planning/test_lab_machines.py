@@ -4,24 +4,16 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.cores import layouts_of
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
+from tests.builders import cell_of, cpus
 from tests.unit.planning.labs import lab
-
-
-def cell(rows: int = 1, columns: int = 1) -> Cell:
-    return Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=columns)
-
-
-def cpus(count: int) -> CpuLayout:
-    return layout((cpu, cpu, 0, 0) for cpu in range(count))
 
 
 def row_of(topology: Topology, point: str, layouts: dict[str, CpuLayout] | None = None) -> Candidate:
@@ -31,7 +23,7 @@ def row_of(topology: Topology, point: str, layouts: dict[str, CpuLayout] | None 
 
 def test_each_machine_is_planned_on_its_own_cpus() -> None:
     given = {"TG": cpus(8), "DUT1": cpus(16), "DUT2": layout((cpu, cpu % 8, 0, 0) for cpu in range(16))}
-    cores = make_plan(lab(2), cell(1, 2), given).cores
+    cores = make_plan(lab(2), cell_of("CSC", 1, 2), given).cores
     dut1, dut2, tg = cores.on(None), cores.on("DUT2"), cores.on("TG")
     assert len(dut1) + len(dut2) + len(tg) == len(cores.threads)
     assert {thread.owner for thread in dut1} == {"system", "vswitch", "nf-1-1", "nf-1-2"}
@@ -44,34 +36,26 @@ def test_each_machine_is_planned_on_its_own_cpus() -> None:
     ]
     assert cores.cpus("vswitch") == (2,)
     assert cores.cpus("vswitch-2") == (2, 10), "SMT is on there"
-    assert (cores.smt, [(each.machine, each.smt) for each in cores.elsewhere]) == (
-        False,
-        [("DUT2", True), ("TG", False)],
-    )
+    got = (cores.smt, [(each.machine, each.smt) for each in cores.elsewhere])
+    assert got == (False, [("DUT2", True), ("TG", False)])
     assert not cores.oversubscribed
 
 
 def test_a_generator_of_few_cores_has_its_control_thread_beside_the_system() -> None:
-    tg = make_plan(lab(tg_cores=2), cell(), {}).cores.on("TG")
-    assert [(thread.role, thread.cpu) for thread in tg] == [
-        (ThreadRole.SYSTEM, 0),
-        (ThreadRole.MAIN, 0),
-        (ThreadRole.DATA, 1),
-    ]
+    tg = make_plan(lab(tg_cores=2), cell_of(), {}).cores.on("TG")
+    got = [(thread.role, thread.cpu) for thread in tg]
+    assert got == [(ThreadRole.SYSTEM, 0), (ThreadRole.MAIN, 0), (ThreadRole.DATA, 1)]
     with pytest.raises(PlanError, match="TG: the generator needs 2 cores on NUMA 0, 1 available"):
-        make_plan(lab(tg_cores=1), cell(), {})
-    folded = make_plan(lab(tg_cores=1, oversubscribe=True), cell(), {})
+        make_plan(lab(tg_cores=1), cell_of(), {})
+    folded = make_plan(lab(tg_cores=1, oversubscribe=True), cell_of(), {})
     assert folded.cores.oversubscribed
     assert folded.warnings == ("oversubscribed: TG needs 2 cores on NUMA 0, 1 available",)
 
 
 def test_what_any_machine_lacks_is_reported_with_its_name() -> None:
     row = row_of(lab(2), "1x2", {"TG": cpus(1), "DUT1": cpus(5), "DUT2": cpus(4)})
-    assert [(reason.limit, reason.needs, reason.there) for reason in row.reasons] == [
-        (Limit.CORES, 6, 5),
-        (Limit.CORES, 6, 4),
-        (Limit.CORES, 2, 1),
-    ]
+    got = [(reason.limit, reason.needs, reason.there) for reason in row.reasons]
+    assert got == [(Limit.CORES, 6, 5), (Limit.CORES, 6, 4), (Limit.CORES, 2, 1)]
     assert row.reason == (
         "needs 6 cores on NUMA 0, 5 available; DUT2 needs 6 cores on NUMA 0, 4 available; TG needs 2 cores on NUMA 0, "
         "1 available"
@@ -88,7 +72,7 @@ def test_more_instances_than_cables(duts: int, what: str) -> None:
     ]
     assert not row.runs, "cables cannot be shared, whatever is true of cores"
     with pytest.raises(PlanError, match=r"testbed lab: needs 3 .* 2 available"):
-        make_plan(lab(duts, 2), cell(3), {})
+        make_plan(lab(duts, 2), cell_of("CSC", 3), {})
     assert row_of(lab(duts, 2), "2x1").fits
     assert row_of(lab(duts, 1, discriminator="mac"), "10x1").fits
 
@@ -121,7 +105,7 @@ def test_what_drivers_cannot_keep_apart_is_refused(
     assert f"discriminator {word}: {expected}" in (row.reason or "")
     assert not row.runs
     with pytest.raises(PlanError, match=f"discriminator {word}: "):
-        make_plan(topology, cell(2), {})
+        make_plan(topology, cell_of("CSC", 2), {})
 
 
 def test_cpus_to_be_discovered_are_asked_for_by_name() -> None:
@@ -130,42 +114,18 @@ def test_cpus_to_be_discovered_are_asked_for_by_name() -> None:
     topology = base.model_copy(update={"nodes": nodes})
     every = r"nodes\.DUT1\.cpus and nodes\.DUT2\.cpus and nodes\.TG\.cpus unknown: .*--cpus DUT1=F.*DUT2=F.*TG=F"
     with pytest.raises(ConfigError, match=every):
-        make_plan(topology, cell(), {})
+        make_plan(topology, cell_of(), {})
     with pytest.raises(ConfigError, match=r": nodes\.DUT2\.cpus and nodes\.TG\.cpus unknown"):
-        make_plan(topology, cell(), cpus(16))
-    assert make_plan(topology, cell(), dict.fromkeys(nodes, cpus(16))).cores.cores_there == 16
+        make_plan(topology, cell_of(), cpus(16))
+    assert make_plan(topology, cell_of(), dict.fromkeys(nodes, cpus(16))).cores.cores_there == 16
     assert list(layouts_of(topology, dict.fromkeys(nodes, cpus(2)))) == ["DUT1", "DUT2", "TG"]
-
-
-def test_what_lscpu_prints() -> None:
-    text = "# CPU,Core,Socket,Node\n0,0,0,0\n1,1,0,0\n2,0,0,0\n3,1,0,\n"
-    assert parse_lscpu(text) == layout([(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)])
-    for wrong in ("", "# nothing\n", "0,0,0\n", "0,0,0,x\n", "99999999999,0,0,0\n"):
-        with pytest.raises(ValueError, match="lscpu -p=CPU,CORE,SOCKET,NODE"):
-            parse_lscpu(wrong)
-
-
-def test_lscpu_with_its_default_columns_and_offline_cpus() -> None:
-    """As util-linux prints with `lscpu -p -a`: CPU 3 is offline, so nothing is known of it."""
-    text = (
-        "# Each different item in every column has an unique ID\n# CPU,Core,Socket,Node,,L1d,L1i,L2,L3\n"
-        "0,0,0,0,,0,0,0,0\n1,1,0,0,,1,1,1,0\n2,0,0,0,,0,0,0,0\n3,,,,,,,,\n"
-    )
-    assert parse_lscpu(text) == layout([(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0)])
-    chosen = "# Node,Online,CPU,Core,Socket\n0,Y,0,0,0\n0,N,1,1,0\n-1,Y,2,1,-\n"
-    assert parse_lscpu(chosen) == layout([(0, 0, 0, 0), (2, 1, 0, 0)])
-    for wrong in ("# CPU,Core,Socket,Node,,L1d\n0,0,0,0\n", "0,,0,0\n", "# CPU,Core\n0,x\n"):
-        with pytest.raises(ValueError, match="is no row of"):
-            parse_lscpu(wrong)
 
 
 def test_a_chain_of_virtual_machines_alone_is_asked_for_as_such() -> None:
     topology = lab(vswitch="linux_bridge", containers="linux_router", vms="qemu")
 
     def reason(*kinds: NfKind) -> str | None:
-        return no_such_kind(
-            topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds)
-        )
+        return no_such_kind(topology, cell_of("CSC", 1, len(kinds), nf_kinds=kinds))
 
     assert reason(NfKind("qemu"), NfKind("linux_router")) is None
     assert reason(NfKind("qemu"), NfKind("qemu_nat")) == (

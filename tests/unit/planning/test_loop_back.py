@@ -1,5 +1,6 @@
 """Plans that join the generator's ports to each other: over veth pairs, or cables from the TG of a lab to itself."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.driver import Medium
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.topology import Topology
@@ -26,7 +27,7 @@ from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import located, silent
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.node.checks.ports import used_ports
-from tests.builders import shipped
+from tests.builders import cell_of, shipped
 from tests.unit.planning.labs import lab, looped
 
 LOCAL = shipped("local")
@@ -40,6 +41,9 @@ def with_generator(topology: Topology, **changed: object) -> Topology:
     said = topology.model_dump(mode="json")
     said["nodes"][topology.tg_name]["generator"].update(changed)
     return Topology.model_validate(said)
+
+
+SOCKETS = with_generator(LOCAL, driver="iperf3")
 
 
 def senders_and_receivers(plan: Plan) -> tuple[set[int], set[int]]:
@@ -56,12 +60,9 @@ def test_frames_are_received_on_another_cpu_than_they_are_sent_from(count: int) 
     assert not plan.warnings
 
 
-def test_the_receiving_cpu_is_no_sibling_of_the_sending_one() -> None:
+def test_frames_are_received_on_no_sibling_and_with_a_single_cpu_the_plan_says_that_it_is_shared() -> None:
     senders, receivers = senders_and_receivers(loop_back_plan(LOCAL, cpus(8, 2), 1))
     assert {cpu // 2 for cpu in senders}.isdisjoint(cpu // 2 for cpu in receivers)
-
-
-def test_with_a_single_cpu_the_plan_says_that_it_is_shared() -> None:
     plan = loop_back_plan(LOCAL, cpus(1), 1)
     assert plan.cores.cpus(GENERATOR) == (0,)
     (warning,) = plan.warnings
@@ -70,13 +71,12 @@ def test_with_a_single_cpu_the_plan_says_that_it_is_shared() -> None:
 
 def test_each_flow_has_a_pair_of_ports_and_addresses_of_its_own() -> None:
     plan = loop_back_plan(LOCAL, cpus(4), MAX_FLOWS)
-    assert len({flow.tx_interface for flow in plan.flows} | {flow.rx_interface for flow in plan.flows}) == 2 * MAX_FLOWS
-    assert (
-        len({flow.source_mac for flow in plan.flows} | {flow.destination_mac for flow in plan.flows}) == 2 * MAX_FLOWS
-    )
+    ports = {name for flow in plan.flows for name in (flow.tx_interface, flow.rx_interface)}
+    macs = {mac for flow in plan.flows for mac in (flow.source_mac, flow.destination_mac)}
+    assert len(ports) == len(macs) == 2 * MAX_FLOWS
     ends = {frozenset((link.a.interface, link.b.interface)) for link in plan.links}
     assert {frozenset((flow.tx_interface, flow.rx_interface)) for flow in plan.flows} == ends
-    assert all(len(port.interface) <= 15 for link in plan.links for port in (link.a, link.b))
+    assert max(map(len, ports)) <= 15
     assert not (plan.functions or plan.segments or plan.taps)
 
 
@@ -97,23 +97,25 @@ def test_on_a_lab_the_machine_is_that_of_the_generator() -> None:
     assert all(port.nic is None for link in plan.links for port in (link.a, link.b))
 
 
-@pytest.mark.parametrize("flows", [0, MAX_FLOWS + 1])
-def test_a_number_of_flows_out_of_bounds_is_refused(flows: int) -> None:
-    with pytest.raises(PlanError, match=f"{flows} flows; a loop-back has 1 to {MAX_FLOWS}"):
-        loop_back_plan(LOCAL, cpus(4), flows)
-
-
-def test_a_generator_that_cannot_be_looped_back_is_named() -> None:
-    with pytest.raises(PlanError, match="looped back over a veth pair by this project; auto, xdp, af_xdp, ring, "):
-        loop_back_plan(shipped("local-otg"), cpus(4), 1)
+@pytest.mark.parametrize(
+    ("topology", "flows", "why"),
+    [
+        (LOCAL, 0, f"0 flows; a loop-back has 1 to {MAX_FLOWS}"),
+        (LOCAL, MAX_FLOWS + 1, f"{MAX_FLOWS + 1} flows; a loop-back has 1 to {MAX_FLOWS}"),
+        (SOCKETS, 3, "3 flows; iperf3 sends both ways, so an even number from 2 to 64"),
+        (shipped("local-otg"), 1, "looped back over a veth pair by this project; auto, xdp, af_xdp, ring, "),
+    ],
+)
+def test_what_cannot_be_looped_back_is_refused(topology: Topology, flows: int, why: str) -> None:
+    with pytest.raises(PlanError, match=why):
+        loop_back_plan(topology, cpus(4), flows)
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_generator_that_polls_receives_on_its_own_cpus_as_in_a_test(cores: int) -> None:
     topology = with_generator(LOCAL, driver="trex", cores=cores)
     plan = loop_back_plan(topology, cpus(8), 4)
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
-    tested = make_plan(topology, cell, cpus(8))
+    tested = make_plan(topology, cell_of("CSC", 2), cpus(8))
     assert plan.cores.cpus(GENERATOR) == tested.cores.cpus(GENERATOR)
     ports = {port.interface: port.data_thread for link in plan.links for port in (link.a, link.b)}
     assert ports == {port.interface: port.data_thread for port in tested.ports(GENERATOR)}
@@ -122,20 +124,16 @@ def test_a_generator_that_polls_receives_on_its_own_cpus_as_in_a_test(cores: int
 
 
 def test_a_generator_of_sockets_sends_both_ways() -> None:
-    plan = loop_back_plan(with_generator(LOCAL, driver="iperf3"), cpus(4), 4)
-    assert [(flow.instance, flow.direction) for flow in plan.flows] == [
-        (1, "forward"), (1, "reverse"), (2, "forward"), (2, "reverse")
-    ]  # fmt: skip
+    plan = loop_back_plan(SOCKETS, cpus(4), 4)
+    assert [(flow.instance, flow.direction) for flow in plan.flows] == list(product((1, 2), Direction))
     assert len(plan.links) == 2 and {flow.sources for flow in plan.flows} == {1}
     first, back = plan.flows[:2]
     assert (first.source_ip, first.destination_ip) == (back.destination_ip, back.source_ip)
     assert (first.source_mac, first.tx_interface) == (back.destination_mac, back.rx_interface)
-    with pytest.raises(PlanError, match="3 flows; iperf3 sends both ways, so an even number from 2 to 64"):
-        loop_back_plan(with_generator(LOCAL, driver="iperf3"), cpus(4), 3)
 
 
 KIND = "i40e 10 Gb/s by the kernel"
-CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+CELL = cell_of()
 
 
 def kernel_lab(**changes: Any) -> Topology:
@@ -182,10 +180,8 @@ def test_a_cable_of_another_nic_changes_nothing(ports: str, port: dict[str, Any]
     assert used_ports(topology, "TG") == ["port1", "port2"], "the doctor leaves it alone"
     assert silent(topology) == silent(without)
     found = {"TG": {"port1": 0, "port2": 0, "loop10": 0, "loop11": 0}, "DUT1": {"port1": 0, "port2": 0}}
-    with_numa = located(topology, found)
-    assert digest_of_model(make_plan(with_numa, CELL, {})) == digest_of_model(
-        make_plan(located(without, found), CELL, {})
-    )
+    with_numa, plain = located(topology, found), located(without, found)
+    assert digest_of_model(make_plan(with_numa, CELL, {})) == digest_of_model(make_plan(plain, CELL, {}))
     assert no_cable(with_numa) == no_cable(topology) and no_cable(topology) != no_cable(without)
     again = Topology.model_validate(topology.model_dump(mode="json"))
     assert again.tg.interfaces == without.tg.interfaces

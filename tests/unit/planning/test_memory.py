@@ -1,11 +1,11 @@
 """Memory and cache ways of a cell against numbers worked out by hand; what is not known refuses nothing."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from csit_utils.report.details.capsule import choices_of
 from resources.libraries.python.drivers.functions.vm.registration import Vm
@@ -30,8 +30,6 @@ from tests.builders import SIM, cell_of, cpus, shipped
 from tests.unit.csit_utils.builders import result
 from tests.unit.examples import share
 
-VSC, CSC = ServiceType.VSC, ServiceType.CSC
-
 
 def local(**changes: object) -> Topology:
     """The local testbed with every kind of NF."""
@@ -46,53 +44,64 @@ def local(**changes: object) -> Topology:
     return base.model_copy(update={"nodes": {**base.nodes, "DUT1": dut}})
 
 
-def cell(kind: ServiceType, chains: int, nodes: int, *kinds: NfKind) -> Cell:
-    return Cell(service_type=kind, nf_chains=chains, nf_nodes=nodes, nf_kinds=kinds)
+def cell(kind: str, chains: int, nodes: int, *kinds: str, **parts: Any) -> Cell:
+    return cell_of(kind, chains, nodes, nf_kinds=tuple(map(NfKind, kinds)), **parts)
 
 
-def test_virtual_machines_take_their_memory_and_what_qemu_adds() -> None:
-    assert need(local(), cell(VSC, 2, 3)).ordinary_mb == 2 + 6 * (2 + 128 + 64 + 128)
-    kvm = local(vm=Vm(memory_mb=128, accelerator="kvm"))
-    assert need(kvm, cell(VSC, 2, 3)).ordinary_mb == 2 + 6 * (2 + 128 + 64), "no translated code under KVM"
+VPP = local(vswitch="vpp", containers=(NfKind("vpp"),))
+VPP_MB = 512 + 39
+"""Heap, and 16384 buffers of 2496 bytes: in huge pages where there are enough, else in ordinary memory."""
+GUEST = local(vms=NfKind("qemu_vpp"))
+PROGRAMS = local(containers=(NfKind("pktstat"), NfKind("linux_router")))
+SIDE_BY_SIDE = tuple(map(NfKind, ("pktstat", "linux_router", "pktstat")))
 
 
-def test_nfs_of_different_kinds_are_counted_each() -> None:
-    assert need(local(), cell(CSC, 1, 2, NfKind("testpmd"))) == MemoryNeed(2 + 2 * 438)
-    mixed = need(local(), cell(CSC, 3, 2, NfKind("linux_router"), NfKind("testpmd")))
-    assert mixed == MemoryNeed(2 + 3 * (2 + 438))
+@pytest.mark.parametrize(
+    ("topology", "asked", "needs"),
+    [
+        # Virtual machines take their memory and what QEMU adds; there is no translated code under KVM.
+        (local(), cell("VSC", 2, 3), MemoryNeed(2 + 6 * (2 + 128 + 64 + 128))),
+        (local(vm=Vm(memory_mb=128, accelerator="kvm")), cell("VSC", 2, 3), MemoryNeed(2 + 6 * (2 + 128 + 64))),
+        # NFs of different kinds are counted each.
+        (local(), cell("CSC", 1, 2, "testpmd"), MemoryNeed(2 + 2 * 438)),
+        (local(), cell("CSC", 3, 2, "linux_router", "testpmd"), MemoryNeed(2 + 3 * (2 + 438))),
+        # A vSwitch in userspace takes memory of its own.
+        (local(vswitch="ovs"), cell("CSC", 1, 1), MemoryNeed(2 + 1280 + 2)),
+        (VPP, cell("CSC", 1, 2), MemoryNeed(3 * (2 + 128), 0, 3 * VPP_MB)),
+        (local(vswitch="vpp"), cell("CSC", 1, 2), MemoryNeed(2 + 128 + 2 * 2, 0, VPP_MB)),
+        # A guest with VPP has memory for it besides its own; the host needs no huge pages for it.
+        (GUEST, cell("VSC", 1, 2), MemoryNeed(2 + 2 * (2 + 824 + 64 + 128))),
+        (SIM, cell("CSC", 2, 2), MemoryNeed(5 * HEAP_MB, 5 * 1024)),
+        # A program takes what its limits allow, or an estimate.
+        (PROGRAMS, cell("CSC", 2, 2, "pktstat", "linux_router"), MemoryNeed(2 + 2 * (2 + memory.PROGRAM_MB) + 2 * 2)),
+        (
+            PROGRAMS,
+            cell("CSC", 2, 2, "pktstat", "linux_router", limits=(Limits(memory_mib=300), Limits())),
+            MemoryNeed(2 + 2 * (2 + 300) + 2 * 2),
+        ),
+        (
+            PROGRAMS,
+            cell_of("CSC", 3, instance_kinds=SIDE_BY_SIDE, limits=[Limits(memory_mib=mib) for mib in (100, None, 200)]),
+            MemoryNeed(2 + (2 + 100) + 2 + (2 + 200)),
+        ),
+    ],
+)
+def test_a_cell_takes_the_memory_of_its_parts(topology: Topology, asked: Cell, needs: MemoryNeed) -> None:
+    assert need(topology, asked) == needs
 
 
-def test_a_vswitch_in_userspace_takes_memory_of_its_own() -> None:
-    assert need(local(vswitch="ovs"), cell(CSC, 1, 1)) == MemoryNeed(2 + 1280 + 2)
-
-
-def test_a_vpp_takes_huge_pages_where_there_are_enough_and_ordinary_memory_else() -> None:
-    vpp = local(vswitch="vpp", containers=(NfKind("vpp"),))
-    each = 512 + 39  # heap, and 16384 buffers of 2496 bytes
-    found = need(vpp, cell(CSC, 1, 2))
-    assert found == MemoryNeed(3 * (2 + 128), 0, 3 * each)
-    assert found.where(3 * each) == MemoryNeed(3 * 130, 3 * each)
-    assert found.where(3 * each - 1) == MemoryNeed(3 * (130 + each))
-    assert need(local(vswitch="vpp"), cell(CSC, 1, 2)) == MemoryNeed(2 + 128 + 2 * 2, 0, each)
-
-
-def test_a_guest_with_vpp_has_memory_for_it_besides_its_own() -> None:
-    guest = local(vms=NfKind("qemu_vpp"))
+def test_a_vpp_takes_huge_pages_where_there_are_enough_and_a_guest_its_own() -> None:
+    found = need(VPP, cell("CSC", 1, 2))
+    assert found.where(3 * VPP_MB) == MemoryNeed(3 * 130, 3 * VPP_MB)
+    assert found.where(3 * VPP_MB - 1) == MemoryNeed(3 * (130 + VPP_MB))
+    assert need(SIM, cell("VSC", 2, 2)).hugepages_mb == 1024 + 4 * 4096
     huge_pages = 256 + 20 + 8  # heap, buffers, rings of its network cards; of 2 MB each
-    assert guest_hugepages(guest.dut) == huge_pages
-    assert guest_mb(guest.dut) == 128 + 128 + 2 * huge_pages
-    assert need(guest, cell(VSC, 1, 2)) == MemoryNeed(2 + 2 * (2 + 824 + 64 + 128)), (
-        "the host needs no huge pages for it"
-    )
-
-
-def test_simulated_nfs_take_what_a_vpp_takes() -> None:
-    assert need(SIM, cell(CSC, 2, 2)) == MemoryNeed(5 * HEAP_MB, 5 * 1024)
-    assert need(SIM, cell(VSC, 2, 2)).hugepages_mb == 1024 + 4 * 4096
+    assert guest_hugepages(GUEST.dut) == huge_pages
+    assert guest_mb(GUEST.dut) == 128 + 128 + 2 * huge_pages
 
 
 def test_what_is_not_known_refuses_nothing() -> None:
-    asked = cell(VSC, 10, 10)
+    asked = cell("VSC", 10, 10)
     assert not list(shortages(local(), asked, None))
     assert node_of(local(memory=None), None) is None
     assert node_of(local(memory="discover"), None) is None
@@ -102,13 +111,13 @@ def test_the_node_of_the_interfaces_counts_and_no_other() -> None:
     rich, poor = MemoryNode(node=1, total_mb=500_000), MemoryNode(node=0, total_mb=2048)
     there = node_of(local(), (rich, poor))
     assert there == poor
-    (reason,) = shortages(local(), cell(VSC, 2, 2), there)
+    (reason,) = shortages(local(), cell("VSC", 2, 2), there)
     assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, 2 + 4 * 322, 1024)
     assert reason.text == "needs 1290 MB of memory on NUMA 0, 1024 available"
 
 
 def test_too_few_huge_pages_are_told_by_size() -> None:
-    asked = cell(CSC, 1, 1)
+    asked = cell("CSC", 1, 1)
     needs = need(SIM, asked)
     large = needs.pages_1gb
     few = MemoryNode(total_mb=500_000, hugepages_1gb=large - 1)
@@ -124,51 +133,35 @@ def test_too_few_huge_pages_are_told_by_size() -> None:
     assert in_pages(needs, enough) == f"{large} of 1 GB on NUMA 0"
 
 
-def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out() -> None:
+def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out_of_spare_memory() -> None:
     assert spare_mb(MemoryNode(total_mb=8192)) == 8192 - 1024
     assert spare_mb(MemoryNode(total_mb=8192, hugepages_1gb=4)) == 8192 - 4096 - 1024
     assert spare_mb(MemoryNode(total_mb=8192, available_mb=3000)) == 3000
     assert spare_mb(MemoryNode(total_mb=8192, available_mb=8000)) == 8192 - 1024
     assert spare_mb(MemoryNode(total_mb=512)) == 0
+    assert MemoryNode(total_mb=4096, hugepages_2mb=10, hugepages_1gb=1).hugepages_mb == 20 + 1024
 
 
 def test_ordinary_memory_must_do_where_huge_pages_are_too_few() -> None:
-    vpp, asked = local(vswitch="vpp", containers=(NfKind("vpp"),)), cell(CSC, 1, 2)
-    ordinary, either = 3 * (2 + 128), 3 * (512 + 39)
+    asked, ordinary, either = cell("CSC", 1, 2), 3 * (2 + 128), 3 * VPP_MB
     pages = -(-either // 2)
     enough = MemoryNode(total_mb=1024 + ordinary + 2 * pages, hugepages_2mb=pages)
-    assert not list(shortages(vpp, asked, enough))
+    assert not list(shortages(VPP, asked, enough))
     few = MemoryNode(total_mb=1024 + ordinary + either - 1)
-    (reason,) = shortages(vpp, asked, few)
+    (reason,) = shortages(VPP, asked, few)
     assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, ordinary + either, ordinary + either - 1)
-
-
-def test_a_program_takes_what_its_limits_allow_or_an_estimate() -> None:
-    programs = local(containers=(NfKind("pktstat"), NfKind("linux_router")))
-    asked = cell(CSC, 2, 2, NfKind("pktstat"), NfKind("linux_router"))
-    assert need(programs, asked) == MemoryNeed(2 + 2 * (2 + memory.PROGRAM_MB) + 2 * 2)
-    limited = asked.model_copy(update={"limits": (Limits(memory_mib=300), Limits())})
-    assert need(programs, limited) == MemoryNeed(2 + 2 * (2 + 300) + 2 * 2)
-
-
-def test_services_side_by_side_take_the_memory_of_each() -> None:
-    kinds = (NfKind("pktstat"), NfKind("linux_router"), NfKind("pktstat"))
-    limits = (Limits(memory_mib=100), Limits(), Limits(memory_mib=200))
-    side_by_side = Cell(service_type=CSC, nf_chains=3, nf_nodes=1, instance_kinds=kinds, limits=limits)
-    programs = local(containers=(NfKind("pktstat"), NfKind("linux_router")))
-    assert need(programs, side_by_side) == MemoryNeed(2 + (2 + 100) + 2 + (2 + 200))
 
 
 @settings(deadline=None)  # a busy machine is no error
 @given(
     chains=st.integers(1, 10),
     nodes=st.integers(1, 10),
-    kind=st.sampled_from([VSC, CSC]),
+    kind=st.sampled_from(["VSC", "CSC"]),
     total=st.integers(1, 400_000),
     pages=st.integers(0, 1000),
 )
 def test_one_more_service_never_takes_less_and_what_fits_is_there(
-    chains: int, nodes: int, kind: ServiceType, total: int, pages: int
+    chains: int, nodes: int, kind: str, total: int, pages: int
 ) -> None:
     there = MemoryNode(total_mb=total + 2 * pages, hugepages_2mb=pages)
     for topology in (SIM, local()):
@@ -180,15 +173,6 @@ def test_one_more_service_never_takes_less_and_what_fits_is_there(
             assert now.hugepages_mb <= there.hugepages_mb
 
 
-def test_a_page_count_is_no_amount() -> None:
-    with pytest.raises(ValidationError):
-        MemoryNode(total_mb=0)
-    assert MemoryNode(total_mb=4096, hugepages_2mb=10, hugepages_1gb=1).hugepages_mb == 20 + 1024
-
-
-CSC = ServiceType.CSC
-
-
 def machine(domain_of: int = 64, **cache: int) -> CpuLayout:
     """40 cores without SMT, a cache for each `domain_of` of them."""
     ways = CacheWays(**{"ways": 11, **cache}, domains={cpu: cpu // domain_of for cpu in range(40)})
@@ -196,31 +180,22 @@ def machine(domain_of: int = 64, **cache: int) -> CpuLayout:
 
 
 def plan(rows: int, columns: int, *ways: int | None, layout: CpuLayout | None = None, size: str = "1c") -> Plan:
-    cell = cell_of(
-        CSC,
-        rows,
-        columns,
-        nf_sizes=(NfSize(size),),
-        limits=tuple(Limits(cache_ways=each) for each in (ways * columns if len(ways) == 1 else ways)),
-    )
-    return make_plan(SIM, cell, layout or machine())
+    limits = tuple(Limits(cache_ways=each) for each in (ways * columns if len(ways) == 1 else ways))
+    return make_plan(SIM, cell_of("CSC", rows, columns, nf_sizes=(NfSize(size),), limits=limits), layout or machine())
 
 
 def by_owner(made: Plan) -> dict[str, dict[int, int]]:
     return {part.owner: part.masks for part in made.cache}
 
 
-def test_nfs_get_adjacent_ways_and_devices_keep_theirs() -> None:
-    assert by_owner(plan(2, 1, 2, layout=machine(reserved=0x600))) == {
-        "nf-1-1": {0: 0x3},
-        "nf-2-1": {0: 0xC},
-        OTHERS: {0: 0x7F0},
-    }
-    assert by_owner(plan(2, 1, 2, layout=machine(reserved=0x3))) == {
-        "nf-1-1": {0: 0x600},
-        "nf-2-1": {0: 0x180},
-        OTHERS: {0: 0x7F},
-    }
+@pytest.mark.parametrize(
+    ("reserved", "masks"),
+    [(0x600, (0x3, 0xC, 0x7F0)), (0x3, (0x600, 0x180, 0x7F))],
+    ids=["at the top", "at the bottom"],
+)
+def test_nfs_get_adjacent_ways_and_devices_keep_theirs(reserved: int, masks: tuple[int, ...]) -> None:
+    found = by_owner(plan(2, 1, 2, layout=machine(reserved=reserved)))
+    assert found == {name: {0: mask} for name, mask in zip(("nf-1-1", "nf-2-1", OTHERS), masks, strict=True)}
 
 
 def test_only_nfs_that_ask_have_ways_and_only_their_data_cpus_use_them() -> None:
@@ -313,7 +288,7 @@ def test_results_with_and_without_ways_are_different_systems() -> None:
 def test_a_record_has_the_parts_and_can_be_repeated() -> None:
     made = plan(2, 1, 2)
     assert Plan.model_validate_json(made.model_dump_json()).cache == made.cache
-    record = result(CSC, 2, 1).model_copy(update={"plan": made})
+    record = result(ServiceType.CSC, 2, 1).model_copy(update={"plan": made})
     asked = record.asked.model_copy(update={"cell": made.cell})
     assert choices_of(record.model_copy(update={"asked": asked}))["CACHE_WAYS"] == "2"
     assert str(CachePart(owner="nf-1-1", cpus=(4, 5), masks={0: 0x3})) == "2 (0x3) of cache 0, for CPUs 4, 5"

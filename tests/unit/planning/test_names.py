@@ -7,7 +7,6 @@ import pytest
 
 from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.driver import Medium
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
@@ -26,49 +25,39 @@ def topology(vswitch: str) -> Topology:
     return read.model_copy(update={"nodes": {"TG": read.nodes["TG"], "DUT1": dut}})
 
 
-def name(vswitch: str, service_type: ServiceType, kinds: tuple[NfKind, ...]) -> str:
-    cell = Cell(service_type=service_type, nf_chains=2, nf_nodes=2, nf_kinds=kinds)
-    return suite_id(topology(vswitch), cell, threads_per_nf=1)
+def name(vswitch: str, service_type: str, kinds: tuple[NfKind, ...]) -> str:
+    return suite_id(topology(vswitch), cell_of(service_type, 2, 2, nf_kinds=kinds), threads_per_nf=1)
 
 
-def test_no_two_of_them_have_one_name() -> None:
+def test_names_tell_kinds_apart_as_csit_writes_them() -> None:
     kinds = [(ROUTER, ROUTER), (TESTPMD, TESTPMD), (ROUTER, TESTPMD), (TESTPMD, ROUTER)]
-    choices = list(product(["linux_bridge", "ovs"], [ServiceType.CSC, ServiceType.CSP], kinds))
+    choices = list(product(["linux_bridge", "ovs"], ["CSC", "CSP"], kinds))
     assert len({name(*choice) for choice in choices}) == len(choices)
-
-
-def test_they_read_as_csit_writes_them() -> None:
-    assert name("ovs", ServiceType.CSC, (ROUTER, TESTPMD)) == "eth-l2bd-2ch-8ovs-4dcr1t-lnxip4+testpmd"
-    assert name("linux_bridge", ServiceType.CSP, (TESTPMD,)) == "eth-l2bd-2pl-4veth-4dcr1t-testpmd"
+    assert name("ovs", "CSC", (ROUTER, TESTPMD)) == "eth-l2bd-2ch-8ovs-4dcr1t-lnxip4+testpmd"
+    assert name("linux_bridge", "CSP", (TESTPMD,)) == "eth-l2bd-2pl-4veth-4dcr1t-testpmd"
+    assert name("ovs", "CSC", ()) == name("ovs", "CSC", (ROUTER,)), "the testbed's own kind is the same system"
 
 
 def test_an_open_vswitch_on_dpdk_shares_memory_with_dpdk_programs_only() -> None:
     on_dpdk = lab(vswitch="ovs", containers=["testpmd", "linux_router"])
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(TESTPMD, ROUTER))
-    plan = make_plan(on_dpdk, cell, {})
+    plan = make_plan(on_dpdk, cell_of("CSC", 1, 2, nf_kinds=(TESTPMD, ROUTER)), {})
     assert [link.medium for link in plan.links if link.b.owner == "nf-1-1"] == [Medium.VHOST_USER] * 2
     assert [link.medium for link in plan.links if link.b.owner == "nf-1-2"] == [Medium.VETH] * 2
     assert plan.suite_id == "eth-l2bd-1ch-4vh+veth-2dcr1t-testpmd+lnxip4"
 
 
-def test_the_testbeds_own_kind_and_the_same_kind_asked_for_are_one() -> None:
-    """They are the same system: their results belong together."""
-    assert name("ovs", ServiceType.CSC, ()) == name("ovs", ServiceType.CSC, (ROUTER,))
-
-
-def tags_of(**keys: Any) -> set[str]:
-    return set(tags(topology("linux_bridge"), Cell(nf_chains=2, **keys), "the-suite", threads_per_nf=2))
+def tags_of(kind: str, nodes: int, *sizes: str, **keys: Any) -> set[str]:
+    cell = cell_of(kind, 2, nodes, nf_sizes=tuple(map(NfSize, sizes)), **keys)
+    return set(tags(topology("linux_bridge"), cell, "the-suite", threads_per_nf=2))
 
 
 def test_tags_are_those_of_csit_and_more() -> None:
     common = {"PERFTEST", "LOCAL_ENV", "NF_DENSITY", "the-suite"}
-    one = tags_of(service_type=ServiceType.CSC, nf_nodes=3, nf_sizes=(NfSize.ONE,), vs_dtc=4)
+    one = tags_of("CSC", 3, "1c", vs_dtc=4)
     assert one == common | {"CSC", "CHAIN", "2R3C", "6DCR2T", "4C", "NF_1C"}
-    vm = tags_of(service_type=ServiceType.VSC, nf_nodes=1, nf_sizes=(NfSize.TWO,), vs_dtc=1)
+    vm = tags_of("VSC", 1, "2c")
     assert vm == common | {"VSC", "CHAIN", "2R1C", "2VM2T", "1C", "NF_2C"}
-    mixed = tags_of(
-        service_type=ServiceType.CSP, nf_nodes=2, nf_sizes=(NfSize.ONE, NfSize.TWO), vs_dtc=1, shared_nodes=(2,)
-    )
+    mixed = tags_of("CSP", 2, "1c", "2c", shared_nodes=(2,))
     assert mixed == common | {"CSP", "PIPELINE", "2R2C", "3DCR", "1C", "NF_1C+2C", "SHARED_NFS"}
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.plan import Nic, Plan
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate, port_rate_pps
@@ -17,9 +16,9 @@ from resources.libraries.python.planning.placement.sender_threads import (
     too_few_senders,
 )
 from resources.libraries.python.planning.plan import make_plan
-from tests.unit.drivers.sim.sim_bed import TOPOLOGY
+from tests.builders import cell_of
 from tests.unit.planning.labs import lab
-from tests.unit.planning.polled_ports import planned, polled
+from tests.unit.planning.polled_ports import planned, polled, with_ports
 
 DPDK = "ports of TG: port1 (0000:00:01.0) by DPDK (vfio-pci), port2 (0000:00:02.0) by DPDK (vfio-pci)"
 
@@ -32,22 +31,14 @@ DPDK = "ports of TG: port1 (0000:00:01.0) by DPDK (vfio-pci), port2 (0000:00:02.
         ({"vpp": {"ports": "native"}}, "the vSwitch's own driver (vfio-pci)"),
         ({"vpp": {"ports": "af_xdp"}}, "AF_XDP sockets"),
         ({"vpp": {"ports": "af_packet"}}, "the kernel (AF_PACKET sockets)"),
-        (
-            {"vswitch": "ovs", "containers": "linux_router", "ovs": {"ports": "system"}},
-            "the kernel (sockets of Open vSwitch)",
-        ),
-        ({"vswitch": "ovs", "containers": "linux_router", "ovs": {"ports": "kernel"}}, "the kernel"),
-        ({"vswitch": "linux_bridge", "containers": "linux_router"}, "the kernel"),
+        ({"vswitch": "ovs", "ovs": {"ports": "system"}}, "the kernel (sockets of Open vSwitch)"),
+        ({"vswitch": "ovs", "ovs": {"ports": "kernel"}}, "the kernel"),
+        ({"vswitch": "linux_bridge"}, "the kernel"),
     ],
 )
 def test_each_port_of_a_node_is_listed_with_its_driver(keys: dict[str, Any], words: str) -> None:
     of_dut = f"ports of DUT1: port1 (0000:01:01.0) by {words}, port2 (0000:01:02.0) by {words}"
-    assert attached(lab(**keys)) == (DPDK, of_dut)
-
-
-def test_a_port_without_a_pci_address_is_named_by_its_device() -> None:
-    topology = polled(lab(vpp={"ports": "af_packet"}), pci_address=None, driver="veth")
-    assert attached(topology)[1].startswith("ports of DUT1: port1 (eth1) by the kernel")
+    assert attached(lab(**{"containers": "linux_router", **keys})) == (DPDK, of_dut)
 
 
 def test_a_port_that_keeps_the_kernel_driver_is_reported_as_such() -> None:
@@ -56,29 +47,6 @@ def test_a_port_that_keeps_the_kernel_driver_is_reported_as_such() -> None:
     nics = {port.nic for port in planned(topology).ports("vswitch") if port.nic is not None}
     assert {how(nic) for nic in nics} == {"DPDK beside the kernel's driver"}
     assert {nic.uio_driver for nic in nics} == {None}
-
-
-def test_the_words_for_a_port_of_a_plan_are_those_of_its_topology() -> None:
-    nics = [port.nic for port in planned(lab(uio_driver="igb_uio")).ports("vswitch") if port.nic is not None]
-    assert [how(nic) for nic in nics] == ["DPDK (igb_uio)"] * 2
-
-
-def test_there_is_no_remark_without_physical_ports() -> None:
-    assert attached(TOPOLOGY) == ()
-
-
-def with_numa(topology: Topology, number: int | None) -> Topology:
-    nodes = {
-        name: node.model_copy(
-            update={
-                "interfaces": {
-                    port: each.model_copy(update={"numa_node": number}) for port, each in node.interfaces.items()
-                }
-            }
-        )
-        for name, node in topology.nodes.items()
-    }
-    return topology.model_copy(update={"nodes": nodes})
 
 
 def on(number: int | None) -> dict[str, dict[str, int | None]]:
@@ -94,24 +62,21 @@ def test_a_silent_file_is_completed() -> None:
     assert silent(found) == assumptions(found) == ()
 
 
-def test_a_file_that_contradicts_the_node_is_refused_with_both_numbers() -> None:
-    topology = with_numa(lab(), 0)
+def test_a_file_that_contradicts_the_node_or_itself_is_refused_with_both_numbers() -> None:
+    topology = with_ports(lab(), numa_node=0)
     (first, _) = conflicts("DUT1", topology.dut, on(1)["DUT1"])
     assert first.what.startswith("nodes.DUT1.interfaces.port1.numa_node: the file says 0, the node says 1")
     with pytest.raises(ConfigError, match=r"nodes\.TG\.interfaces\.port1\.numa_node: the file says 0, the node says 1"):
         located(topology, on(1))
     assert located(topology, on(0)) == located(topology, on(None)) == topology
+    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.interfaces: on NUMA nodes \[0, 1\]"):
+        located(lab(), {"DUT1": {"port1": 0, "port2": 1}})
 
 
 def test_a_machine_that_does_not_know_leaves_the_assumption() -> None:
     topology = lab()
     assert located(topology, on(None)).dut.numa_node == 0
     assert assumptions(located(topology, on(None)))[1].startswith("nodes.DUT1: no port says its numa_node, so NUMA 0")
-
-
-def test_ports_of_a_dut_on_several_nodes() -> None:
-    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.interfaces: on NUMA nodes \[0, 1\]"):
-        located(lab(), {"DUT1": {"port1": 0, "port2": 1}})
 
 
 B64 = frame("64B")
@@ -136,11 +101,9 @@ def test_a_nic_may_do_less_than_its_line() -> None:
     slow = Nic(port="port1", model="Intel-E810CQ")
     assert port_rate_pps(slow, B64) == (58_500_000, "Intel-E810CQ is limited to 58.5 Mpps")
     large = port_rate_pps(slow, frame("1518B"))
-    assert large is not None
-    assert large[0] == pytest.approx(100e9 / 8 / 1538)
+    assert large is not None and large[0] == pytest.approx(100e9 / 8 / 1538)
     slower = port_rate_pps(slow.model_copy(update={"rate_bps": 25 * 10**9}), B64)
-    assert slower is not None
-    assert slower[0] == pytest.approx(37_202_380, abs=1), "a line that the file says is slower decides"
+    assert slower is not None and slower[0] == pytest.approx(37_202_380, abs=1), "the file says it is slower"
     assert port_rate_pps(Nic(port="port1", model="unheard-of"), B64) is None
 
 
@@ -155,10 +118,9 @@ def test_a_nic_may_do_less_than_its_line() -> None:
 )
 def test_instances_share_what_the_cable_carries(word: str, duts: int, flow_pps: float) -> None:
     topology = lab(duts, 3, discriminator=word)  # type: ignore[arg-type]
-    plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=3, nf_nodes=1), {})
+    plan = make_plan(topology, cell_of("CSC", 3), {})
     found = max_rate(plan, B64)
-    assert found is not None
-    assert found.flow_pps == pytest.approx(flow_pps)
+    assert found is not None and found.flow_pps == pytest.approx(flow_pps)
     assert found.direction_pps == pytest.approx(3 * flow_pps)
     assert found.aggregate_pps == pytest.approx(6 * flow_pps)
     assert ("shared by 3 instances" in found.reason) == (word != "link")
@@ -170,39 +132,18 @@ def test_the_slowest_cable_on_the_way_decides_for_all() -> None:
     slow = topology.dut.interfaces["port4"].model_copy(update={"rate_bps": 10**9})
     dut = topology.dut.model_copy(update={"interfaces": {**topology.dut.interfaces, "port4": slow}})
     slower = topology.model_copy(update={"nodes": {**topology.nodes, "DUT1": dut}})
-    cell = Cell(service_type=ServiceType.CSP, nf_chains=2, nf_nodes=2)
-    found = max_rate(make_plan(slower, cell, {}), B64)
-    assert found is not None
-    assert found.aggregate_pps == pytest.approx(4 * 1e9 / 8 / 84), "flows are sent at one rate"
+    found = max_rate(make_plan(slower, cell_of("CSP", 2, 2), {}), B64)
+    assert found is not None and found.aggregate_pps == pytest.approx(4 * 1e9 / 8 / 84), "flows are sent at one rate"
     assert found.reason.startswith("DUT1.port4: 1 Gb/s")
 
 
 def test_without_speeds_nothing_is_known() -> None:
-    topology = lab(1, 1)
-    nodes = {
-        name: node.model_copy(
-            update={
-                "interfaces": {key: row.model_copy(update={"rate_bps": None}) for key, row in node.interfaces.items()}
-            }
-        )
-        for name, node in topology.nodes.items()
-    }
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    assert max_rate(make_plan(topology.model_copy(update={"nodes": nodes}), cell, {}), B64) is None
+    assert max_rate(make_plan(with_ports(lab(), rate_bps=None), cell_of(), {}), B64) is None
 
 
-def sending(cores: int, *, rate_bps: int = 10**11, rx_queues: int | None = None, generator: str = "trex") -> Plan:
-    topology = lab(tg_cores=32, generator=generator)
-    tg = topology.tg
-    ports = {
-        name: port.model_copy(update={"rate_bps": rate_bps, "rx_queues": rx_queues})
-        for name, port in tg.interfaces.items()
-    }
-    changed = {"generator": tg.generator.model_copy(update={"cores": cores}), "interfaces": ports}
-    dut_ports = {name: port.model_copy(update={"rate_bps": rate_bps}) for name, port in topology.dut.interfaces.items()}
-    nodes = {"TG": tg.model_copy(update=changed), "DUT1": topology.dut.model_copy(update={"interfaces": dut_ports})}
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    return make_plan(topology.model_copy(update={"nodes": nodes}), cell, {})
+def sending(cores: int, generator: str = "trex", **facts: Any) -> Plan:
+    topology = with_ports(lab(tg_cores=32, generator_cores=cores, generator=generator), **{"rate_bps": 10**11, **facts})
+    return make_plan(topology, cell_of(), {})
 
 
 @pytest.mark.parametrize(
@@ -214,8 +155,7 @@ def test_cpus_are_shared_evenly(cpus: int, pairs: int, queues: int, senders: int
 
 def test_two_ports_of_100_gb_with_small_frames_are_too_much_for_eight_cores() -> None:
     said = too_few_senders(sending(8), frame("64B"))
-    assert said is not None
-    assert "297.6 Mpps from 8 sending cores is 37.2 Mpps each" in said
+    assert said is not None and "297.6 Mpps from 8 sending cores is 37.2 Mpps each" in said
     assert "cannot send" in said
     assert "may not be able to send" in str(too_few_senders(sending(16), frame("64B")))
 
@@ -234,11 +174,8 @@ def test_there_is_no_remark_about_generators_that_do_not_poll() -> None:
 
 
 def with_nics(cores: int = 4, pairs: int = 1, generator: str = "trex", ports: str = "auto", **nic: object) -> Topology:
-    topology = lab(pairs=pairs, tg_cores=32, generator=generator, trex={"ports": ports})
-    interfaces = {name: port.model_copy(update=nic) for name, port in topology.tg.interfaces.items()}
-    of_cores = topology.tg.generator.model_copy(update={"cores": cores})
-    tg = topology.tg.model_copy(update={"interfaces": interfaces, "generator": of_cores})
-    return topology.model_copy(update={"nodes": {**topology.nodes, "TG": tg}})
+    topology = lab(pairs=pairs, tg_cores=32, generator_cores=cores, generator=generator, trex={"ports": ports})
+    return with_ports(topology, "TG", **nic)
 
 
 COUNTS = (
@@ -251,9 +188,8 @@ COUNTS = (
 def test_the_core_that_counts_all_packets_is_named(driver: str) -> None:
     for cores in (1, 16):
         assert counting_limit(with_nics(cores, driver=driver).tg) == COUNTS
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    assert make_plan(with_nics(driver=driver), cell, {}).warnings == (COUNTS,)
-    assert make_plan(with_nics(), cell, {}).warnings == (), "i40e NICs count"
+    assert make_plan(with_nics(driver=driver), cell_of(), {}).warnings == (COUNTS,)
+    assert make_plan(with_nics(), cell_of(), {}).warnings == (), "i40e NICs count"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.plan import Link, Plan, Port
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import most_rx_queues
 from resources.libraries.python.model.testbed.cpu import layout
@@ -32,51 +31,39 @@ def queues_of(plan: Plan, owner: str) -> dict[str, tuple[int, ...]]:
     return {(port.nic.port if port.nic else port.interface): port.queues for port in plan.ports(owner)}
 
 
-def cables(plan: Plan) -> list[Port]:
-    return [port for port in plan.ports("vswitch") if port.nic]
-
-
-@pytest.mark.parametrize(("vs_dtc", "smt", "threads"), [(1, False, 1), (1, True, 2), (2, True, 4), (4, True, 8)])
-def test_a_polled_port_has_a_queue_for_each_data_thread_of_the_vswitch(vs_dtc: int, smt: bool, threads: int) -> None:
-    plan = planned(polled(lab(smt=smt, discriminator="mac")), vs_dtc=vs_dtc)
-    assert [sorted(port.queues) for port in cables(plan)] == [list(range(threads))] * 2
-
-
-def test_a_port_of_the_kernel_has_one_queue_whatever_the_vswitch_has() -> None:
-    plan = planned(lab(smt=True, vpp={"ports": "af_packet"}), vs_dtc=4)
-    assert [len(port.queues) for port in cables(plan)] == [1, 1]
-    assert all(
-        "rx_queues" not in port.model_dump() and "rx_queues" not in port.nic.model_dump()
-        for port in cables(plan)
-        if port.nic
-    )
-
-
-def test_the_topology_and_the_driver_bound_the_number_of_queues() -> None:
-    four = lab(smt=True)
-    assert [len(port.queues) for port in cables(planned(polled(four, rx_queues=2), vs_dtc=2))] == [2, 2]
-    one = planned(polled(four, driver="vfio-pci", model="Intel-E810CQ"), vs_dtc=2)
-    assert [len(port.queues) for port in cables(one)] == [4, 4]
-    assert [len(port.queues) for port in cables(planned(polled(four, driver="virtio-pci"), vs_dtc=2))] == [1, 1]
-    known = polled(four, driver="virtio-pci", model="Intel-E810CQ")
-    assert [len(port.queues) for port in cables(planned(known, vs_dtc=2))] == [4, 4]
+SMT = lab(smt=True, discriminator="mac")
 
 
 @pytest.mark.parametrize(
-    ("facts", "queues"),
+    ("topology", "vs_dtc", "queues"),
     [
-        ({"driver": "ice"}, 8),
-        ({"driver": "ice", "nic_vfs": 1}, 8),
-        ({"driver": "i40e", "nic_vfs": 1}, 4),
-        ({"driver": "vfio-pci", "model": "Intel-XXV710", "nic_vfs": 1}, 4),
-        ({"driver": "i40e", "nic_vfs": 1, "rx_queues": 6}, 6),
-        ({"driver": "ixgbe", "nic_vfs": 1}, 1),
+        # One for each data thread of the vSwitch.
+        (polled(lab(discriminator="mac")), 1, 1),
+        *((polled(SMT), cores, 2 * cores) for cores in (1, 2, 4)),
+        # A port of the kernel has one.
+        (lab(smt=True, vpp={"ports": "af_packet"}), 4, 1),
+        # Topology and driver bound the number.
+        (polled(SMT, rx_queues=2), 2, 2),
+        (polled(SMT, model="Intel-E810CQ"), 2, 4),
+        (polled(SMT, driver="virtio-pci"), 2, 1),
+        (polled(SMT, driver="virtio-pci", model="Intel-E810CQ"), 2, 4),
+        # A virtual function has fewer than its port, and VPP gives one to a port that has fewer than it is asked for.
+        (polled(SMT, driver="ice"), 4, 8),
+        (polled(SMT, driver="ice", nic_vfs=1), 4, 8),
+        (polled(SMT, driver="i40e", nic_vfs=1), 4, 4),
+        (polled(SMT, model="Intel-XXV710", nic_vfs=1), 4, 4),
+        (polled(SMT, driver="i40e", nic_vfs=1, rx_queues=6), 4, 6),
+        (polled(SMT, driver="ixgbe", nic_vfs=1), 4, 1),
     ],
 )
-def test_a_virtual_function_has_fewer_queues_than_its_port(facts: dict[str, object], queues: int) -> None:
-    """VPP gives a port that has fewer than it is asked for one queue (`dpdk_lib_init`), whatever the plan says."""
-    plan = planned(polled(lab(smt=True, discriminator="mac"), **facts), vs_dtc=4)
-    assert [len(port.queues) for port in cables(plan)] == [queues] * 2
+def test_a_port_has_as_many_queues_as_threads_and_nic_allow(topology: Topology, vs_dtc: int, queues: int) -> None:
+    ports = [port for port in planned(topology, vs_dtc=vs_dtc).ports("vswitch") if port.nic]
+    assert [len(port.queues) for port in ports] == [len(set(port.queues)) for port in ports] == [queues] * 2
+
+
+def test_a_plan_of_ports_of_the_kernel_says_nothing_of_queues() -> None:
+    ports = planned(lab(vpp={"ports": "af_packet"})).ports("vswitch")
+    assert not any("rx_queues" in port.model_dump_json() for port in ports if port.nic)
 
 
 @pytest.mark.parametrize(
@@ -94,35 +81,17 @@ def test_what_is_known_of_nics(model: str | None, driver: str | None, most: int)
     assert most_rx_queues(model, driver) == most
 
 
-@pytest.mark.parametrize(
-    ("size", "vs_dtc", "count"), [("0.5c", 1, 1), ("1c", 1, 2), ("2c", 1, 2), ("1c", 2, 2), ("2c", 2, 4), ("3c", 2, 4)]
-)
-def test_shared_memory_has_as_many_queues_as_the_end_with_fewer_threads(size: str, vs_dtc: int, count: int) -> None:
-    plan = planned(lab(smt=True), size=size, vs_dtc=vs_dtc)
-    inner = [link for link in plan.links if link.medium is Medium.MEMIF]
-    assert [(len(link.a.queues), len(link.b.queues)) for link in inner] == [(count, count)] * 2
-
-
 def test_neighbours_of_a_pipeline_share_as_many_as_the_smaller_has() -> None:
-    cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=2, nf_sizes=(NfSize.ONE, NfSize.TWO), vs_dtc=2)
+    cell = cell_of("CSP", 1, 2, nf_sizes=(NfSize.ONE, NfSize.TWO), vs_dtc=2)
     plan = make_plan(lab(smt=True), cell, {})
     by_owners = {(link.a.owner, link.b.owner): len(link.a.queues) for link in plan.links if link.medium is Medium.MEMIF}
     assert by_owners == {("vswitch", "nf-1-1"): 2, ("nf-1-1", "nf-1-2"): 2, ("vswitch", "nf-1-2"): 4}
 
 
-def test_an_nf_with_two_threads_polls_both_sides_with_both() -> None:
-    assert queues_of(planned(lab(smt=True)), "nf-1-1") == {"csn1x1i1": (0, 1), "csn1x1i2": (0, 1)}
-
-
-def test_two_queues_for_each_side_on_four_threads_are_one_for_each() -> None:
+def test_two_queues_for_each_side_are_polled_by_both_threads_or_by_one_of_four_each() -> None:
     """As DPDK's testpmd deals its streams: first queues first."""
+    assert queues_of(planned(lab(smt=True)), "nf-1-1") == {"csn1x1i1": (0, 1), "csn1x1i2": (0, 1)}
     assert queues_of(planned(lab(smt=True), size="2c"), "nf-1-1") == {"csn1x1i1": (0, 2), "csn1x1i2": (1, 3)}
-
-
-def test_virtual_machines_meet_the_vswitch_by_several_queues() -> None:
-    plan = planned(lab(smt=True, vms="qemu"), "VSC")
-    assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
-    assert queues_of(plan, "nf-1-1") == {"csn1x1i1": (0, 1), "csn1x1i2": (0, 1)}
 
 
 def ends(links: tuple[Link, ...]) -> list[tuple[Link, Port]]:
@@ -164,25 +133,16 @@ def test_threads_have_equal_numbers_of_queues_and_the_balance_counts_them(  # no
         if spread is not None:
             assert (spread.queues, spread.idle) == (sum(per_thread), per_thread.count(0))
             assert (spread.least, spread.most) == (min(per_thread), max(per_thread))
+    names = list[str]()
     for link, port in ends(plan.links):
         assert len(set(port.queues)) == len(port.queues), "two queues of a port are never on one thread"
         assert len(port.queue_names) == len(port.queues)
+        names += port.queue_names
         if link.medium in {Medium.MEMIF, Medium.VHOST_USER}:
-            assert len(link.a.queues) == len(link.b.queues)
+            fewer = min(len(plan.cores.cpus(port.owner)) for port in (link.a, link.b))
+            assert len(link.a.queues) == len(link.b.queues) == fewer
+    assert len(set(names)) == len(names)
     assert max((len(port.queues) for _, port in ends(plan.links) if port.nic), default=0) <= most
-
-
-def test_names_of_queues_are_unique() -> None:
-    plan = planned(polled(lab(smt=True)), rows=1, columns=3, vs_dtc=4, size="2c")
-    names = [name for _, port in ends(plan.links) for name in port.queue_names]
-    assert len(set(names)) == len(names) > len(plan.links) * 2
-
-
-FOUR_THREADS = lab(smt=True, discriminator="mac")
-
-
-def cell(rows: int = 1) -> Cell:
-    return Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=1, vs_dtc=2)
 
 
 def candidate(topology: Topology, rows: int = 1) -> Candidate:
@@ -192,7 +152,7 @@ def candidate(topology: Topology, rows: int = 1) -> Candidate:
 
 
 def test_each_queue_of_a_cable_is_listed_with_its_data_thread_and_cpu() -> None:
-    found = candidate(polled(FOUR_THREADS))
+    found = candidate(polled(SMT))
     assert found.cores is not None
     cpus = found.cores.cpus("vswitch")
     assert [port.name for port in found.ports] == ["DUT1.port1", "DUT1.port2"]
@@ -201,33 +161,20 @@ def test_each_queue_of_a_cable_is_listed_with_its_data_thread_and_cpu() -> None:
     assert not any(list(port.warnings()) for port in found.ports)
 
 
-def test_the_second_dut_of_three_nodes_has_its_own() -> None:
-    topology = lab(2, smt=True)
-    found = candidate(polled(polled(topology), node="DUT2"))
-    assert [(port.name, port.owner) for port in found.ports] == [
-        ("DUT1.port1", "vswitch"), ("DUT1.port2", "vswitch"), ("DUT2.port1", "vswitch-2"), ("DUT2.port2", "vswitch-2"),
-    ]  # fmt: skip
-
-
 def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -> None:
     by_kernel = lab(smt=True, discriminator="mac", vpp={"ports": "af_packet"})
     assert next(candidate(by_kernel).ports[0].warnings()) == (
         "DUT1.port1: 1 receive queue for 4 data threads of vswitch, because the kernel drives the port: "
         "only 1 of them receive"
     )
-    two = next(candidate(polled(FOUR_THREADS, rx_queues=2)).ports[1].warnings())
+    two = next(candidate(polled(SMT, rx_queues=2)).ports[1].warnings())
     assert "DUT1.port2: 2 receive queues for 4 data threads of vswitch, because the NIC has no more than 2" in two
 
 
 @pytest.mark.parametrize(
     ("sources", "rows", "word", "said"),
     [
-        (
-            1,
-            1,
-            "mac",
-            "DUT1.port1: 1 address pair for 4 receive queues: RSS hashes nothing else of these packets, so 3",
-        ),
+        (1, 1, "mac", "DUT1.port1: 1 address pair for 4 receive queues: RSS hashes nothing else of these packets, so"),
         (1, 3, "vlan", "DUT1.port1: 3 address pairs for 4 receive queues"),
         (1, 4, "mac", "DUT1.port1: 4 address pairs for 4 receive queues: too few for RSS to spread them evenly"),
         (16, 2, "link", "DUT1.port1: 16 address pairs for 4 receive queues: too few"),
@@ -239,7 +186,7 @@ def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -
 )
 def test_few_address_pairs_do_not_fill_the_queues(sources: int, rows: int, word: Word, said: str | None) -> None:
     topology = polled(lab(1, rows if word == "link" else 1, smt=True, discriminator=word))
-    warnings = make_plan(topology, cell(rows), {}, sources=sources).warnings
+    warnings = make_plan(topology, cell_of("CSC", rows, vs_dtc=2), {}, sources=sources).warnings
     assert warnings[0].startswith(said) if said else not warnings, warnings
 
 
@@ -250,19 +197,6 @@ NO_SMT = layout([(cpu, cpu, 0, 0) for cpu in range(400)])
 def of(kind: str, chains: int, nodes: int, *sizes: str, vs_dtc: int = 1, smt: bool = True) -> Balance:
     asked = cell_of(kind, chains, nodes, nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)), vs_dtc=vs_dtc)
     return balance(asked, make_plan(SIM, asked, MANY if smt else NO_SMT).cores)
-
-
-def test_six_ports_on_four_threads() -> None:
-    found = of("CSC", 1, 2, vs_dtc=4, smt=False)
-    assert found.vswitch == Spread(6, 4)
-    assert (found.vswitch.least, found.vswitch.most, found.even) == (1, 2, False)
-    assert "vSwitch: 6 receive queues on 4 data threads, 1 to 2 per thread" in found.uneven()
-
-
-def test_an_nf_of_two_cores_with_smt_has_two_threads_without_work() -> None:
-    found = of("CSP", 1, 1, "2c")
-    assert found.nfs == (("2c", Spread(2, 4)),)
-    assert "NF-2c: 2 receive queues on 4 data threads, 0 to 1 per thread, 2 threads with none" in found.uneven()
 
 
 @pytest.mark.parametrize(("size", "even"), [("0.5c", True), ("1c", True), ("2c", False)])
@@ -283,7 +217,7 @@ def test_threads_that_are_siblings_are_counted_and_named() -> None:
 
 def test_oversubscribed_threads_per_cpu() -> None:
     two = layout([(0, 0, 0, 0), (1, 1, 0, 0)])
-    asked = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
+    asked = cell_of("CSC", 2, 2)
     found = balance(asked, make_plan(LOCAL, asked, two).cores)
     assert (found.least_threads, found.most_threads) == (5, 5)
     assert "5 data threads per logical CPU" in found.uneven()
@@ -302,7 +236,7 @@ def test_two_data_threads_on_a_logical_cpu_are_uneven(least: int, most: int, sai
 
 def test_oversubscribed_cores_name_the_fewest_and_most_threads_and_no_siblings() -> None:
     three = layout([(cpu, cpu % 3, 0, 0) for cpu in range(6)])
-    asked = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
+    asked = cell_of("CSC", 1, 2)
     found = balance(asked, make_plan(LOCAL, asked, three).cores)
     assert (found.least_threads, found.most_threads) == (1, 2)
     assert (found.sibling_nfs, found.sibling_data, found.siblings()) == (0, 0, ())
@@ -310,14 +244,8 @@ def test_oversubscribed_cores_name_the_fewest_and_most_threads_and_no_siblings()
 
 @pytest.mark.parametrize(("kind", "inner"), [("CSC", 2 * 3 * 4), ("CSP", 2 * 3)])
 def test_instances_on_one_cable_share_its_ports(kind: str, inner: int) -> None:
-    asked = Cell(service_type=ServiceType(kind), nf_chains=3, nf_nodes=4)
+    asked = cell_of(kind, 3, 4)
     assert vswitch_ports(asked, one_cable=True) == inner + 2
     assert vswitch_ports(asked, one_cable=False) == inner + 2 * 3
     cores = make_plan(SIM, asked, MANY).cores
     assert balance(asked, cores, one_cable=True).vswitch.queues == inner + 2
-
-
-def test_a_shared_nf_has_the_queues_of_all_instances() -> None:
-    asked = Cell(service_type=ServiceType.CSP, nf_chains=3, nf_nodes=2, shared_nodes=(1,))
-    found = balance(asked, make_plan(SIM, asked, MANY).cores)
-    assert found.nfs == (("1c shared", Spread(6, 2)), ("1c", Spread(2, 2)))

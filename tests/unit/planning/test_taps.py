@@ -17,7 +17,7 @@ from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.memory import PROGRAM_MB, need
 from resources.libraries.python.planning.placement.cores import demand
 from resources.libraries.python.planning.placement.queue_balance import balance
-from resources.libraries.python.planning.plan import drivers_of, make_plan
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.builders import cell_of, shipped
 from tests.unit.examples import share
@@ -47,13 +47,14 @@ def planned(cell: Cell) -> Plan:
 
 def chain(*positions: int, nodes: int = 2, kind: NfKind = TCPDUMP, chains: int = 1) -> Cell:
     taps = tuple(Tap(position=position, kind=kind) for position in positions)
-    return Cell(service_type=ServiceType.CSC, nf_chains=chains, nf_nodes=nodes, taps=taps)
+    return cell_of("CSC", chains, nodes, taps=taps)
 
 
-@settings(deadline=None, max_examples=share(30))  # a busy machine is no error
+@settings(deadline=None, max_examples=share(60))  # a busy machine is no error
 @given(cells())
-def test_every_tap_gets_copies_of_one_segment_of_its_own_instance(cell: Cell) -> None:
-    plan = planned(cell)
+def test_every_tap_gets_cores_and_copies_of_one_segment_and_changes_nothing_else(cell: Cell) -> None:
+    untapped = cell.model_copy(update={"taps": ()})
+    plan, without = planned(cell), planned(untapped)
     segments = {segment.name: segment for segment in plan.segments}
     peer = {link.b.interface: link.a for link in plan.links}
     for tap in plan.taps:
@@ -61,46 +62,28 @@ def test_every_tap_gets_copies_of_one_segment_of_its_own_instance(cell: Cell) ->
         assert (segment.instance, tap.kind, tap.size) == (tap.instance, asked.kind, asked.size)
         assert peer[tap.interface].owner == "vswitch"
         assert peer[tap.interface].interface in segment.copies
-        first, last = asked.position == 1, asked.position == cell.nf_nodes + 1
-        assert segment.position == (
-            asked.position if not cell.service_type.is_pipeline else 2 if last and not first else 1
-        )
+        behind_all = 1 < asked.position == cell.nf_nodes + 1
+        assert segment.position == (1 + behind_all if cell.service_type.is_pipeline else asked.position)
+        assert len(plan.cores.cpus(tap.name)) == int(2 * tap.size.cores)  # two siblings to a core
+        assert len(plan.cores.cpus(tap.name, ThreadRole.MAIN)) == 1
     copies = [port for segment in plan.segments for port in segment.copies]
     assert len(copies) == len(set(copies)) == len(plan.taps) == cell.tap_count
     assert not {port for segment in plan.segments for port in segment.members}.intersection(copies)
-
-
-@settings(deadline=None, max_examples=share(30))
-@given(cells())
-def test_names_are_unique_and_taps_have_cores_of_their_own(cell: Cell) -> None:
-    plan = planned(cell)
     ports = [port for link in plan.links for port in (link.a, link.b)]
-    for row in ([port.interface for port in ports], [port.mac for port in ports]):
-        assert len(set(row)) == len(row)
-    assert all(len(port.interface) <= 15 for port in ports)
-    for tap in plan.taps:
-        assert len(plan.cores.cpus(tap.name)) == int(2 * tap.size.cores)  # two siblings to a core
-        assert len(plan.cores.cpus(tap.name, ThreadRole.MAIN)) == 1
     data = [thread.cpu for thread in plan.cores.threads if thread.role is ThreadRole.DATA]
-    assert len(set(data)) == len(data)
-    without = cell.model_copy(update={"taps": ()})
-    assert core_usage(cell) - core_usage(without) == sum(cell.nf_chains * (tap.size.cores + 0.5) for tap in cell.taps)
-    assert need(LOCAL, cell).ordinary_mb - need(LOCAL, without).ordinary_mb == (2 + PROGRAM_MB) * cell.tap_count
-
-
-@settings(deadline=None, max_examples=share(30))
-@given(cells())
-def test_without_its_taps_a_plan_is_the_same(cell: Cell) -> None:
-    with_taps, without = planned(cell), planned(cell.model_copy(update={"taps": ()}))
-    assert (with_taps.functions, with_taps.flows, with_taps.paths) == (without.functions, without.flows, without.paths)
-    inline = [link for link in with_taps.links if not link.b.owner.startswith("tap-")]
-    assert tuple(inline) == without.links
-    assert [segment.members for segment in with_taps.segments] == [segment.members for segment in without.segments]
-    cpus = {owner: with_taps.cores.cpus(owner) for owner in ("generator", "vswitch")}
-    assert cpus == {owner: without.cores.cpus(owner) for owner in cpus}
-    assert balance(cell, with_taps.cores).vswitch == balance(cell, without.cores).vswitch
-    assert digest_of_model(with_taps) != digest_of_model(without)
-    assert Plan.model_validate_json(with_taps.model_dump_json()) == with_taps
+    for unique in ([port.interface for port in ports], [port.mac for port in ports], data):
+        assert len(set(unique)) == len(unique)
+    assert all(len(port.interface) <= 15 for port in ports)
+    assert core_usage(cell) - core_usage(untapped) == sum(cell.nf_chains * (tap.size.cores + 0.5) for tap in cell.taps)
+    assert need(LOCAL, cell).ordinary_mb - need(LOCAL, untapped).ordinary_mb == (2 + PROGRAM_MB) * cell.tap_count
+    assert (plan.functions, plan.flows, plan.paths) == (without.functions, without.flows, without.paths)
+    assert tuple(link for link in plan.links if not link.b.owner.startswith("tap-")) == without.links
+    assert [segment.members for segment in plan.segments] == [segment.members for segment in without.segments]
+    for owner in ("generator", "vswitch"):
+        assert plan.cores.cpus(owner) == without.cores.cpus(owner)
+    assert balance(cell, plan.cores).vswitch == balance(untapped, without.cores).vswitch
+    assert digest_of_model(plan) != digest_of_model(without)
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
 
 
 def test_a_chain_of_passive_nfs_only_is_the_path_with_copies() -> None:
@@ -114,32 +97,18 @@ def test_a_chain_of_passive_nfs_only_is_the_path_with_copies() -> None:
     assert "PASSIVE_NFS" in plan.tags
 
 
-def test_the_record_names_kinds_of_passive_nfs_too() -> None:
-    cell = chain(2, kind=NfKind("ngrep"))
-    assert drivers_of(LOCAL, cell, {"containers": "all"})["containers"] == "linux_router, ngrep"
-    assert planned(cell).suite_id == "eth-l2bd-1ch-4veth-2dcr2t-lnxip4-tap2ngrep"
-
-
 def test_limits_and_programs_come_to_the_nf_that_they_are_of() -> None:
     program, slow = UserProgram(start=("cat",)), Limits(cpu=0.2, memory_mib=32)
-    cell = cell_of(
-        "CSC",
-        2,
-        2,
-        nf_kinds=(NfKind("linux_router"), NfKind("process")),
-        limits=(Limits(), slow),
-        programs=(None, program),
-        taps=(Tap(position=3, kind=NfKind("process"), program=program, limits=slow),),
-    )
+    router, process = NfKind("linux_router"), NfKind("process")
+    tap = Tap(position=3, kind=process, program=program, limits=slow)
+    more = {"limits": (Limits(), slow), "programs": (None, program), "taps": (tap,)}
+    cell = cell_of("CSC", 2, 2, nf_kinds=(router, process), **more)
     plan = planned(cell)
     assert {nf.node: (nf.limits, nf.program) for nf in plan.functions} == {1: (Limits(), None), 2: (slow, program)}
     assert {(tap.limits, tap.program) for tap in plan.taps} == {(slow, program)}
     assert plan.suite_id.endswith("lnxip4+process-tap3process-limited")
     assert "limits" not in plan.functions[0].model_dump_json()
-    assert (
-        need(LOCAL, cell).ordinary_mb
-        == need(LOCAL, Cell(service_type="CSC", nf_chains=2, nf_nodes=1)).ordinary_mb + 4 * 34
-    )
+    assert need(LOCAL, cell).ordinary_mb == need(LOCAL, cell_of("CSC", 2)).ordinary_mb + 4 * 34
 
 
 def test_instances_may_be_services_of_different_kinds_and_sizes() -> None:
@@ -158,6 +127,10 @@ def test_instances_may_be_services_of_different_kinds_and_sizes() -> None:
     first = cell.first_instances(1)
     assert Cell.model_validate(first.model_dump()) == first
     assert (first.kind_of(1), first.size_of(1), first.limits_of(1)) == (kinds[0], sizes[0], Limits())
+
+
+def sharing(kind: str, *nodes: int) -> dict[str, object]:
+    return {"service_type": kind, "nf_nodes": 3, "shared_nodes": nodes}
 
 
 @pytest.mark.parametrize(
@@ -179,6 +152,11 @@ def test_instances_may_be_services_of_different_kinds_and_sizes() -> None:
         ({"instance_kinds": ["ngrep"] * 3}, "3 kinds for 2 service instances; give each one"),
         ({"instance_kinds": ["ngrep"] * 2, "nf_nodes": 2}, "service instances of different kinds have one NF each"),
         ({"service_type": "VSC", "nf_nodes": 0}, "a VSC without any NF has no VM"),
+        (sharing("CSP", 1, 4), "node 4 is to be shared, and an instance has 3 NFs"),
+        (sharing("CSP", 3, 1), r"shared nodes \(3, 1\): write each once, in ascending order"),
+        (sharing("CSP", 1, 1), "write each once"),
+        (sharing("CSC", 1), "nodes are shared in a CSP only, .*: in a CSC every hop crosses the vSwitch"),
+        (sharing("VSC", 1), "in a VSC every hop crosses the vSwitch"),
     ],
 )
 def test_what_makes_no_sense_is_refused(asked: dict[str, object], said: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import cache
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from ipaddress import ip_address, ip_interface, ip_network
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +33,7 @@ KINDS = (NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat"))
 
 
 Case = tuple[str, int, bool, Cell]
-"""What keeps instances apart in a lab, or `local`; its DUTs; whether its file has MAC addresses; the cell."""
+"""What keeps instances apart in a lab, or local4 or local6; DUTs; whether the file has MAC addresses; the cell."""
 
 
 @cache
@@ -44,8 +44,8 @@ def lab_of(duts: int, pairs: int, word: Word, with_macs: bool) -> Topology:
 @cache
 def planned(case: Case) -> Plan:
     word, duts, with_macs, cell = case
-    if word == "local":
-        return make_plan(LOCAL, cell, MACHINE)
+    if word in {"local4", "local6"}:
+        return make_plan(LOCAL, cell, MACHINE, ip_version=6 if word == "local6" else 4)
     return make_plan(lab_of(duts, cell.nf_chains if word == "link" else 1, word, with_macs), cell, {})
 
 
@@ -65,7 +65,7 @@ on_labs = st.tuples(
     st.booleans(),
     st.builds(cell_of, st.sampled_from(ServiceType), st.integers(1, 6), st.integers(1, 5)),
 )
-cases = on_labs | st.tuples(st.just("local"), st.just(1), st.just(True), local_cells())
+cases = on_labs | st.tuples(st.sampled_from(["local4", "local6"]), st.just(1), st.just(True), local_cells())
 
 
 def ports_of(plan: Plan) -> list[Port]:
@@ -110,7 +110,7 @@ def test_frames_go_through_every_nf_and_come_back(case: Case) -> None:
             assert there.mac == mac, "the next hop is the neighbour"
             mine = [function for function in plan.functions if function.name == there.owner]
             sides = [side for each in mine for side in (each.left, each.right)]
-            (out,) = (side for side in sides if IPv4Address(flow.destination_ip) in IPv4Network(side.route.prefix))
+            (out,) = (side for side in sides if ip_address(flow.destination_ip) in ip_network(side.route.prefix))
             (function,) = (each for each in mine if there.interface in {each.left.name, each.right.name})
             left, right = (there.interface, out.name) if forward else (out.name, there.interface)
             assert (function.instance, function.left.name, function.right.name) == (flow.instance, left, right)
@@ -131,12 +131,12 @@ def test_names_and_addresses_are_unique_and_segments_have_their_ports(case: Case
     own = [port.mac for port in ports if port.nic is None]
     sides = [side for function in plan.functions for side in (function.left, function.right)]
     names, segments = [port.interface for port in ports], [segment.name for segment in plan.segments]
-    addresses = [IPv4Interface(side.address).ip for side in sides]
+    addresses = [ip_interface(side.address).ip for side in sides]
     for unique in (names, segments, own, addresses):
         assert len(set(unique)) == len(unique)
     assert all(len(name) <= 15 for name in (*names, *segments))
     assert all(int(mac[:2], 16) & 0b11 == 0b10 or mac.startswith("52:54:00") for mac in own)
-    assert all(IPv4Address(side.route.address) in IPv4Interface(side.address).network for side in sides)
+    assert all(ip_address(side.route.address) in ip_interface(side.address).network for side in sides)
     # Ports of one NIC have its address, and no two NICs have the same.
     physical = {(plan.machines[port.owner], port.nic.port): port.mac for port in ports if port.nic and case[2]}
     assert len(set(physical.values())) == len(physical)
@@ -282,7 +282,7 @@ def with_devices(case: TrunkCase, word: Word = "vlan") -> Plan:
         ovs={"ports": "system"},
     )
     assert has_vlan_devices(topology, topology.dut) == (word == "vlan" and vswitch != "vpp")
-    return make_plan(topology, Cell(service_type=ServiceType(service), nf_chains=rows, nf_nodes=1, vs_dtc=2), {})
+    return make_plan(topology, cell_of(service, rows, 1, vs_dtc=2), {})
 
 
 @settings(deadline=None, max_examples=share(30))
@@ -336,9 +336,7 @@ def test_the_time_of_a_trunks_thread_counts_once() -> None:
     before = Sample({"csv0p1": ThreadTime(0, 0), "csv3x1i1": ThreadTime(0, 0)}, {}, 0, 0)
     after = Sample({"csv0p1": ThreadTime(second // 2, 0), "csv3x1i1": ThreadTime(second // 4, 0)}, {}, 0, 0)
     found = usage(plan, before, after, 1.0)
-    assert [(row.owner, row.interface, row.running) for row in found.threads] == [
-        ("vswitch", "csv0p1", 0.5),
-        ("vswitch", "csv3x1i1", 0.25),
-    ]
+    got = [(row.owner, row.interface, row.running) for row in found.threads]
+    assert got == [("vswitch", "csv0p1", 0.5), ("vswitch", "csv3x1i1", 0.25)]
     (cpu,) = {plan.cores.cpus("vswitch")[port.data_thread] for port in ports_of(plan) if port.trunk == "csv0p1"}
     assert found.threads[0].cpu == cpu

@@ -94,14 +94,15 @@ def flow_latency(
     )  # fmt: skip
 
 
-def search(bench: Bench, max_load_pps: float = LINE_PPS, profile: SearchProfile = LADDER) -> SearchOutcome:
-    return search_throughput(bench.measure, profile, FRAME, max_load_pps, bench.clock.now)
+def search(
+    bench: Bench, max_load_pps: float = LINE_PPS, profile: SearchProfile = LADDER, **known: Any
+) -> SearchOutcome:
+    return search_throughput(bench.measure, profile, FRAME, max_load_pps, bench.clock.now, **known)
 
 
 def found(result: GoalResult | None) -> tuple[float, float]:
     """Both bounds of a goal that was reached."""
-    assert result is not None
-    assert result.lower_pps is not None
+    assert result is not None and result.lower_pps is not None
     assert result.upper_pps is not None
     return result.lower_pps, result.upper_pps
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.search.findings.unseen_bands import SETTLED, SHARE, UnseenBands, fewest, unseen_bands
 from resources.libraries.python.search.findings.verdict import (
@@ -21,18 +20,16 @@ from resources.libraries.python.search.findings.verdict import (
     of_unseen,
 )
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
-from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, of_model, search, trial_result
+from resources.libraries.python.search.throughput import SearchOutcome
+from tests.unit.search.search_fakes import Bench, capped, of_model, search, trial_result
 
 CAPACITY_PPS = 5e6
 SEARCHES = 30
 
 
 def outcome(name: ModelName, seed: int, profile_name: str) -> SearchOutcome:
-    bench = Bench(
-        of_model(make_model(Simulation(model=name), CAPACITY_PPS), seed), 0.5 if profile_name == "ladder" else 0.08
-    )
-    return search_throughput(bench.measure, profile(profile_name), FRAME, LINE_PPS, bench.clock.now)
+    forward = of_model(make_model(Simulation(model=name), CAPACITY_PPS), seed)
+    return search(Bench(forward, 0.5 if profile_name == "ladder" else 0.08), profile=profile(profile_name))
 
 
 def flagged(found: SearchOutcome) -> bool:
@@ -103,16 +100,6 @@ def test_neither_order_nor_load_matter(losses: list[float], load_pps: float) -> 
     assert found(losses, load_pps) == found(losses[::-1], 1e6)
 
 
-@pytest.mark.parametrize(("ndr_upper", "expected"), [(None, None), (MIN_NDR * 1e6, None), (5e5, 0.5)])
-def test_ndr_far_under_pdr(ndr_upper: float | None, expected: float | None) -> None:
-    def result(name: str, lower: float, upper: float | None) -> GoalResult:
-        goal = Goal(name=name, loss_ratio=0.0)
-        return GoalResult(goal=goal, lower_pps=lower, upper_pps=upper, throughput_pps=lower, complete=True)
-
-    assert ndr_share(result("NDR", 4e5, ndr_upper), result("PDR", 1e6, 1.1e6)) == expected
-    assert ndr_share(None, result("PDR", 1e6, 1.1e6)) is None
-
-
 @pytest.mark.parametrize(("bound_pps", "numbers"), [(5e5, [("NDR", "PDR")]), (MIN_NDR * 1e6, [])])
 def test_an_ndr_far_under_pdr_makes_both_unstable(bound_pps: float, numbers: list[tuple[str, str]]) -> None:
     found = search(Bench(capped(1e6)))
@@ -126,8 +113,7 @@ def test_a_search_that_misses_two_bands_says_how_likely_that_was() -> None:
     system = Simulation(model=ModelName.TWO_BAND, low_band=0.93, low_band_share=0.3)
 
     def searched(seed: int) -> SearchOutcome:
-        bench = Bench(of_model(make_model(system, CAPACITY_PPS), seed), 0.5)
-        return search_throughput(bench.measure, profile("quick"), FRAME, LINE_PPS, bench.clock.now)
+        return search(Bench(of_model(make_model(system, CAPACITY_PPS), seed)), profile=profile("quick"))
 
     missed = next(found for seed in range(20) if not flagged(found := searched(seed)))
     (finding,) = of_unseen(missed)
@@ -160,40 +146,26 @@ def chance(count: int, share: float, low: int = 0, further: int = 0) -> float:
     return total
 
 
-@pytest.mark.parametrize("count", [6, 10, 13])
+@pytest.mark.parametrize("count", [1, 5, 6, 10, 13])
 def test_the_chance_is_that_of_all_outcomes(count: int) -> None:
     assert unseen_bands(count).chance == pytest.approx(chance(count, 0.3))
-
-
-def test_fewer_than_six_values_show_no_bands() -> None:
-    assert [unseen_bands(count).chance for count in (1, 5)] == pytest.approx([1.0, 1.0])
-    assert unseen_bands(6).chance < 1
+    assert (unseen_bands(count).chance == pytest.approx(1.0)) is (count < 6)
 
 
 @pytest.mark.parametrize(("count", "low"), [(8, 1), (8, 2), (6, 2)])
 def test_a_hint_settles_with_so_many_further_values_and_not_with_fewer(count: int, low: int) -> None:
     found = unseen_bands(count, low)
     assert found.share == max(SHARE, low / count)
-    assert found.further is not None
-    assert chance(found.further, found.share, low, count) <= SETTLED
+    assert found.further is not None and chance(found.further, found.share, low, count) <= SETTLED
     assert chance(found.further - 1, found.share, low, count) > SETTLED
 
 
 def test_without_a_hint_all_lower_values_have_to_come_yet() -> None:
     found = unseen_bands(10)
-    assert found.further is not None
-    assert found.further > 14, "3 of 20 values at 30 % come with 96 %"
+    assert found.further is not None and found.further > 14, "3 of 20 values at 30 % come with 96 %"
     assert unseen_bands(10, 2).further < found.further
 
 
 def test_bands_in_an_improbable_order_are_missed_too() -> None:
     assert unseen_bands(12, missed=lambda _low, _high: 1.0).chance == pytest.approx(1.0)
     assert unseen_bands(12, missed=lambda _low, _high: 0.1).chance > unseen_bands(12).chance
-
-
-def test_the_sentence_has_the_numbers() -> None:
-    assert unseen_bands(13).text("run", "runs") == (
-        "no two bands seen in 13 runs; a lower band with 30 % of them is missed with a probability of 20 %; "
-        f"{unseen_bands(13).further} further runs settle it (95 %)"
-    )
-    assert "1 of 8 runs lies apart, too few to call it two bands" in unseen_bands(8, 1).text("run", "runs")

@@ -11,23 +11,22 @@ from resources.libraries.python.model.request.goal import Prior, SearchProfile
 from resources.libraries.python.search.algorithms.bounds import effective_s, gather, informs
 from resources.libraries.python.search.algorithms.laddersearch import Controller, Ladder
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
-from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from resources.libraries.python.search.throughput import SearchOutcome
 from tests.benchmarks import search_time as bench_search
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 NDR, PDR = LADDER.goals
 CAPACITY = 0.4 * LINE_PPS
-EarlierResults = dict[tuple[object, ...], bench_search.SearchRun]
 STEADY = [ModelName.SHARP, ModelName.STALL, ModelName.KNEE, ModelName.SAG]
 
 
-def from_prior(bench: Bench, ndr_pps: float, pdr_pps: float) -> SearchOutcome:
-    prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps={"NDR": ndr_pps, "PDR": pdr_pps})
-    return search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now, prior=prior)
+def prior_of(cells: int | None = None, **lower_pps: float) -> Prior:
+    return Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps=lower_pps, cells=cells)
 
 
 def after(outcome: SearchOutcome, bench: Bench, factor: float = 1.0) -> SearchOutcome:
-    return from_prior(bench, *(factor * found(outcome.goal(name))[0] for name in ("NDR", "PDR")))
+    known = {name: factor * found(outcome.goal(name))[0] for name in ("NDR", "PDR")}
+    return search(bench, prior=prior_of(**known))
 
 
 def test_a_sharp_system_takes_23_trials_from_its_prior_and_5_more_without() -> None:
@@ -55,8 +54,7 @@ def test_bounds_of_a_steady_system_do_not_depend_on_the_prior(name: ModelName, f
 def test_two_contradicted_trials_refute_a_prediction_and_four_an_earlier_result(
     cells: int | None, refuting: int
 ) -> None:
-    loads = {"NDR": CAPACITY, "PDR": CAPACITY}
-    prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps=loads, cells=cells)
+    prior = prior_of(cells, NDR=CAPACITY, PDR=CAPACITY)
     ladder = Ladder(NDR.relative_width, 18002.0, LINE_PPS)
     controller, bench = Controller(LADDER.goals, ladder, prior), Bench(capped(LINE_PPS))
     far = Trial(load_pps=ladder.load_pps(ladder.below(CAPACITY) + 10), duration_s=1.0, frame=FRAME)
@@ -68,20 +66,12 @@ def test_two_contradicted_trials_refute_a_prediction_and_four_an_earlier_result(
     assert seen.index(True) == refuting
 
 
-@pytest.fixture(scope="module")
-def earlier_results() -> EarlierResults:
-    """Cold searches whose results are priors, by the state of their random numbers: the same for each wrong factor."""
-    return {}
-
-
-def misled(factor: float, earlier_results: EarlierResults) -> bench_search.Search:
+def misled(factor: float) -> bench_search.Search:
     """A search that starts from the result of an earlier one times a factor."""
 
     def search(make: bench_search.MakeSystem, rng: Random, earlier: Random) -> bench_search.SearchRun:
-        state = earlier.getstate()
-        if state not in earlier_results:
-            earlier_results[state] = bench_search.cold(make, earlier, earlier)
-        return bench_search.with_prior(make, rng, bench_search.prior_of(earlier_results[state], factor))
+        known = bench_search.cold(make, earlier, earlier)
+        return bench_search.with_prior(make, rng, bench_search.prior_of(known, factor))
 
     return search
 
@@ -97,24 +87,20 @@ def most_s() -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 2.0])
-def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(
-    factor: float, earlier_results: EarlierResults, most_s: float
-) -> None:
+def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(factor: float, most_s: float) -> None:
     """Mean over the six systems. It costs a few trials to refute it; after them the search is a cold one.
 
     With 60 seeds: 45 s for twice the truth, 46 s for half of it, 43 s cold, 55 s MLRsearch.
     """
-    assert mean_s(misled(factor, earlier_results)) <= most_s
+    assert mean_s(misled(factor)) <= most_s
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
 @pytest.mark.parametrize("name", [ModelName.NOISY, ModelName.TWO_BAND])
-def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(
-    name: ModelName, factor: float, earlier_results: EarlierResults
-) -> None:
+def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(name: ModelName, factor: float) -> None:
     # MLRsearch has 0.57 and 0.61 % on noisy, 0.76 and 0.82 % on two_band; 50 searches tell it within a fifth or so.
-    figures = bench_search.figures(misled(factor, earlier_results), name, 50)
+    figures = bench_search.figures(misled(factor), name, 50)
     assert max(figures["ndr_rms_error_percent"], figures["pdr_rms_error_percent"]) <= 0.8
 
 
@@ -122,9 +108,8 @@ def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(
 def test_a_prior_without_all_goals_is_left_out_and_the_reference_takes_none(
     profile: SearchProfile, known: list[str], trials: int
 ) -> None:
-    prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps=dict.fromkeys(known, CAPACITY))
     bench = Bench(capped(CAPACITY))
-    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now, prior=prior)
+    outcome = search(bench, profile=profile, prior=prior_of(**dict.fromkeys(known, CAPACITY)))
     assert (outcome.record.prior, bench.asked[0].load_pps, len(outcome.trials)) == (None, LINE_PPS, trials)
 
 
@@ -181,6 +166,6 @@ def test_a_restart_below_the_generators_reach_keeps_the_trials() -> None:
             result = super().measure(trial)
             return result.model_copy(update={"generator_limited": trial.load_pps > 0.5 * LINE_PPS})
 
-    outcome = from_prior(Slow(capped(0.45 * LINE_PPS)), 0.45 * LINE_PPS, 0.45 * LINE_PPS)
+    outcome = search(Slow(capped(0.45 * LINE_PPS)), prior=prior_of(NDR=0.45 * LINE_PPS, PDR=0.45 * LINE_PPS))
     assert [result.complete for result in outcome.goals] == [True, True]
     assert len(outcome.trials) <= 28

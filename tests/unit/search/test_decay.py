@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.search.findings.correlates import BAND_TRIALS, DECAYED_TRIALS, Repeat, differing, rising
 from resources.libraries.python.search.findings.decay import Decay, DecayWatch
+from tests.builders import finished
+from tests.unit.search.search_fakes import FRAME
 
-FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 LOADS = (900e3, 1000e3, 1100e3)
 
 
@@ -21,10 +21,8 @@ def watched(rates: Sequence[tuple[float, float, float]]) -> Decay | None:
     """What a watch says of trials by time, load and forwarded rate; nothing is said after the first time."""
     watch = DecayWatch()
     for at_s, load_pps, forwarded_pps in rates:
-        received = round(min(load_pps, forwarded_pps))
-        flows = (FlowCount(instance=1, direction=Direction.FORWARD, sent=round(load_pps), received=received),)
         trial = Trial(load_pps=load_pps, duration_s=1.0, frame=FRAME, purpose="search")
-        result = TrialResult(trial=trial, started_at="", offered_duration_s=1.0, total_duration_s=1.5, flows=flows)
+        result = finished(trial, (round(load_pps), round(min(load_pps, forwarded_pps))))
         if (found := watch.add(result, at_s)) is not None:
             return found
     return None
@@ -37,8 +35,7 @@ def trials(capacity: Callable[[float], float], count: int = 40) -> list[tuple[fl
 @pytest.mark.parametrize("percent", [4.0, 10.0, 30.0])
 def test_a_leak_is_called_with_its_rate(percent: float) -> None:
     found = watched(trials(lambda at_s: 950e3 * (1 - percent / 100) ** (at_s / 60)))
-    assert found is not None
-    assert found.per_minute == pytest.approx(percent, rel=0.1)
+    assert found is not None and found.per_minute == pytest.approx(percent, rel=0.1)
     assert f"{found.per_minute:.2g} % per minute" in str(found)
 
 
@@ -105,8 +102,7 @@ def test_what_only_the_lower_band_has_is_named_whatever_its_direction(seed: int)
         for number in range(BAND_TRIALS)
     ]
     found = differing(repeats)
-    assert found is not None
-    assert [each.of for each in found[:2]] == [WAIT, ("clock rate", "MHz")]
+    assert found is not None and [each.of for each in found[:2]] == [WAIT, ("clock rate", "MHz")]
 
 
 def test_noise_alone_is_named_in_one_of_a_hundred_tests_at_most() -> None:

@@ -9,11 +9,10 @@ from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor, queued
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import LossesAtLoad, VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise, in_words
+from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import SIM, cpu_noise, plan_of
@@ -23,43 +22,38 @@ from tests.unit.search.search_fakes import deployed, planted
 QUIET_US = 1.0
 
 
-def plan() -> Plan:
-    return plan_of(SIM, "CSC", cores=SIM.dut.layout)
-
-
-def cpus_of_the_nf(of: Plan) -> list[int]:
-    """One for each of its two ports."""
-    return sorted(each.cpu for each in of.cores.threads if each.owner == "nf-1-1" and each.role is ThreadRole.DATA)
+PLAN = plan_of(SIM, "CSC", cores=SIM.dut.layout)
+DATA = [each for each in PLAN.cores.threads if each.role is ThreadRole.DATA]
+NF_CPUS = sorted(each.cpu for each in DATA if each.owner == "nf-1-1")
+"""One for each of its two ports."""
 
 
 @pytest.mark.parametrize("gap_us", [400.0, 1500.0])
 @pytest.mark.parametrize("rate_pps", [500e3, 2e6])
 def test_losses_are_as_in_a_simulated_queue(gap_us: float, rate_pps: float) -> None:
     host = InterruptingHost(gap_hz=40.0, gap_s=gap_us * 1e-6)
-    of = plan()
-    rows = noise_floor(cpus_of_the_nf(of), host, 60.0, Random(1))
-    expected = HostNoise(of, rows).loss_ratio(2 * rate_pps)  # half of it in each direction
+    rows = noise_floor(NF_CPUS, host, 60.0, Random(1))
+    expected = HostNoise(PLAN, rows).loss_ratio(2 * rate_pps)  # half of it in each direction
     truth = queued(host.gaps(60.0, Random(2)), rate_pps, 20 * rate_pps, (), 60.0).lost_ratio
     assert (expected == truth == 0) or expected == pytest.approx(truth, rel=0.2)
 
 
 @pytest.mark.parametrize("utilization", [0.1, 0.5, 0.9])
 def test_delays_are_as_in_a_simulated_queue(utilization: float) -> None:
-    host, of = InterruptingHost(gap_hz=40.0, gap_s=500e-6), plan()
-    rows = noise_floor(cpus_of_the_nf(of), host, 60.0, Random(1))
+    host = InterruptingHost(gap_hz=40.0, gap_s=500e-6)
+    rows = noise_floor(NF_CPUS, host, 60.0, Random(1))
     probes_s = [number * 1e-3 + 1e-4 for number in range(60_000)]
     random = Random(3)
     probes_s = sorted(at_s + random.random() * 1e-3 for at_s in probes_s)
     rate_pps = 50e3  # several interruptions fill less than the queue
     waits = sorted(queued(host.gaps(60.0, random), rate_pps, rate_pps / utilization, probes_s, 60.0).waits_s)
     for quantile in (0.99, 0.999):
-        expected_ns = HostNoise(of, rows).delay_ns(1, "forward", quantile, utilization)
+        expected_ns = HostNoise(PLAN, rows).delay_ns(1, "forward", quantile, utilization)
         assert expected_ns == pytest.approx(1e9 * waits[int(quantile * len(waits))], rel=0.2)
 
 
 def test_the_highest_rate_is_that_at_which_the_queue_overflows() -> None:
-    of = plan()
-    here = HostNoise(of, [*(cpu_noise(cpu, 500_000) for cpu in cpus_of_the_nf(of))])
+    here = HostNoise(PLAN, [*(cpu_noise(cpu, 500_000) for cpu in NF_CPUS)])
     limit_pps = here.highest_pps(0.0, 20e6)
     assert limit_pps == pytest.approx(2 * 256 / 500e-6)  # half of the load in each direction
     assert here.loss_ratio(limit_pps * 0.99) == 0 < here.loss_ratio(limit_pps * 1.01)
@@ -74,22 +68,11 @@ def test_the_highest_rate_is_that_at_which_the_queue_overflows() -> None:
 
 
 def test_cpus_without_data_threads_do_not_matter() -> None:
-    of = plan()
-    used = {each.cpu for each in of.cores.threads if each.role is ThreadRole.DATA}
-    other = next(cpu for cpu in range(100) if cpu not in used)
-    elsewhere = cpu_noise(cpus_of_the_nf(of)[0], 10**7, machine="TG")
-    here = HostNoise(of, [cpu_noise(other, 10**7), elsewhere])
+    other = next(cpu for cpu in range(100) if cpu not in {each.cpu for each in DATA})
+    elsewhere = cpu_noise(NF_CPUS[0], 10**7, machine="TG")
+    here = HostNoise(PLAN, [cpu_noise(other, 10**7), elsewhere])
     assert here.loss_ratio(20e6) == 0 == here.delay_ns(1, "forward", 0.9999)
     assert here.planned == () and here.too_noisy([("NDR", 0.0)], 20e6) is None
-
-
-def test_the_noise_floor_is_one_line() -> None:
-    assert in_words([]) == ""
-    rows = [cpu_noise(3, 112_000, observed_s=0.9), cpu_noise(4, *[20_000] * 90, observed_s=0.9, machine="TG")]
-    assert in_words(rows) == (
-        "noise floor of 2 data CPUs: longest interruption 112 µs on CPU 3, observed for 0.9 s; "
-        "most time taken 0.2 % on CPU 4 of TG"
-    )
 
 
 def measured(**simulation: object) -> Draft[DensityRecord]:
@@ -149,16 +132,14 @@ def losses(lost: set[int], label: str = "PDR", **lost_at: int) -> LossesAtLoad:
     ids=["of the floor", "more than the floor's", "on a quiet machine", "one by one"],
 )
 def test_losses_are_attributed_to_the_host_or_to_the_system(gaps: int, lost: set[int], cause: str) -> None:
-    of = plan()
-    rows = [cpu_noise(cpu, 5_000, *[GAP_NS] * gaps, observed_s=0.9) for cpu in cpus_of_the_nf(of)[:1]]
-    (found,) = HostNoise(of, rows).losses([losses(lost)], GENERATOR)
+    rows = [cpu_noise(cpu, 5_000, *[GAP_NS] * gaps, observed_s=0.9) for cpu in NF_CPUS[:1]]
+    (found,) = HostNoise(PLAN, rows).losses([losses(lost)], GENERATOR)
     assert found.cause == cause, str(found)
 
 
 def test_the_sentence_about_losses_has_its_evidence() -> None:
-    of = plan()
-    cpu, _ = cpus_of_the_nf(of)
-    noise = HostNoise(of, [cpu_noise(cpu, *[GAP_NS] * 10, observed_s=1.0)])
+    cpu = NF_CPUS[0]
+    noise = HostNoise(PLAN, [cpu_noise(cpu, *[GAP_NS] * 10, observed_s=1.0)])
     (found,) = noise.losses([losses(lost_in_gaps(), **{"nf-1-1": 1440})], GENERATOR)
     assert str(found) == (
         "PDR: instance 1 forward lost 1,440 of 200,000 packets, 144 in a row at most; interruptions of the CPUs on its "
@@ -166,7 +147,7 @@ def test_the_sentence_about_losses_has_its_evidence() -> None:
         "counters of all hops: nf-1-1 1,440"
     )
     assert noise.losses([losses(set()), losses(lost_in_gaps(), "OVERLOAD")], GENERATOR) == ()
-    assert HostNoise(of, []).losses([losses(lost_in_gaps())], GENERATOR) == (), "nothing is known of its CPUs"
+    assert HostNoise(PLAN, []).losses([losses(lost_in_gaps())], GENERATOR) == (), "nothing is known of its CPUs"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +162,6 @@ def test_the_sentence_about_losses_has_its_evidence() -> None:
 def test_no_nf_is_named_for_losses_of_the_generator_or_for_a_few(
     lost: set[int], lost_at: dict[str, int], words: str
 ) -> None:
-    of = plan()
-    cpu, _ = cpus_of_the_nf(of)
-    (found,) = HostNoise(of, [cpu_noise(cpu, 5_000, observed_s=1.0)]).losses([losses(lost, **lost_at)], GENERATOR)
+    cpu = NF_CPUS[0]
+    (found,) = HostNoise(PLAN, [cpu_noise(cpu, 5_000, observed_s=1.0)]).losses([losses(lost, **lost_at)], GENERATOR)
     assert words in str(found)

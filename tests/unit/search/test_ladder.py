@@ -25,14 +25,12 @@ from resources.libraries.python.search.algorithms.laddersearch import (
     Guess,
     Ladder,
     LoadPoint,
-    ThresholdRange,
     at_overload,
     crossing_pps,
 )
-from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.search.throughput import remaining_s, search_throughput
+from resources.libraries.python.search.throughput import remaining_s
 from tests.unit.examples import share
-from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, of_model, trial_result
+from tests.unit.search.search_fakes import Bench, of_model, search, trial_result
 
 
 @settings(deadline=None, max_examples=share(30))
@@ -90,19 +88,13 @@ def test_the_secant_takes_the_two_lowest_loads_that_lose_too_much() -> None:
     assert crossing_pps([points[0], LoadPoint(1508, 1300, lossy=True)], 0.0) == pytest.approx(1500 - 50 * 8 / 158)
 
 
-def test_a_secant_that_does_not_fall_is_not_followed() -> None:
+def test_where_losses_show_no_crossing_none_is_followed() -> None:
     points = [LoadPoint(1500, 1400, lossy=True), LoadPoint(2000, 1950, lossy=True)]
     assert crossing_pps(points, 0.0) == pytest.approx(1400)
-
-
-def test_where_no_trial_lost_too_much_there_is_no_crossing() -> None:
     points = [capped(900), LoadPoint(2000, 1990, lossy=True), LoadPoint(3000, 2900, lossy=False)]
     assert crossing_pps(points, 0.01) is None
     assert crossing_pps([], 0.0) is None
     assert at_overload(points, 4000, 0.0) is None
-
-
-def test_a_crossing_is_never_negative() -> None:
     assert crossing_pps([LoadPoint(2000, 0, lossy=True)], 0.5) == 0.0
     assert crossing_pps([LoadPoint(1000, 100, lossy=True), LoadPoint(2000, 1000, lossy=True)], 0.0) == 0.0
 
@@ -141,17 +133,15 @@ def test_a_rung_is_decided_by_the_duration_sum_and_ends_of_the_ladder_are_known(
     found.add(rung, 0.0, 0.5)
     assert found.reading(rung) is GoalReading.GOOD
     assert evidence([(rung, False)] * 2).reading(rung) is GoalReading.BAD
-    assert [found.reading(at) for at in (RUNGS[0] - 1, RUNGS[0], RUNGS[-1], RUNGS[-1] + 1)] == [
-        GoalReading.GOOD,
-        GoalReading.OPEN,
-        GoalReading.OPEN,
-        GoalReading.BAD,
-    ]
+    got = [found.reading(at) for at in (RUNGS[0] - 1, RUNGS[0], RUNGS[-1], RUNGS[-1] + 1)]
+    assert got == [GoalReading.GOOD, GoalReading.OPEN, GoalReading.OPEN, GoalReading.BAD]
 
 
-def test_the_margin_is_by_how_many_trials_one_reading_leads() -> None:
+def test_the_margin_is_a_lead_in_trials_and_a_guess_costs_by_distance_up_to_its_weight() -> None:
     found = evidence([(RUNGS[1], True)] * 3 + [(RUNGS[1], False)] + [(RUNGS[2], False)] * 2)
     assert [found.margin(rung) for rung in RUNGS[:4]] == [None, 2, 2, None]
+    guess = Guess(10, weight=2.0, per_rung=0.5)
+    assert [guess.penalty(rung) for rung in (10, 9, 12, 14, 30)] == [0.0, 0.5, 1.0, 2.0, 2.0]
 
 
 def test_bounds_are_complete_as_neighbours_and_at_the_ends_of_the_ladder() -> None:
@@ -168,11 +158,6 @@ def test_bounds_are_complete_as_neighbours_and_at_the_ends_of_the_ladder() -> No
     }
     for trials, complete in cases.items():
         assert evidence([trial for trial in trials for _ in range(2)]).complete is complete, trials
-
-
-def test_a_guess_costs_by_distance_and_at_most_its_weight() -> None:
-    guess = Guess(10, weight=2.0, per_rung=0.5)
-    assert [guess.penalty(rung) for rung in (10, 9, 12, 14, 30)] == [0.0, 0.5, 1.0, 2.0, 2.0]
 
 
 @given(TRIALS)
@@ -223,19 +208,6 @@ def test_likely_thresholds_contradict_fewest_trials(trials: list[tuple[int, bool
             assert guess.penalty(each.guessed) < guess.weight
 
 
-def test_without_trials_every_threshold_is_likely() -> None:
-    assert evidence([]).likely(None) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], None)]
-    near = Guess(RUNGS[3], 1.0, 0.25)
-    assert evidence([]).likely(near) == [ThresholdRange(RUNGS[0] - 1, RUNGS[-1], RUNGS[3])]
-
-
-def test_a_guess_does_not_overrule_what_is_proven() -> None:
-    low, high = RUNGS[1], RUNGS[4]
-    found = evidence([(low, True)] * 2 + [(high, False)] * 2)
-    assert found.likely(Guess(high, 10.0, 4.0)) == [ThresholdRange(low, high - 1, high - 1)]
-    assert found.likely(Guess(low - 1, 10.0, 4.0)) == [ThresholdRange(low, high - 1, low)]
-
-
 NDR = Goal(name="NDR", loss_ratio=0.0, duration_sum_s=10.0)
 STRICT = NDR.model_copy(update={"exceed_ratio": 0.0})
 
@@ -260,9 +232,11 @@ def test_a_load_is_decided_when_further_trials_cannot_change_it(
     assert LoadEvidence(1.0, good_s, bad_s).proven(goal) is reading
 
 
-def test_good_loads_above_a_bad_one_do_not_count() -> None:
+def test_short_trials_beside_long_ones_and_good_loads_above_a_bad_one_do_not_count() -> None:
     results = [trial_result(load, lost) for load, lost in [(100, 0), (200, 1), (300, 0)] for _ in range(10)]
     assert proven_bounds(gather(results, NDR), NDR).pair == (100, 200)
+    results = [trial_result(100, 1, duration_s=0.1), trial_result(100, 0), trial_result(200, 1, duration_s=0.1)]
+    assert [(row.load_pps, row.good_s, row.bad_s) for row in gather(results, NDR)] == [(100, 1.0, 0.0), (200, 0.0, 0.1)]
 
 
 def test_without_enough_trials_the_majority_decides() -> None:
@@ -280,11 +254,6 @@ def test_trials_that_say_nothing_are_left_out() -> None:
     assert gather([silent, limited], NDR) == []
     known = best_known([silent, limited], NDR)
     assert (known.lower_pps, known.upper_pps, known.throughput_pps, known.lowest_tried_pps) == (None,) * 4
-
-
-def test_short_trials_count_only_where_there_is_no_long_one() -> None:
-    results = [trial_result(100, 1, duration_s=0.1), trial_result(100, 0), trial_result(200, 1, duration_s=0.1)]
-    assert [(row.load_pps, row.good_s, row.bad_s) for row in gather(results, NDR)] == [(100, 1.0, 0.0), (200, 0.0, 0.1)]
 
 
 def test_throughput_takes_the_loss_that_the_exceed_ratio_leaves_over() -> None:
@@ -338,8 +307,7 @@ def test_rounding_of_durations_loses_no_throughput() -> None:
 @pytest.mark.parametrize("name", ModelName)
 @pytest.mark.parametrize("seed", range(5))
 def test_our_reading_of_a_whole_search_is_the_librarys(name: ModelName, seed: int) -> None:
-    bench = Bench(of_model(make_model(Simulation(model=name), 6e6), seed))
-    outcome = search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now)
+    outcome = search(Bench(of_model(make_model(Simulation(model=name), 6e6), seed)))
     assert in_order(best_known(outcome.trials, result.goal) for result in outcome.goals) == outcome.goals
     for result in outcome.goals:
         assert remaining_s(gather(outcome.trials, result.goal), result.goal) == 0.0

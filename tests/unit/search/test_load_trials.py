@@ -19,31 +19,22 @@ def test_mrr_is_what_comes_back_at_the_highest_load() -> None:
     assert mrr.stdev_pps == pytest.approx(0.0)
 
 
-def test_one_mrr_trial_has_no_deviation() -> None:
-    mrr, _ = measure_receive_rate(
-        Bench(capped(6e6)).measure, LADDER.model_copy(update={"mrr_trials": 1}), FRAME, LINE_PPS
-    )
-    assert mrr.stdev_pps is None
-
-
-def test_two_mrr_trials_have_a_deviation() -> None:
-    profile = LADDER.model_copy(update={"mrr_trials": 2})
-    capacities = iter([5e6, 7e6])
+@pytest.mark.parametrize(("rates", "stdev_pps"), [((6e6,), None), ((5e6, 7e6), 2**0.5 * 1e6)])
+def test_two_mrr_trials_have_a_deviation_and_one_has_none(rates: tuple[float, ...], stdev_pps: float | None) -> None:
+    capacities = iter(rates)
     bench = Bench(lambda _, duration_s: (round(LINE_PPS), round(next(capacities) * duration_s)))
+    profile = LADDER.model_copy(update={"mrr_trials": len(rates)})
     mrr, _ = measure_receive_rate(bench.measure, profile, FRAME, LINE_PPS)
-    assert (mrr.receive_rates_pps, mrr.mean_pps) == (pytest.approx((5e6, 7e6)), pytest.approx(6e6))
-    assert mrr.stdev_pps == pytest.approx(2**0.5 * 1e6)
+    assert (mrr.receive_rates_pps, mrr.mean_pps) == (pytest.approx(rates), pytest.approx(6e6))
+    assert mrr.stdev_pps == (stdev_pps and pytest.approx(stdev_pps))
 
 
-def test_latency_is_measured_at_shares_of_pdr() -> None:
+@pytest.mark.parametrize("goal", ["PDR", "SOAK"])
+def test_latency_is_measured_at_shares_of_pdr_or_of_a_soak_rate(goal: str) -> None:
     bench = Bench(capped(6e6))
-    rows, results = measure_latency(bench.measure, LADDER, FRAME, 5e6)
-    assert [(row.label, row.load_pps) for row in rows] == [
-        ("PDR0", 0.0),
-        ("PDR10", 0.5e6),
-        ("PDR50", 2.5e6),
-        ("PDR90", 4.5e6),
-    ]
+    rows, results = measure_latency(bench.measure, LADDER, FRAME, 5e6, goal)
+    loads = {f"{goal}{percent}": percent * 5e4 for percent in (0, 10, 50, 90)}
+    assert [(row.label, row.load_pps) for row in rows] == list(loads.items())
     assert [result.trial for result in results] == bench.asked
     assert {trial.duration_s for trial in bench.asked} == {5.0}
     assert {trial.probe_pps for trial in bench.asked} == {1000.0}
@@ -53,11 +44,6 @@ def test_latency_is_measured_at_shares_of_pdr() -> None:
 def test_without_pdr_there_is_latency_without_load(unknown: float | None) -> None:
     rows, _ = measure_latency(Bench(capped(6e6)).measure, LADDER, FRAME, unknown)
     assert [(row.label, row.load_pps) for row in rows] == [("PDR0", 0.0)]
-
-
-def test_loads_below_a_soak_rate_are_called_so() -> None:
-    rows, _ = measure_latency(Bench(capped(6e6)).measure, LADDER, FRAME, 5e6, "SOAK")
-    assert [(row.label, row.load_pps) for row in rows][1:] == [("SOAK10", 0.5e6), ("SOAK50", 2.5e6), ("SOAK90", 4.5e6)]
 
 
 @pytest.mark.parametrize(

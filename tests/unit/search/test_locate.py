@@ -114,12 +114,9 @@ def test_places_are_named_with_the_instance_where_it_is_known(  # noqa: PLR0917 
     assert (loss.owner, loss.cause, loss.last, loss.next) == (owner, cause, last, following)
 
 
-def test_a_single_instance_has_the_port_to_itself() -> None:
+def test_instances_that_share_ports_keep_the_losses_of_other_hops() -> None:
     (loss,) = located(SHARING[0], {(1, REVERSE, 1): 90}).hops
     assert (loss.instance, loss.last, loss.next) == (1, "csg0p2", "csv0p2")
-
-
-def test_losses_of_other_hops_stay_with_their_instance() -> None:
     index = next(index for index, hop in enumerate(SHARING[2].paths[0].hops) if hop.interface == "csn1x2i1")
     found = located(SHARING[2], {(2, FORWARD, index): 30, (1, FORWARD, 1): 10})
     assert {(loss.instance, loss.owner): loss.lost for loss in found.hops} == {(2, "nf-2-2"): 30, (0, "vswitch"): 10}
@@ -190,11 +187,8 @@ def test_the_last_hop_that_saw_packets_is_named(
 
 def test_every_broken_flow_has_its_sentence() -> None:
     found = complaints(planned("CSC", 2, 1), {(1, FORWARD, 4): 200, (1, REVERSE, 4): 200, (2, FORWARD, 1): 50})
-    assert [line.split(":")[0].removeprefix("CSC instance ") for line in found] == [
-        "1 forward",
-        "1 reverse",
-        "2 forward",
-    ]
+    got = [line.split(":")[0].removeprefix("CSC instance ") for line in found]
+    assert got == ["1 forward", "1 reverse", "2 forward"]
 
 
 def test_the_first_trial_does_not_take_the_others_packets_for_its_own() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
-from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.result import LossesAtLoad
 from resources.libraries.python.search.losses import (
     LossPattern,
@@ -25,9 +24,9 @@ from resources.libraries.python.search.losses import (
 )
 from tests.builders import finished
 from tests.unit.drivers.generators.counted_arrivals import counted
+from tests.unit.search.search_fakes import FRAME
 
 BEGIN_NS = 10**18
-FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 
 
 def told(arrivals: Sequence[int] | npt.NDArray[np.int64], sent: int, load_pps: float) -> FlowLosses:
@@ -50,17 +49,6 @@ def tail_drop(times_s: Iterable[float], *, room: int, service_s: Callable[[float
     return taken
 
 
-def policer(times_s: Iterable[float], *, rate_pps: float, burst: float) -> list[int]:
-    """Numbers of packets for which a token bucket has a token."""
-    tokens, last_s, passed = burst, 0.0, []
-    for number, now_s in enumerate(times_s):
-        tokens, last_s = min(burst, tokens + (now_s - last_s) * rate_pps), now_s
-        if tokens >= 1:
-            tokens -= 1
-            passed.append(number)
-    return passed
-
-
 def even(load_pps: float, sent: int) -> list[float]:
     return [number / load_pps for number in range(sent)]
 
@@ -76,13 +64,6 @@ def test_1_in_1000_at_random(seed: int) -> None:
     arrived = np.flatnonzero(np.random.default_rng(seed).integers(1000, size=1_000_000))
     said = losses_in_words(told(arrived, 1_000_000, 100_000))
     assert re.fullmatch(r"1 in (9\d\d|1,0\d\d|1,1\d\d) at random", said)
-
-
-def test_a_policer_drops_evenly_or_says_its_period() -> None:
-    passed = policer(even(100_000, 100_000), rate_pps=83_000, burst=100)
-    found = told(passed, 100_000, 100_000)
-    assert pattern_of(found) in {LossPattern.EVEN, LossPattern.PERIODIC} and found.longest == 1
-    assert losses_in_words(found).startswith(("16.9 %", "17.0 %", "16.9 % lost", "single"))
 
 
 def test_a_full_queue_with_irregular_service_drops_evenly() -> None:
@@ -134,24 +115,6 @@ def test_a_short_period_with_gaps_does_not_alias(every: int) -> None:
     found = told([number for number in range(1_000_000) if number not in lost], 1_000_000, 1_000_000)
     assert found.period_s == pytest.approx(every * 1e-6, rel=1e-3)
     assert losses_in_words(found).startswith("single packets every ")
-
-
-def test_interrupts_at_irregular_times_lose_bursts() -> None:
-    random, stalls_s, now_s = Random(6), list[float](), 0.0
-    while now_s < 1:
-        now_s += random.expovariate(1 / 0.02)
-        stalls_s.append(now_s)
-    waiting = deque(stalls_s)
-
-    def service_s(begin_s: float) -> float:
-        if waiting and begin_s >= waiting[0]:
-            waiting.popleft()
-            return 0.002
-        return 2e-6
-
-    found = told(tail_drop(even(200_000, 200_000), room=256, service_s=service_s), 200_000, 200_000)
-    assert pattern_of(found) is LossPattern.BURSTS
-    assert 130 <= (found.burst_packets or (0, 0, 0))[1] <= 160  # 400 arrive in 2 ms, 256 wait
 
 
 def test_two_paths_reorder_and_lose_nothing() -> None:

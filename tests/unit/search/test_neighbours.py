@@ -69,7 +69,6 @@ def test_predictions_end_where_they_were_wrong() -> None:
     for cell in CELLS:
         neighbours.add(CellRate(*cell, vswitch_bound(*cell) * exp(rng.gauss(0, 0.3))))
     guess = neighbours.predict(2, 2)
-    assert guess is not None
-    assert not guess.usable
+    assert guess is not None and not guess.usable
     low_pps, high_pps = guess.interval_pps
     assert high_pps / low_pps > 1.5

@@ -8,8 +8,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
-from resources.libraries.python.search.throughput import search_throughput
-from tests.unit.search.search_fakes import FRAME, Bench, capped, search
+from tests.unit.search.search_fakes import Bench, capped, search
 
 
 def test_csit_is_csit() -> None:
@@ -20,13 +19,6 @@ def test_csit_is_csit() -> None:
         assert goal.initial_trial_duration_s == goal.final_trial_duration_s == 1.0
     assert (LADDER.duration_max_s, LADDER.latency_duration_s) == (1200.0, 5.0)
     assert (LADDER.mrr_trials, LADDER.mrr_duration_s) == (10, 1.0)
-
-
-def test_quick_asks_the_same_question() -> None:
-    for quick, csit in zip(QUICK.goals, LADDER.goals, strict=True):
-        assert (quick.name, quick.loss_ratio, quick.exceed_ratio) == (csit.name, csit.loss_ratio, csit.exceed_ratio)
-    assert QUICK.latency_duration_s == 2.0
-    assert (QUICK.mrr_trials, QUICK.mrr_duration_s) == (3, 0.5)
 
 
 @pytest.mark.slow
@@ -42,17 +34,14 @@ def test_quick_is_quick_on_a_rough_machine() -> None:
             return sent, received - (5 if rng.random() < duration_s else 0)
 
         bench = Bench(forward, overhead_s=0.08)
-        times.append(search_throughput(bench.measure, QUICK, FRAME, 1.2e6, bench.clock.now).elapsed_s)
+        times.append(search(bench, 1.2e6, QUICK).elapsed_s)
     assert max(times) < 60
     assert 20 < sum(times) / len(times) < 45
 
 
-def test_the_reference_differs_from_csit_in_the_algorithm_alone() -> None:
+def test_the_reference_is_csits_settings_with_mlrsearch_as_in_results_before_there_were_algorithms() -> None:
     assert profile("reference").model_copy(update={"name": "ladder", "algorithm": LADDER.algorithm}) == LADDER
     assert (profile("reference").algorithm, LADDER.algorithm, QUICK.algorithm) == ("mlrsearch", "ladder", "ladder")
-
-
-def test_results_from_before_there_were_algorithms_were_searched_by_mlrsearch() -> None:
     old = LADDER.model_dump(exclude={"algorithm"})
     assert SearchProfile.model_validate(old).algorithm == "mlrsearch"
 
@@ -88,16 +77,12 @@ def test_settings_may_follow_a_profiles_name(text: str, field: str, value: float
         ("rfc2544,trial=long", "'trial=long' does not fit: .*number"),
         ("ladder,loss=0.1", "'loss=0.1' fits a profile with one goal"),
         ("ladder,time", "'time' does not fit"),
+        ("slow", "profile 'slow'; choose from ladder, quick, reference, rfc2544, soak"),
     ],
 )
 def test_a_wrong_setting_is_reported(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         profile(text)
-
-
-def test_an_unknown_profile_is_named_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="profile 'slow'; choose from ladder, quick, reference, rfc2544, soak"):
-        profile("slow")
 
 
 def words(profile: SearchProfile, capacity_pps: float) -> dict[str, str]:
@@ -113,22 +98,24 @@ def test_the_library_deviates_by_trials_alone() -> None:
     assert set(words(REFERENCE, 4e6)) == {"trial", "trial-forwarding-ratio"}
 
 
+@pytest.mark.parametrize(
+    ("profile", "capacity_pps", "requirement", "said"),
+    [
+        (REFERENCE, 40e6, "goal-width", "no load was an upper bound"),
+        (REFERENCE, 0.0, "relevant-lower-bound", "irregular, there is none"),
+        (LADDER.model_copy(update={"duration_max_s": 10.0}), 4e6, "goal-width", "ended early"),
+        (profile("soak,time=60"), 4e6, "load-classification", "functions are fitted"),
+    ],
+)
+def test_what_is_irregular_is_named(profile: SearchProfile, capacity_pps: float, requirement: str, said: str) -> None:
+    assert said in words(profile, capacity_pps)[requirement]
+
+
 @pytest.mark.parametrize("profile", [LADDER, RFC2544], ids=lambda each: each.name)
 def test_trials_that_end_early_are_counted(profile: SearchProfile) -> None:
     outcome = search(Bench(capped(4e6)), profile=profile)
     aborted = sum(each.aborted for each in outcome.trials)
     assert words(profile, 4e6)["trial-duration"].startswith(f"{aborted} of {len(outcome.trials)} trials")
-
-
-def test_what_is_irregular_is_named() -> None:
-    assert "no load was an upper bound" in words(REFERENCE, 40e6)["goal-width"]
-    assert "irregular, there is none" in words(REFERENCE, 0.0)["relevant-lower-bound"]
-    short = LADDER.model_copy(update={"duration_max_s": 10.0})
-    assert "ended early" in words(short, 4e6)["goal-width"]
-
-
-def test_a_soak_is_decided_otherwise() -> None:
-    assert "functions are fitted" in words(profile("soak,time=60"), 4e6)["load-classification"]
 
 
 def test_partial_trials_of_the_ladder_are_named() -> None:

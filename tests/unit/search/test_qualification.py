@@ -14,7 +14,7 @@ from resources.libraries.python.model.measurements.trial import (
     Trial,
     TrialResult,
 )
-from resources.libraries.python.model.request.cell import Frame, FramePart, TestType
+from resources.libraries.python.model.request.cell import Frame, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.traffic import Protocol
@@ -32,9 +32,7 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run, qualify, qualify_again
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import NOWHERE, SIM, cell_of, finished, qualification, qualified_point
-from tests.unit.search.search_fakes import deployed, flow_latency, planted
-
-FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
+from tests.unit.search.search_fakes import FRAME, deployed, flow_latency, planted
 
 
 class Loop:
@@ -166,9 +164,6 @@ def test_a_rate_that_the_generator_may_limit_is_marked(
         assert finding.kind is VerdictKind.UNQUALIFIED
         assert words is not None and words in finding.text
     assert len(found) <= 1
-
-
-def test_without_a_qualification_no_rate_is_marked() -> None:
     assert not GeneratorRange(None, frame("64B"), 2).of_goals([result("NDR", 8e6, 9e6)])
 
 
@@ -339,15 +334,12 @@ def test_a_generator_that_limits_is_found_by_loop_back_and_named_as_the_limit(tm
     assert not list(tmp_path.iterdir()), "what is simulated is not kept"
 
 
-def test_a_generator_above_the_capacity_is_not(tmp_path: Path) -> None:
+def test_a_simulated_generator_is_looped_back_where_it_has_limits_and_named_where_they_matter(tmp_path: Path) -> None:
     found, draft = measured(tmp_path, loss_free_pps=25e6)
     assert found is not None and VerdictKind.UNQUALIFIED not in draft.verdict.kinds
+    assert measured(tmp_path)[0] is None
 
 
 def test_pauses_of_the_generator_are_named(tmp_path: Path) -> None:
     _, draft = measured(tmp_path, pause_us=400.0)
     assert "one of 1000 frames of the generator comes 380 µs late" in " ".join(draft.verdict.evidence_of("NDR"))
-
-
-def test_a_simulated_generator_without_limits_is_not_looped_back(tmp_path: Path) -> None:
-    assert measured(tmp_path)[0] is None

@@ -16,15 +16,13 @@ estimates = st.builds(
 )
 
 
-def test_the_interval_of_one_exact_value_is_that_of_the_other() -> None:
+def test_intervals_add_up_by_their_squares_in_logarithms_and_are_cut_at_zero() -> None:
     found = relative_gain(IntervalEstimate(100, 100, 100), IntervalEstimate(150, 120, 200))
     assert found == pytest.approx(IntervalEstimate(0.5, 0.2, 1.0))
-
-
-def test_two_equal_intervals_add_up_by_their_squares() -> None:
-    """In logarithms, whose standard errors add up like that where the values are independent."""
     each = IntervalEstimate(1.0, 1 / 1.01, 1.01)
     assert relative_gain(each, each).high == pytest.approx(1.01 ** (2**0.5) - 1)
+    found = relative_gain(IntervalEstimate(1, -5, 2), IntervalEstimate(1, 1, 1))
+    assert found.high == pytest.approx(99) and found.high < inf
 
 
 @given(estimates, estimates)
@@ -33,8 +31,3 @@ def test_the_ratio_the_other_way_round_is_the_inverse(one: IntervalEstimate, oth
     assert there.low <= there.value <= there.high
     for end, inverse in ((there.value, back.value), (there.low, back.high), (there.high, back.low)):
         assert (1 + end) * (1 + inverse) == pytest.approx(1, rel=1e-6)
-
-
-def test_an_interval_that_reaches_below_zero_is_cut() -> None:
-    found = relative_gain(IntervalEstimate(1, -5, 2), IntervalEstimate(1, 1, 1))
-    assert found.high == pytest.approx(99) and found.high < inf

@@ -39,19 +39,3 @@ def test_no_system_pays_for_the_others(found: dict[str, Any], name: ModelName) -
         assert abs(row["ours"][error] + 0.25) < 0.25 + 2 * standard_error
         assert row["ours"][rms] <= row["peer"][rms] * 1.2 + 0.05
         assert row["ours"][spread] <= max(MAX_SPREAD_PERCENT.get(name, 0.15) * 1.2, row["peer"][spread])
-
-
-def test_the_prior_of_a_warm_search_is_what_a_cold_one_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the truth, and not of the same random numbers."""
-    seen = []
-    search = search_time.with_prior
-
-    def watched(make: Any, rng: Any, prior: Any) -> search_time.SearchRun:
-        seen.append(prior)
-        return search(make, rng, prior)
-
-    monkeypatch.setattr(search_time, "with_prior", watched)
-    search_time.spreads_percent(search_time.warm, ModelName.NOISY, 6)
-    assert [prior is None for prior in seen] == [True, False] * 6
-    # The truth would be the same prior for all searches at the fixed capacity.
-    assert len({prior.lower_pps["NDR"] for prior in seen if prior}) > 1

@@ -122,17 +122,6 @@ def test_a_generator_that_is_always_short_proves_nothing(chosen: SearchProfile) 
         assert not result.complete
 
 
-def test_what_was_proven_before_the_generator_tired_is_kept() -> None:
-    """After 20 good trials nothing can be offered any more."""
-    offered = iter([0.0] * 20)
-    bench = Short(capped(4e6), lambda _: next(offered, 0.02))
-    outcome = search(bench)
-    assert outcome.generator_bound
-    assert outcome.pdr is not None
-    assert outcome.pdr.lower_pps is not None
-    assert outcome.pdr.lower_pps <= 4e6 / 0.995
-
-
 def test_a_charged_trial_says_what_was_not_sent() -> None:
     outcome = search(Short(capped(10e6), reach(5e6)))
     short = [trial for trial in outcome.trials if trial.unsent is not None]

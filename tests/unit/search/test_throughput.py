@@ -13,10 +13,10 @@ from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.findings.verdict import of_bounds
-from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
-from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544
+from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress
 from tests.unit.examples import share
-from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, of_model, search
 
 ALL = pytest.mark.parametrize("profile", [LADDER, REFERENCE, RFC2544], ids=lambda each: each.name)
 STEADY = (ModelName.SHARP, ModelName.KNEE, ModelName.SAG)
@@ -56,26 +56,17 @@ def test_the_reference_takes_the_trials_that_mlrsearch_is_known_to_take() -> Non
     assert (outcome.record.algorithm, outcome.record.prior, outcome.record.aborted_trials) == ("mlrsearch", None, 0)
 
 
-def test_the_same_seed_gives_the_same_trials() -> None:
-    def run() -> SearchOutcome:
-        return search(Bench(of_model(make_model(Simulation(noise=0.03), 5e6), seed=7)))
-
-    assert run() == run()
-
-
 @ALL
 def test_a_system_that_always_loses_is_below_range(profile: SearchProfile) -> None:
-    outcome = search(Bench(lambda load_pps, duration_s: (round(load_pps * duration_s), 0)), profile=profile)
+    outcome = search(Bench(capped(0.0)), profile=profile)
     for result in outcome.goals:
-        assert result.lower_pps is None
-        assert result.throughput_pps is None
-        assert result.complete
+        assert (result.lower_pps, result.throughput_pps, result.complete) == (None, None, True)
         assert result.lowest_tried_pps == pytest.approx(MIN_LOAD_PPS) == pytest.approx(2 * 9001)
     assert not outcome.generator_bound
 
 
 def test_the_lowest_load_of_a_slow_generator_is_a_hundredth_of_its_highest() -> None:
-    outcome = search(Bench(lambda load_pps, duration_s: (round(load_pps * duration_s), 0)), max_load_pps=75e3)
+    outcome = search(Bench(capped(0.0)), max_load_pps=75e3)
     assert [result.lowest_tried_pps for result in outcome.goals] == pytest.approx([750.0] * 2)
 
 
@@ -85,8 +76,7 @@ def test_one_lost_packet_per_trial_ends_ndr_and_not_pdr() -> None:
         return sent, min(received, sent - 1)
 
     outcome = search(Bench(forward))
-    assert outcome.ndr is not None
-    assert outcome.ndr.lower_pps is None
+    assert outcome.ndr is not None and outcome.ndr.lower_pps is None
     lower, upper = found(outcome.pdr)
     assert lower <= 1e6 / 0.995 <= upper
 
@@ -96,9 +86,7 @@ def test_a_system_faster_than_the_line_is_generator_bound(profile: SearchProfile
     outcome = search(Bench(capped(40e6)), profile=profile)
     assert outcome.generator_bound
     for result in outcome.goals:
-        assert result.lower_pps == LINE_PPS
-        assert result.upper_pps is None
-        assert result.complete
+        assert (result.lower_pps, result.upper_pps, result.complete) == (LINE_PPS, None, True)
     assert any(each.numbers == ("NDR",) and rate(LINE_PPS) in each.text for each in outcome.findings)
 
 
@@ -106,15 +94,13 @@ def test_pdr_alone_can_be_line_bound() -> None:
     outcome = search(Bench(capped(0.998 * LINE_PPS)))
     assert outcome.generator_bound
     assert found(outcome.ndr)[0] < LINE_PPS
-    assert outcome.pdr is not None
-    assert outcome.pdr.upper_pps is None
+    assert outcome.pdr is not None and outcome.pdr.upper_pps is None
     assert not any("NDR" in each.numbers for each in outcome.findings)
 
 
 def test_progress_narrows_and_ends() -> None:
     seen: list[Progress] = []
-    bench = Bench(capped(4e6))
-    outcome = search_throughput(bench.measure, LADDER, FRAME, LINE_PPS, bench.clock.now, on_progress=seen.append)
+    outcome = search(Bench(capped(4e6)), on_progress=seen.append)
     assert [each.trials for each in seen] == list(range(1, len(outcome.trials) + 1))
     assert seen[-1].elapsed_s == outcome.elapsed_s
     assert seen[-1].remaining_s == 0.0
@@ -123,33 +109,27 @@ def test_progress_narrows_and_ends() -> None:
         assert seen[-1].bounds[result.goal.name] == (result.lower_pps, result.upper_pps)
 
 
-def test_one_goal_is_enough() -> None:
-    bench = Bench(capped(4e6))
-    profile = LADDER.model_copy(update={"goals": LADDER.goals[1:]})
-    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
-    assert outcome.ndr is None
-    lower, upper = found(outcome.pdr)
-    assert lower <= 4e6 / 0.995 <= upper
-
-
 def test_equal_goals_of_different_names_both_get_a_result() -> None:
-    bench = Bench(capped(4e6))
     twin = LADDER.goals[0].model_copy(update={"name": "TWIN"})
-    profile = LADDER.model_copy(update={"goals": (LADDER.goals[0], twin)})
-    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
+    outcome = search(Bench(capped(4e6)), profile=LADDER.model_copy(update={"goals": (LADDER.goals[0], twin)}))
     assert found(outcome.goal("TWIN")) == found(outcome.ndr)
 
 
-@pytest.mark.parametrize("wrong", [0.0, -1.0])
-def test_a_highest_load_of_nothing_is_refused(wrong: float) -> None:
-    with pytest.raises(ValueError, match="highest load"):
-        search(Bench(capped(1e6)), wrong)
+LAX = RFC2544.goals[0].model_copy(update={"exceed_ratio": 0.5})
 
 
-def test_no_goals_are_refused() -> None:
-    bench = Bench(capped(1e6))
-    with pytest.raises(ValueError, match="no goals"):
-        search_throughput(bench.measure, LADDER.model_copy(update={"goals": ()}), FRAME, 1e6, bench.clock.now)
+@pytest.mark.parametrize(
+    ("highest_pps", "profile", "why"),
+    [
+        (0.0, LADDER, "highest load"),
+        (-1.0, LADDER, "highest load"),
+        (1e6, LADDER.model_copy(update={"goals": ()}), "no goals"),
+        (1e6, RFC2544.model_copy(update={"goals": (LAX,)}), "NDR: in a binary search one trial decides"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(highest_pps: float, profile: SearchProfile, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        search(Bench(capped(1e6)), highest_pps, profile)
 
 
 @settings(deadline=None, max_examples=share(40))
@@ -170,7 +150,7 @@ def test_whatever_the_system_does_the_outcome_is_consistent(
         return sent, max(0, received - (rng.randrange(3) if rng.random() < lossy else 0))
 
     bench = Bench(forward, overhead_s=0.1)
-    outcome = search_throughput(bench.measure, QUICK, FRAME, max_load_pps, bench.clock.now)
+    outcome = search(bench, max_load_pps, QUICK)
     assert outcome.elapsed_s <= QUICK.duration_max_s
     assert len(outcome.trials) == len(bench.asked)
     for result in outcome.goals:
@@ -185,15 +165,13 @@ def test_whatever_the_system_does_the_outcome_is_consistent(
 
 @pytest.mark.parametrize("limit_s", [1.0, 10.0, 20.0, 30.0])
 def test_a_search_that_is_cut_short_keeps_what_it_knows(limit_s: float) -> None:
-    bench = Bench(capped(4e6))
     profile = LADDER.model_copy(update={"duration_max_s": limit_s})
-    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
+    outcome = search(Bench(capped(4e6)), profile=profile)
     assert outcome.elapsed_s <= max(limit_s, 1.5)
     assert any("time limit" in each.text for each in outcome.findings)
     assert not outcome.generator_bound
     for result in outcome.goals:
-        assert result.upper_pps is not None
-        assert result.upper_pps >= 4e6
+        assert result.upper_pps is not None and result.upper_pps >= 4e6
         if result.lower_pps is None:
             assert result.lowest_tried_pps is not None
         else:
@@ -205,9 +183,8 @@ def test_a_search_that_is_cut_short_keeps_what_it_knows(limit_s: float) -> None:
 def test_a_goal_that_was_proven_before_the_time_ran_out_is_complete() -> None:
     bench = Bench(capped(4e6))
     last = search(bench).elapsed_s
-    bench = Bench(capped(4e6))
     profile = LADDER.model_copy(update={"duration_max_s": last - 1.0})
-    outcome = search_throughput(bench.measure, profile, FRAME, LINE_PPS, bench.clock.now)
+    outcome = search(Bench(capped(4e6)), profile=profile)
     assert [result.complete for result in outcome.goals] in ([True, False], [False, True])
 
 
@@ -228,13 +205,10 @@ SHORT = RFC2544.model_copy(update={"duration_max_s": 700.0})
 """Ends in the middle of many searches."""
 
 
-def outcome_of(profile: SearchProfile, name: ModelName, seed: int) -> SearchOutcome:
-    settings = Simulation(model=name, noise=0.03, stall_hz=0.02, low_band=0.98, low_band_share=0.2)
-    return search(Bench(of_model(make_model(settings, (0.1 + seed % 7 / 10) * LINE_PPS), seed)), profile=profile)
-
-
 def check_order(profile: SearchProfile, name: ModelName, seed: int) -> None:
-    outcome = outcome_of(profile, name, seed)
+    settings = Simulation(model=name, noise=0.03, stall_hz=0.02, low_band=0.98, low_band_share=0.2)
+    model = make_model(settings, (0.1 + seed % 7 / 10) * LINE_PPS)
+    outcome = search(Bench(of_model(model, seed)), profile=profile)
     ndr, pdr = outcome.ndr, outcome.pdr
     assert ndr is not None
     assert pdr is not None
@@ -299,23 +273,7 @@ def test_a_load_that_passes_a_short_trial_only_is_no_lower_bound() -> None:
     model = make_model(Simulation(model=ModelName.STALL, stall_hz=0.2), CAPACITY)
     outcome = search(Bench(of_model(model, seed=3)), profile=RFC2544)
     ndr = outcome.ndr
-    assert ndr is not None
-    assert ndr.lower_pps is None
+    assert ndr is not None and ndr.lower_pps is None
     passed = {each.trial.duration_s for each in outcome.trials if each.loss_ratio == 0}
     assert passed == {10.0}
     assert found(outcome.pdr)[0] > 0.99 * CAPACITY
-
-
-def test_resolution_and_length_can_be_chosen() -> None:
-    chosen = profile("rfc2544,width=0.02,trial=30")
-    outcome = search(Bench(capped(CAPACITY)), profile=chosen)
-    lower, upper = found(outcome.ndr)
-    assert 0.005 < 1 - lower / upper <= 0.02
-    assert {each.trial.duration_s for each in outcome.trials} == {10.0, 30.0}
-    assert chosen.name == "rfc2544,width=0.02,trial=30"
-
-
-def test_a_goal_that_allows_bad_trials_is_refused() -> None:
-    lax = RFC2544.goals[0].model_copy(update={"exceed_ratio": 0.5})
-    with pytest.raises(ValueError, match="NDR: in a binary search one trial decides"):
-        search(Bench(capped(1e6)), profile=RFC2544.model_copy(update={"goals": (lax,)}))
