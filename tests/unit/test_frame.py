@@ -108,11 +108,23 @@ def test_help_has_no_types_of_python_fits_80_columns_and_has_whole_examples(comm
     usage, *lines = done.stdout.splitlines()
     assert not re.search(r"<(str|int|float|Path|text|number|path|list\[|[a-z]+ range)|\[\[|default: \(", done.stdout)
     assert re.fullmatch(r"Usage: \./csit \S+ \[OPTIONS\](( [A-Z]+(\.\.\.)?)| \[[A-Z]+(\.\.\.)?\])*", usage)
-    assert str(ROOT) not in done.stdout and max(map(len, lines)) <= 80
+    assert str(ROOT) not in done.stdout and max(map(len, [usage, *lines])) <= 80
     blocks = (command_of(command).help or "").split("\b\n")[1:]
     examples = [line.strip() for block in blocks for line in block.split("\n\n")[0].splitlines()]
     assert [line for line in examples if line.startswith("./csit ") or f"./csit {command}" in line], "no example"
     assert [line for line in examples if line not in done.stdout] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["emulate", "upp"], "Invalid value for 'ACTION': 'upp' is not one of 'up', 'status', 'down', 'build'."),
+        (["size"], "Missing argument 'DEPLOYMENT'"),
+    ],
+)
+def test_a_wrong_or_missing_word_is_named_as_in_the_usage(words: list[str], sentence: str) -> None:
+    done = CliRunner().invoke(make_app(words), words, prog_name="./csit")
+    assert done.exit_code == 2 and sentence in done.output
 
 
 def test_help_is_that_of_the_entry_script_and_lists_every_command_once() -> None:

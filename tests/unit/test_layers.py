@@ -212,6 +212,14 @@ def offline_tools_touch_no_machine(path: str, tree: ast.AST) -> Iterator[Finding
         yield from ((line, f"imports {name}") for line, name in imports(tree) if room(name) not in {None, *allowed})
 
 
+def strings(tree: ast.AST) -> Iterator[Finding]:
+    """Texts that are no docstrings."""
+    prose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+    for node in walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node.lineno, node.value
+
+
 def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
     """Callers name roles. Docstrings may explain."""
     if (
@@ -219,10 +227,7 @@ def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
         and room_of(path) not in {"drivers", "registration"}
         and not path.removeprefix(LIBRARIES).startswith(tuple(MAY_NAME_PRODUCTS))
     ):
-        prose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
-        for node in walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-                yield from ((node.lineno, f"says {found[0]}") for found in PRODUCTS.finditer(node.value))
+        yield from ((line, f"says {found[0]}") for line, text in strings(tree) for found in PRODUCTS.finditer(text))
 
 
 def drivers_name_no_other_product(path: str, tree: ast.AST) -> Iterator[Finding]:
@@ -230,14 +235,10 @@ def drivers_name_no_other_product(path: str, tree: ast.AST) -> Iterator[Finding]
     inside = path.removeprefix(LIBRARIES)
     if path.startswith(f"{LIBRARIES}drivers/") and not inside.startswith(tuple(MAY_NAME_OTHERS)):
         parts = set(inside.split("/"))
-        prose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
-        for node in walk(tree):
-            if not isinstance(node, ast.Constant) or id(node) in prose:
-                continue
-            if isinstance(said := node.value, str) and not said.startswith(f"{DRIVERS}."):
-                for found in PRODUCTS.finditer(said):
-                    if not parts & packages_of_products()[found[0].lower()]:
-                        yield node.lineno, f"says {found[0]}"
+        for line, text in strings(tree):
+            for found in PRODUCTS.finditer("" if text.startswith(f"{DRIVERS}.") else text):
+                if not parts & packages_of_products()[found[0].lower()]:
+                    yield line, f"says {found[0]}"
 
 
 def nothing_dangerous(_: str, tree: ast.AST) -> Iterator[Finding]:

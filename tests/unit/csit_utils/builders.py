@@ -9,37 +9,20 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from csit_utils.dataset.items import Refusal
+from resources.libraries.python.model import result as results
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request import goal as searches
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
-from resources.libraries.python.model.request.goal import (
-    Algorithm,
-    Goal,
-    GoalResult,
-    Prior,
-    SearchProfile,
-    SearchRecord,
-)
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.result import (
-    Affinity,
-    DeploymentTimes,
-    Environment,
-    Finding,
-    LatencyAtLoad,
-    MeasurementRequest,
-    ReceiveRate,
-    Verdict,
-    VerdictKind,
-)
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.search.findings.itemize import itemize, itemize_goal
 from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 
-NDR = Goal(name="NDR", loss_ratio=0.0)
-PDR = Goal(name="PDR", loss_ratio=0.005)
-PROFILE = SearchProfile(
+NDR = searches.Goal(name="NDR", loss_ratio=0.0)
+PDR = searches.Goal(name="PDR", loss_ratio=0.005)
+PROFILE = searches.SearchProfile(
     name="ladder", goals=(NDR, PDR), duration_max_s=1200.0, latency_duration_s=5.0, latency_probe_pps=200.0,
     mrr_trials=10, mrr_duration_s=1.0,
 )  # fmt: skip
@@ -48,7 +31,7 @@ IMIX = Frame(
     name="IMIX",
     parts=tuple(FramePart(frame_bytes=size, weight=weight) for size, weight in ((64, 7), (570, 4), (1518, 1))),
 )
-ENVIRONMENT = Environment(
+ENVIRONMENT = results.Environment(
     hostname="bench-1", cpu_model="Intel(R) Xeon(R) Platinum 8180 CPU @ 2.50GHz", microcode="0x2006e05", cpus_online=56,
     memory_bytes=201_326_592_000, kernel="6.18.4-amd64", distribution="Debian GNU/Linux 12 (bookworm)",
     command_line="isolcpus=1-27 nohz_full=1-27 intel_pstate=disable", virtualization=None, python="3.11.2",
@@ -64,15 +47,10 @@ def rate_of(service: ServiceType, chains: int, nodes: int) -> float:
     return base / crossings * math.pow(chains, -0.3 if service is ServiceType.VSC else -0.1)
 
 
-def latencies(median_ns: float, count: int, rng: random.Random) -> list[int]:
-    """Nanoseconds, with a tail."""
-    tails = (4.0 if rng.random() < 0.005 else 1.0 for _ in range(count))
-    return [int(median_ns * math.exp(rng.gauss(0, 0.15)) * tail) for tail in tails]
-
-
 def flow_latency(instance: int, direction: Direction, median_ns: float, count: int, rng: random.Random) -> FlowLatency:
     """The latency of one flow."""
-    values_ns = latencies(median_ns, count, rng)
+    tails = (4.0 if rng.random() < 0.005 else 1.0 for _ in range(count))
+    values_ns = [int(median_ns * math.exp(rng.gauss(0, 0.15)) * tail) for tail in tails]
     made = HdrHistogram(1, 10_000_000_000, 3)
     for value in values_ns:
         made.record_value(value)
@@ -100,25 +78,21 @@ def trial(load_pps: float, chains: int, loss_ratio: float, purpose: str = "searc
     )  # fmt: skip
 
 
-def goal_result(goal: Goal, lower_pps: float) -> GoalResult:
+def goal_result(goal: searches.Goal, lower_pps: float) -> searches.GoalResult:
     """A finished search."""
     width = 1 + goal.relative_width * 0.9
-    return GoalResult(
+    return searches.GoalResult(
         goal=goal, lower_pps=lower_pps, upper_pps=lower_pps * width, throughput_pps=lower_pps, complete=True
     )
 
 
 def search_trials(ndr_pps: float, pdr_pps: float, chains: int, frame: Frame) -> tuple[TrialResult, ...]:
     """Trials that close in on both goals."""
-    rows = [
-        trial(ndr_pps * factor, chains, 0.0 if factor <= 1 else 0.02 * factor, frame=frame) for factor in (4, 2, 0.7)
-    ]
-    for step in range(12):
-        distance = 0.4 / 1.8**step
-        rows.append(trial(ndr_pps * (1 - distance), chains, 0.0, frame=frame))
-        rows.append(trial(pdr_pps * (1 + distance), chains, 0.005 + distance / 5, frame=frame))
-    rows += [trial(ndr_pps, chains, 0.0, frame=frame), trial(pdr_pps, chains, 0.004, frame=frame)]
-    return tuple(rows)
+    tried = [(4 * ndr_pps, 0.08), (2 * ndr_pps, 0.04), (0.7 * ndr_pps, 0.0)]
+    for distance in (0.4 / 1.8**step for step in range(12)):
+        tried += [(ndr_pps * (1 - distance), 0.0), (pdr_pps * (1 + distance), 0.005 + distance / 5)]
+    tried += [(ndr_pps, 0.0), (pdr_pps, 0.004)]
+    return tuple(trial(pps, chains, loss_ratio, frame=frame) for pps, loss_ratio in tried)
 
 
 def plan(cell: Cell, *, oversubscribed: bool = False) -> Plan:
@@ -146,20 +120,13 @@ def plan(cell: Cell, *, oversubscribed: bool = False) -> Plan:
 
 
 def result(  # noqa: PLR0917 - the six words that name a cell read well in their order
-    service: ServiceType = ServiceType.CSC,
-    chains: int = 1,
-    nodes: int = 1,
-    frame: Frame = B64,
-    size: NfSize = NfSize.ONE,
-    vs_dtc: int = 1,
-    *,
-    simulated: bool = False,
-    oversubscribed: bool = False,
-    histograms: bool = True,
-    **changes: Any,
-) -> DensityRecord:
+    service: ServiceType = ServiceType.CSC, chains: int = 1, nodes: int = 1, frame: Frame = B64,
+    size: NfSize = NfSize.ONE, vs_dtc: int = 1, *, simulated: bool = False, oversubscribed: bool = False,
+    histograms: bool = True, **changes: Any,
+) -> DensityRecord:  # fmt: skip
     """A finished NDR and PDR test; `changes` replace fields of it."""
-    fields = _fields(service, chains, nodes, frame, size, vs_dtc, simulated, oversubscribed, histograms)
+    cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
+    fields = _fields(cell, frame, simulated, oversubscribed, histograms)
     return _itemized(DensityRecord(**{**fields, **changes}))
 
 
@@ -172,20 +139,17 @@ def _itemized(made: DensityRecord) -> DensityRecord:
 
 
 @cache
-def _fields(  # noqa: PLR0917 - those of `result`
-    service: ServiceType, chains: int, nodes: int, frame: Frame, size: NfSize, vs_dtc: int, simulated: bool,
-    oversubscribed: bool, histograms: bool,
-) -> dict[str, Any]:  # fmt: skip
-    cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
+def _fields(cell: Cell, frame: Frame, simulated: bool, oversubscribed: bool, histograms: bool) -> dict[str, Any]:
+    service, chains, nodes = cell.service_type, cell.nf_chains, cell.nf_nodes
     rng = random.Random(f"{cell}{frame.name}")
     ndr = rate_of(service, chains, nodes) * (1 if frame is B64 else 0.6) * (20 if simulated else 1)
     ndr *= rng.uniform(0.97, 1.03)
     pdr = ndr * rng.uniform(1.02, 1.12)
-    name = f"{frame.name}-{vs_dtc}c-{service.lower()}-{chains}ch-{nodes}n-ndrpdr"
+    name = f"{frame.name}-{cell.vs_dtc}c-{service.lower()}-{chains}ch-{nodes}n-ndrpdr"
     made_plan = plan(cell, oversubscribed=oversubscribed)
     loads = (("PDR0", 0.0, 30_000), ("PDR10", 0.1, 34_000), ("PDR50", 0.5, 52_000), ("PDR90", 0.9, 140_000))
     latency = tuple(
-        LatencyAtLoad(
+        results.LatencyAtLoad(
             label=label,
             load_pps=share * pdr,
             flows=tuple(
@@ -197,12 +161,12 @@ def _fields(  # noqa: PLR0917 - those of `result`
         for label, share, median in (loads if histograms else ())
     )
     affinity = tuple(
-        Affinity(owner=t.owner, interface=f"cs{t.owner}", planned_cpu=t.cpu, actual_cpus=(t.cpu,))
+        results.Affinity(owner=t.owner, interface=f"cs{t.owner}", planned_cpu=t.cpu, actual_cpus=(t.cpu,))
         for t in made_plan.cores.threads
         if t.role is ThreadRole.DATA
     )
-    verdict = Verdict(
-        kinds=(VerdictKind.OVERSUBSCRIBED if oversubscribed else VerdictKind.MEASURED,),
+    verdict = results.Verdict(
+        kinds=(results.VerdictKind.OVERSUBSCRIBED if oversubscribed else results.VerdictKind.MEASURED,),
         evidence=(f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %",),
     )
     return {
@@ -211,11 +175,11 @@ def _fields(  # noqa: PLR0917 - those of `result`
         "finished_at": f"2026-11-20T1{chains % 10}:{nodes + 3:02d}:00Z",
         "passed": True, "message": "", "world": World.SIM if simulated else World.LOCAL, "simulated": simulated,
         "testbed": "sim" if simulated else "local",
-        "asked": MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame, profile=PROFILE),
+        "asked": results.MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame, profile=PROFILE),
         "plan": made_plan, "plan_digest": "0" * 64, "environment": ENVIRONMENT,
         "drivers": {"generator": "sim" if simulated else "ring", "vswitch": "sim" if simulated else "linux_bridge"},
         "trials": search_trials(ndr, pdr, chains, frame), "ndr": goal_result(NDR, ndr), "pdr": goal_result(PDR, pdr),
-        "latency": latency, "affinity": affinity, "deployment": DeploymentTimes(deploy_s=0.41, remove_s=0.12),
+        "latency": latency, "affinity": affinity, "deployment": results.DeploymentTimes(deploy_s=0.41, remove_s=0.12),
         "verdict": verdict,
     }  # fmt: skip
 
@@ -224,7 +188,7 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
     """A finished MRR test."""
     base = result(service, chains, nodes, histograms=False)
     rates = tuple(rate_of(service, chains, nodes) * factor for factor in (1.30, 1.31, 1.29))
-    mrr = ReceiveRate(
+    mrr = results.ReceiveRate(
         offered_pps=2e6, receive_rates_pps=rates, mean_pps=sum(rates) / 3, stdev_pps=rates[1] - rates[0]
     )  # fmt: skip
     fields: dict[str, Any] = {
@@ -241,7 +205,7 @@ def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord
     return result(
         service, chains, nodes, histograms=False, passed=False, message=reason, unfit=True, plan=None, plan_digest=None,
         trials=(), ndr=None, pdr=None, affinity=(), deployment=None,
-        verdict=Verdict(kinds=(VerdictKind.FAILED,), evidence=(reason,)),
+        verdict=results.Verdict(kinds=(results.VerdictKind.FAILED,), evidence=(reason,)),
     )  # fmt: skip
 
 
@@ -252,17 +216,17 @@ def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "outp
 
 
 CSC = ServiceType.CSC
-SOAK = Goal(name="SOAK", loss_ratio=1e-7, final_trial_duration_s=5.1, duration_sum_s=1800.0)
-PRIOR = Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
-RECORD = SearchRecord(
-    algorithm=Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
+SOAK = searches.Goal(name="SOAK", loss_ratio=1e-7, final_trial_duration_s=5.1, duration_sum_s=1800.0)
+PRIOR = searches.Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
+RECORD = searches.SearchRecord(
+    algorithm=searches.Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
 )
-VERDICT = Verdict(
-    kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.UNSTABLE),
+VERDICT = results.Verdict(
+    kinds=(results.VerdictKind.GENERATOR_BOUND, results.VerdictKind.UNSTABLE),
     evidence=("too slow", "two bands"),
     findings=(
-        Finding(kind=VerdictKind.GENERATOR_BOUND, text="too slow", numbers=("LATENCY",)),
-        Finding(kind=VerdictKind.UNSTABLE, text="two bands", numbers=("SOAK",)),
+        results.Finding(kind=results.VerdictKind.GENERATOR_BOUND, text="too slow", numbers=("LATENCY",)),
+        results.Finding(kind=results.VerdictKind.UNSTABLE, text="two bands", numbers=("SOAK",)),
     ),
 )
 
@@ -275,7 +239,7 @@ def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> DensityReco
         for load, share in zip(base.latency, (0.0, 0.1, 0.5, 0.9), strict=True)
     )
     profile = PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})
-    plr = {"algorithm": Algorithm.PLR, "prior": None, "prior_refuted": False, "aborted_trials": 0}
+    plr = {"algorithm": searches.Algorithm.PLR, "prior": None, "prior_refuted": False, "aborted_trials": 0}
     fields = {
         "asked": base.asked.model_copy(update={"profile": profile}), "ndr": None, "pdr": None, "latency": latency,
         "soak": goal_result(SOAK, rate), "search": RECORD.model_copy(update=plr), "verdict": VERDICT,

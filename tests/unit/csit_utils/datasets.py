@@ -12,7 +12,7 @@ from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
-from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
@@ -26,10 +26,8 @@ CSC, CSP = ServiceType.CSC, ServiceType.CSP
 
 def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:
     """A dataset as if read from one file."""
-    made = Dataset(unrecorded=list(unrecorded))
-    for one in results:
-        made.add(Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
-    return made
+    recorded = [Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message) for one in results]
+    return Dataset(recorded=recorded, unrecorded=list(unrecorded))
 
 
 def html_of(dataset: Dataset) -> str:
@@ -41,6 +39,12 @@ def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **chang
     """A CSC test with round numbers."""
     goals = {"ndr": goal_result(NDR, ndr), "pdr": goal_result(PDR, pdr or ndr)}
     return result(CSC, chains, nodes, histograms=False, **goals, **changes)
+
+
+def latency_test(made: DensityRecord, **changes: Any) -> DensityRecord:
+    """The same as a test of latency."""
+    asked = made.asked.model_copy(update={"test_type": TestType.LATENCY})
+    return made.model_copy(update={"asked": asked, **changes})
 
 
 def imported(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[FileImport]:

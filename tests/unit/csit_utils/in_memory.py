@@ -20,31 +20,21 @@ class InMemory:
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
+        self.refused: Sequence[Refusal] = dataset.refused
+        self.problems: Sequence[Problem] = dataset.problems
 
     @cached_property
     def tests(self) -> Sequence[TestRow]:
         """One row per test, those without a record last."""
         return rows_of_tests(self._dataset)
 
-    @property
-    def refused(self) -> Sequence[Refusal]:
-        """Cells that do not fit on their testbed."""
-        return self._dataset.refused
-
-    @property
-    def problems(self) -> Sequence[Problem]:
-        """Inputs that could not be read in full."""
-        return self._dataset.problems
-
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
-        """Environments by digest."""
         every = (item.record.environment for item in self._dataset.recorded)
         return {environment.digest: environment for environment in every}
 
     @property
     def characterizations(self) -> Sequence[Recorded]:
-        """Records of other studies."""
         return self._dataset.characterizations
 
     @cached_property
@@ -52,7 +42,6 @@ class InMemory:
         return {item.anchor: item.record for item in self._dataset.of(DensityRecord)}
 
     def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
-        """Yield the rows of some of `TABLES`."""
         every: Iterator[Any] = chain.from_iterable(table_rows(self._dataset, kind) for kind in kinds)
         return (row for row in every if anchors is None or row.anchor in anchors)
 
@@ -62,9 +51,4 @@ class InMemory:
         return chain[Item](read.refused, read.problems, read.recorded, read.foreign, read.unrecorded)
 
     def record(self, anchor: str) -> DensityRecord:
-        """Return the record of one test.
-
-        Raises:
-            KeyError: No such test, or it has no record.
-        """
         return self._records[anchor]

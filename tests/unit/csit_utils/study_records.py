@@ -6,6 +6,7 @@ from typing import Any
 from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
+from resources.libraries.python.studies.chains.model import record as of_chains
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, DroppedChains
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
@@ -59,6 +60,7 @@ def chain_study() -> ChainStudy:
         runs=tuple(runs),
         statistics=found.statistics,
         suspects=found.suspects,
+        costs=(of_chains.StepCost(step="analyse", cpu_s=2.0, lasted_s=2.5),),
         trace_source="traced are containers by 10 events",
         notes=found.notes,
     )

@@ -29,26 +29,27 @@ from csit_utils.analysis.runs import SideKind, history
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.measures import Measure
-from csit_utils.dataset.rows import MEASURES, MRR, NDR, ORR, PDR, SOAK, frame_text
+from csit_utils.dataset.rows import MEASURES, MRR, NDR, ORR, PDR, SOAK
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.summary import changes
-from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import Finding, ReceiveRate, Verdict, VerdictKind
-from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import IMIX, does_not_fit, mrr_result, result
 from tests.unit.csit_utils.builders import NDR as NDR_GOAL
 from tests.unit.csit_utils.builders import PDR as PDR_GOAL
-from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, plain
+from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, latency_test, plain
 from tests.unit.csit_utils.histories import row
 
 
 def test_the_matrix_has_values_relations_and_reasons() -> None:
     failed = Unrecorded("S.t", "t", ("CSC", "2R2C", "64B", "NDRPDR"), "output.xml", Status.FAIL, "nf-2-1 is down")
+    skipped = Unrecorded("S.u", "u", ("CSC", "8R2C", "64B", "NDRPDR"), "output.xml", Status.SKIP, "needs VPP")
     broken = plain(8, 1, 1e5, passed=False, message="clean-up failed")
-    made = dataset_of(plain(1, 1, 200e3), plain(2, 1, 150e3), does_not_fit(CSC, 4, 2), broken, unrecorded=(failed,))
+    made = dataset_of(
+        plain(1, 1, 200e3), plain(2, 1, 150e3), does_not_fit(CSC, 4, 2), broken, unrecorded=(failed, skipped)
+    )
     rows = rows_of_tests(made)
     (series,) = all_series(rows)
     ndr, pdr = matrices(rows, series)
@@ -64,7 +65,7 @@ def test_the_matrix_has_values_relations_and_reasons() -> None:
         (4, 1): not_run,
         (4, 2): (CellState.DOES_NOT_FIT, "needs 33 cores on NUMA 0, 28 available"),
         (8, 1): (CellState.FAILED, "clean-up failed"),
-        (8, 2): not_run,
+        (8, 2): (CellState.SKIPPED, "needs VPP"),
     }
 
 
@@ -82,15 +83,13 @@ def test_limits_are_not_values() -> None:
     assert (change.ratio, change.resolved) == (None, True), "between limits there is a direction and no number"
 
 
-def test_mrr_changes_by_more_than_its_noise() -> None:
-    def made(chains: int, rate: float) -> DensityRecord:
-        found = mrr_result(CSC, 1, 1).mrr.model_copy(update={"mean_pps": rate, "stdev_pps": 1e3})
-        return mrr_result(CSC, chains, 1, mrr=found)
-
-    for rate, resolved in ((100.5e3, False), (90e3, True)):
-        rows = rows_of_tests(dataset_of(made(1, 100e3), made(2, rate)))
-        (change,) = changes(matrices(rows, all_series(rows)[0]))
-        assert change.resolved is resolved
+@pytest.mark.parametrize(("rate", "resolved"), [(100.5e3, False), (90e3, True)])
+def test_mrr_changes_by_more_than_its_noise(rate: float, *, resolved: bool) -> None:
+    mean = mrr_result(CSC, 1, 1).mrr
+    rates = [mean.model_copy(update={"mean_pps": each, "stdev_pps": 1e3}) for each in (100e3, rate)]
+    rows = rows_of_tests(dataset_of(*(mrr_result(CSC, n, 1, mrr=each) for n, each in enumerate(rates, 1))))
+    (change,) = changes(matrices(rows, all_series(rows)[0]))
+    assert change.resolved is resolved
 
 
 def test_a_rate_at_overload_is_of_the_tests_of_mrr() -> None:
@@ -122,13 +121,9 @@ def test_runs_of_one_cell_are_averaged_with_their_spread() -> None:
 
 
 def test_a_latency_test_stands_in_where_pdr_was_not_requested() -> None:
-    def latency(chains: int) -> DensityRecord:
-        base = plain(chains, 1, 50e3, started_at="2026-11-21T00:00:00Z")
-        return base.model_copy(
-            update={"asked": base.asked.model_copy(update={"test_type": TestType.LATENCY}), "ndr": None}
-        )
-
-    rows = rows_of_tests(dataset_of(plain(1, 1, 100e3), latency(1), latency(2)))
+    later = {"started_at": "2026-11-21T00:00:00Z", "ndr": None}
+    latency = [latency_test(plain(chains, 1, 50e3), **later) for chains in (1, 2)]
+    rows = rows_of_tests(dataset_of(plain(1, 1, 100e3), *latency))
     pdr = matrices(rows, all_series(rows)[0])[1]
     assert (pdr.cells[1, 1].value_pps, pdr.cells[2, 1].value_pps) == (100e3, 50e3)
 
@@ -144,13 +139,6 @@ def test_unlike_things_never_share_a_matrix() -> None:
     series = all_series(rows_of_tests(dataset_of(*variants)))
     assert len(series) == len(variants)
     assert [one.system.simulated for one in series] == sorted(one.system.simulated for one in series)
-
-
-def test_bandwidth_counts_both_layers() -> None:
-    (row,) = rows_of_tests(dataset_of(plain(1, 1, 1e6)))
-    assert row.ndr_l2_bps == pytest.approx(64 * 8 * 1e6)
-    assert row.ndr_l1_bps == pytest.approx(84 * 8 * 1e6)
-    assert frame_text(IMIX) == "IMIX (7x64, 4x570, 1x1518)"
 
 
 def test_each_number_has_its_own_verdict() -> None:
@@ -265,7 +253,9 @@ def test_a_figure_has_the_bounds_that_its_measure_names(monkeypatch: pytest.Monk
     assert figure(row(1e6), predicted) is None
 
 
-def test_throughput_per_data_core_needs_both() -> None:
+def test_bandwidth_counts_both_layers_and_throughput_per_data_core_needs_both() -> None:
+    (made,) = rows_of_tests(dataset_of(plain(1, 1, 1e6)))
+    assert (made.ndr_l2_bps, made.ndr_l1_bps) == (pytest.approx(64 * 8 * 1e6), pytest.approx(84 * 8 * 1e6))
     searched = row(1e6, data_cores=4)
     assert per_core(searched, PDR) == 2.5e5
     assert per_core(replace(searched, data_cores=None), PDR) is None
@@ -300,12 +290,9 @@ def test_a_run_is_called_by_testbed_and_day_and_runs_are_in_the_order_of_time() 
 
 
 def test_a_label_is_the_name_and_two_runs_of_one_name_show_their_time() -> None:
-    rows = [row(1e6, 0, label="26.10"), row(1e6, 1), row(1e6, 1, run="again.xml", started_at="2026-11-02T23:30:00Z")]
-    assert [run.name for run in history(rows).runs] == [
-        "lab-a 26.10",
-        "lab-a 2026-11-02 22:11:00",
-        "lab-a 2026-11-02 23:30:00",
-    ]
+    again = row(1e6, 1, run="again.xml", started_at="2026-11-02T23:30:00Z")
+    names = [run.name for run in history([row(1e6, 0, label="26.10"), row(1e6, 1), again]).runs]
+    assert names == ["lab-a 26.10", "lab-a 2026-11-02 22:11:00", "lab-a 2026-11-02 23:30:00"]
 
 
 def test_a_test_without_a_record_is_of_the_testbed_of_its_run() -> None:

@@ -39,30 +39,24 @@ def test_numbers_and_names_do_not_make_another_cause(one: str, other: str) -> No
     assert len(causes([failed(one), failed(other, 2)])) == 1
 
 
-def test_other_words_make_another_cause() -> None:
-    assert len(causes([failed("nf-2-1 is down"), failed("nf-2-1 is slow")])) == 2
-    assert len(causes([failed("nf-2-1 is down"), failed("nf-2-1 is down", status="SKIP")])) == 2
-
-
 def test_a_cause_has_its_count_and_times() -> None:
     rows = [failed("nf-1-1 is down", 3), failed("nf-2-1 is down", 9), failed("nf-1-2 is down", 5), failed("hung", 1)]
     first, second = causes([*rows, replace(ROW, status="PASS")])
     assert (first.sentence, [row.started_at[8:10] for row in first.tests]) == ("… is down", ["09", "05", "03"])
     assert second.sentence == "hung"
-
-
-def test_the_last_test_comes_first_and_those_that_were_not_started_come_last_in_their_order() -> None:
     times = {"a": None, "b": "2026-11-02", "c": "2026-11-02", "d": "2026-11-01", "e": "2026-11-03", "f": None}
-    rows = [failed("no", anchor=name, started_at=time) for name, time in times.items()]
-    (found,) = causes(rows)
-    assert "".join(row.anchor for row in found.tests) == "ecbdaf"
+    (found,) = causes([failed("no", anchor=name, started_at=time) for name, time in times.items()])
+    assert "".join(row.anchor for row in found.tests) == "ecbdaf", (
+        "those that were not started come last in their order"
+    )
 
 
-def test_the_worst_comes_first() -> None:
+def test_the_worst_comes_first_and_tests_that_were_left_out_for_a_broken_cell_are_of_its_cause() -> None:
     rows = [
         failed("needs VPP", status="SKIP"),
         failed("needs 33 cores", unfit=True),
         failed("down"),
+        failed("down", status="SKIP"),
         failed("quarantined after 2 attempts: down"),
         failed("quarantined: CSC 1R1C: down", status="SKIP"),
     ]
@@ -71,7 +65,8 @@ def test_the_worst_comes_first() -> None:
         (CauseKind.FAILED, 1),
         (CauseKind.DOES_NOT_FIT, 1),
         (CauseKind.SKIPPED, 1),
-    ], "tests that were left out for a broken cell are of the same cause"
+        (CauseKind.SKIPPED, 1),
+    ], "other words, and another end, make another cause"
 
 
 @pytest.mark.parametrize(

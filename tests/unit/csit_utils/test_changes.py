@@ -90,22 +90,6 @@ def test_each_cell_has_a_drawing_or_a_line_with_an_address(trend_page: RenderedP
     assert set(data(trend_page, "trend-data")["cells"]) > set(states), "others are drawn on demand"
 
 
-def test_cells_with_few_runs_are_points_of_one_plot(trend_page: RenderedPage) -> None:
-    (figure,) = trend_page.figures
-    (points,) = figure.variants["CSC · PDR"]["data"]
-    assert "lab-b" in figure.title and (len(points["y"]), points["y"][0]) == (6, 0)
-
-
-def test_a_failed_night_is_a_gap_with_a_tick_and_its_message(trend_page: RenderedPage) -> None:
-    cells = data(trend_page, "trend-data")["cells"]
-    failing = {address: cell for address, cell in cells.items() if "f" in cell}
-    assert {address.split("-64b")[0] for address in failing} == {"trend-csp-1x1-ndr", "trend-csp-1x1-pdr"}
-    (cell, _) = failing.values()
-    assert cell["f"] == [[5, "no traffic at hop 2"]]
-    assert len(cell["v"]) == NIGHTS - 1
-    assert "did not pass in 1 run" in cell["d"]
-
-
 def test_the_overview_names_what_the_newest_run_changed() -> None:
     known = planted()
     last = f"lab-a/{NIGHTS - 1}/output.xml"
@@ -151,20 +135,15 @@ def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage)
     assert not {"regression", "progression"} & counts[6].keys(), "of two testbeds"
 
 
-def test_runs_of_different_tests_are_no_pair_and_make_no_page() -> None:
+def test_runs_of_different_tests_or_one_run_are_no_pair_and_make_no_page() -> None:
     apart = [row(1e6, 0), row(1e6, 1, cell=("CSP", 1, 1)), row(1e6, 2, cell=("VSC", 1, 1))]
-    assert render(compare.PAGE, ReportContents(Rows(apart))) is None
-    assert render(trend.PAGE, ReportContents(Rows(apart))) is None
+    alone = [row(1e6), replace(row(1e6), anchor="again")]  # several figures in one run are no trend
+    for rows in (apart, alone, alone[:1]):
+        assert [render(page, ReportContents(Rows(rows))) for page in (compare.PAGE, trend.PAGE)] == [None, None]
+    assert ReportContents(Rows(alone[:1])).changes == []
     made = render(compare.PAGE, ReportContents(Rows([*apart, row(1.2e6, 3), row(1e6, 4, cell=("VSC", 1, 1))])))
     pairs = re.findall(r"<tr><td><a[^>]*>(.*?)</a></td><td>(.*?)</td>", made.html)
     assert pairs == [("lab-a 2026-11-03", "lab-a 2026-11-05"), ("lab-a 2026-11-01", "lab-a 2026-11-04")]
-
-
-def test_one_run_is_no_history_also_with_several_figures() -> None:
-    assert render(trend.PAGE, ReportContents(Rows([row(1e6), replace(row(1e6), anchor="again")]))) is None
-    alone = ReportContents(Rows([row(1e6)]))
-    assert render(trend.PAGE, alone) is render(compare.PAGE, alone) is None
-    assert alone.changes == []
 
 
 def test_text_from_outside_stays_text() -> None:
@@ -207,18 +186,18 @@ def heights(svg: str) -> list[float]:
     return [float(number) for number in re.findall(r"[ML][\d.]+ ([\d.]+)", svg)]
 
 
-def test_a_gap_interrupts_the_line_and_a_lone_night_is_a_dot() -> None:
+def test_a_gap_interrupts_the_line_a_lone_night_is_a_dot_and_noise_stays_flat() -> None:
     (line,) = numbers(sparkline([1.0, 1.0, None, 1.0, None, 1.0, 1.0]), "v")
     assert [part.count("L") for part in line.split("M")[1:]] == [1, 0, 1]
     assert line.count("h.1") == 1
+    (quiet,) = numbers(sparkline([100.0, 100.1, 99.9]), "v")
+    assert max(heights(quiet)) - min(heights(quiet)) < 2
 
 
 def test_a_regression_points_down_and_one_that_is_only_suspected_is_open() -> None:
-    svg = sparkline(
-        [2.0, 1.0, 2.0], (LevelSpan(0, 0, 2.0), LevelSpan(1, 2, 1.5)), [Mark(1, 1.0, False), Mark(2, 2.0, True, True)]
-    )
-    assert len(numbers(svg, "down")) == 1
-    assert len(numbers(svg, "up open")) == 1
+    marks = [Mark(1, 1.0, False), Mark(2, 2.0, True, True)]
+    svg = sparkline([2.0, 1.0, 2.0], (LevelSpan(0, 0, 2.0), LevelSpan(1, 2, 1.5)), marks)
+    assert len(numbers(svg, "down")) == len(numbers(svg, "up open")) == 1
     assert numbers(svg, "l")[0].count("H") == 2
 
 
@@ -228,11 +207,6 @@ def test_all_stays_inside_and_no_night_at_all_is_an_empty_drawing() -> None:
     assert max(heights(svg)) <= HEIGHT
     assert "path" not in sparkline([None, None])
     assert len(numbers(sparkline([None, None], failed=[0, 1]), "f")) == 1
-
-
-def test_noise_of_a_quiet_cell_stays_flat() -> None:
-    (quiet,) = numbers(sparkline([100.0, 100.1, 99.9]), "v")
-    assert max(heights(quiet)) - min(heights(quiet)) < 2
 
 
 MARKED_UP = "</li><img src=x onerror=alert(1)> [a](http://b) `c` **d**\n# e"
@@ -259,14 +233,6 @@ def test_a_night_like_the_one_before_has_no_changes_and_says_so() -> None:
     assert "What changed" not in parts(Rows(first))
 
 
-def test_failed_tests_are_listed_with_their_message_in_one_bounded_line() -> None:
-    last = planted().tests[-1]
-    failed = [replace(last, anchor=f"t-{n}", test_name=f"t{n}", status="FAIL", message="x\n" * 500) for n in range(30)]
-    lines = parts(Rows([*planted().tests, *failed]))["Failed"]
-    assert len(lines) == 21 and lines[-1].text == "10 more"
-    assert lines[0].text.startswith("t0: x x") and len(lines[0].text) == 200
-
-
 def test_texts_are_escaped_in_markdown_and_html(tmp_path: Path) -> None:
     text = markdown(MARKED_UP, [MessagePart("Failed", (MessageLine(" ".join(MARKED_UP.split()), "a.html"),))], "")
     assert "<img" not in text and r"\[a\]\(http" in text and r"\`c\`" in text and text.count("](") == 1
@@ -286,10 +252,14 @@ def test_a_message_calls_nobody_and_links_to_nothing_of_its_own(call: str) -> No
     assert text.replace("\u2060", "").replace("\\", "") == f"**night**\n\n**Failed**\n\n- x {call} y\n"
 
 
-def test_a_message_has_no_secret_and_moves_no_cursor() -> None:
+def test_a_message_is_bounded_has_no_secret_and_moves_no_cursor() -> None:
+    last = planted().tests[-1]
+    failed = [replace(last, anchor=f"t-{n}", test_name=f"t{n}", status="FAIL", message="x\n" * 500) for n in range(30)]
+    lines = parts(Rows([*planted().tests, *failed]))["Failed"]
+    assert len(lines) == 21 and lines[-1].text == "10 more"
+    assert lines[0].text.startswith("t0: x x") and len(lines[0].text) == 200
     keep_secret("open sesame")
-    failed = replace(planted().tests[-1], status="FAIL", message="open sesame \x1b[2J \u202efdp.exe")
-    (line,) = parts(Rows([failed]))["Failed"]
+    (line,) = parts(Rows([replace(last, status="FAIL", message="open sesame \x1b[2J \u202efdp.exe")]))["Failed"]
     assert "*** \\x1b[2J \\u202efdp.exe" in line.text
 
 
@@ -297,12 +267,7 @@ def test_a_message_has_no_secret_and_moves_no_cursor() -> None:
     ("option", "value", "reason"),
     [
         ("--url", "javascript:alert(1)", "--url javascript:alert(1): expected an address that begins with https://"),
-        (
-            "-o",
-            "density.PDF",
-            "a report is a folder of pages, or one .html file; a browser prints it as PDF",
-        ),
-        ("-o", "all.csv", "for other formats see ./csit export"),
+        ("-o", "density.PDF", "a report is a folder of pages, or one .html file; a browser prints it as PDF"),
     ],
 )
 def test_an_invalid_address_and_another_format_are_refused(

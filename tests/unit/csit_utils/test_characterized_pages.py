@@ -8,7 +8,7 @@ import pytest
 from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.figures import Figure
 from csit_utils.report.pages import overview
-from csit_utils.report.site import RenderedPage, single_file
+from csit_utils.report.site import RenderedPage
 from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sweep.figures import below
@@ -32,7 +32,6 @@ from tests.unit.csit_utils.characterization_records import (
     one_of_each,
     profiled,
     record,
-    sized,
     sweep_of,
     swept,
 )
@@ -112,18 +111,6 @@ def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
     assert [(shape["x0"], shape["x1"]) for shape in shapes] == [(0, 2), (3, 5)]
 
 
-def test_every_size_has_a_line_and_the_search_steps_are_shown() -> None:
-    page = made(sizings.PAGE, sized())
-    lines = drawn(page, "-indicator", "")
-    assert [line["name"] for line in lines] == ["indicator = offered load", "threshold, 90 %", *SIZES]
-    assert lines[1]["y"] == [0, 450]
-    (bars,) = drawn(page, "-capacity", "capacity per vCPU")
-    assert bars["y"] == [150, pytest.approx(500 / 3, rel=1e-4)]
-    assert bars["marker"]["pattern"]["shape"] == ["", "/"], "the other one carried the highest load"
-    assert [line["name"] for line in drawn(page, "-use", f"{SIZES[1]}|CPU")] == ["front", "back"]
-    assert max(drawn(page, "-oscillation", "")[0]["y"]) == 20
-
-
 def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     plan = result(ServiceType.CSP, 1, 1).plan
     cores = plan.cores.model_copy(update={"oversubscribed": True})
@@ -132,14 +119,6 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (BURSTS, 1), (overview.PAGE, 7)):
         assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
         assert 'class="mark over"' not in made(page, *one_of_each()).html
-
-
-def test_the_overview_has_a_sentence_and_a_link_for_each() -> None:
-    page = made(overview.PAGE, *one_of_each())
-    anchors = re.findall(r'href="#([a-z]+-[0-9a-f]{12})"', str(page.html))
-    assert len(anchors) == 7
-    html = single_file(shown(*one_of_each()))
-    assert all(f'id="{anchor}"' in html for anchor in anchors)
 
 
 def test_a_skipped_one_is_not_called_failed() -> None:
@@ -196,14 +175,11 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
     lines = [trace for trace in found if trace["mode"] == "lines"]
     names = [f"firewall, {size}, function" for size in ("64B, 1c", "512B, 1c", "64B, 2c")]
     assert [line["name"] for line in lines] == names
-    profile = profiled(sweep_of("firewall", FIREWALL, capacity_pps=2e5))
-    first = lines[1]
-    for rate, value in list(zip(first["x"], first["y"], strict=True))[::20]:
-        expected = value_at(profile, ProfileMetric.THROUGHPUT, rate / 8)
+    for rate, value in list(zip(lines[1]["x"], lines[1]["y"], strict=True))[::20]:
+        expected = value_at(profiled(ONE), ProfileMetric.THROUGHPUT, rate / 8)
         assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
     (saturated,) = (trace["x"] for trace in found if trace["name"] == "firewall, 64B, 2c, saturation")
-    two = one_of_each()[2]
-    assert isinstance(two, SweepRecord) and two.profile is not None and two.profile.break_point is not None
+    two: Any = one_of_each()[2]
     assert saturated == [pytest.approx(two.profile.break_point.rate)]
     assert {trace["meta"]["facets"]["frame"] for trace in found} == {"64B", "512B"}
 
@@ -220,19 +196,19 @@ def test_below_saturation_only_loads_below_it_are_drawn() -> None:
 
 
 def test_a_chain_lies_beside_its_vnfs_alone_in_three_panels() -> None:
-    found = traces_of(made(predictions.PAGE, *one_of_each()))
-    (traces,) = (each[""] for name, each in found.items() if name.endswith("-parts"))
+    on = swept("With", ONE)
+    for alone, is_there in ((on, True), (on.model_copy(update={"smt_off": True}), False)):
+        found = traces_of(made(predictions.PAGE, chained(), alone))
+        assert any(name.endswith("-parts") for name in found) is is_there, "not beside one without SMT"
+    record = chained()
+    traces = of_chain("parts", record, PartMeasurements({"router": ROUTER, "firewall": ONE})).variants[""]["data"]
     assert [(trace["name"], trace.get("yaxis", "y")) for trace in traces] == [
         (name, axis) for axis in ("y", "y2", "y3") for name in ("the chain", "router alone", "firewall alone")
     ]
-    chain = chained().sweep
-    assert traces[0]["x"] == [pytest.approx(point.input_pps * GBPS) for point in chain.points]
+    points = record.sweep.points
+    assert traces[0]["x"] == [pytest.approx(point.input_pps * GBPS) for point in points]
     assert traces[1]["y"] == [pytest.approx(point.output_pps * GBPS) for point in ROUTER.points]
-    assert max(traces[6]["y"]) == pytest.approx(100 * max(point.loss_ratio or 0 for point in chain.points), rel=1e-4)
-
-
-def test_what_was_not_measured_alone_is_left_out_and_nothing_alone_is_no_picture() -> None:
-    record = chained()
+    assert max(traces[6]["y"]) == pytest.approx(100 * max(point.loss_ratio or 0 for point in points), rel=1e-4)
     only = of_chain("parts", record, PartMeasurements({"firewall": ONE}))
     assert [trace["name"] for trace in only.variants[""]["data"][:2]] == ["the chain", "firewall alone"]
     assert of_chain("parts", record, PartMeasurements()) is None
@@ -268,10 +244,3 @@ def test_both_profiles_are_side_by_side_and_the_one_without_smt_says_what_smt_ad
     assert "SMT changes the break-point by +33." in html
     assert "SMT changes the saturated throughput by +33." in html
     assert "of 2 vCPUs" not in html and "Gains of more vCPUs" not in html
-
-
-def test_a_part_without_smt_is_not_compared_with_a_chain_that_has_it() -> None:
-    on = swept("With", ONE)
-    for alone, is_there in ((on, True), (on.model_copy(update={"smt_off": True}), False)):
-        names = traces_of(made(predictions.PAGE, chained(), alone))
-        assert any(name.endswith("-parts") for name in names) is is_there

@@ -32,11 +32,11 @@ PEER = replace(
 ROWS = [item.row for item in reference_items(FDIO_2019)]
 
 
-def test_equal_definitions_are_alike_without_a_word() -> None:
+def test_equal_definitions_are_alike_without_a_word_and_other_trials_are_not() -> None:
     """Two runs of one profile, on whatever testbed, are compared."""
     found = likeness(OWN_ROW, replace(OWN_ROW, testbed="t2"), PDR)
-    assert found.alike
-    assert not found.remarks
+    assert (found.alike, found.remarks) == (True, ())
+    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=profile_text(QUICK)), NDR).alike
 
 
 LESS = LADDER.goals[0].model_copy(update={"relative_width": 0.001, "duration_sum_s": 60.0})
@@ -87,9 +87,7 @@ def test_every_difference_of_definition_has_its_own_sentence_with_both_values(
         (goal_text(LESS), NDR, ("bounds lie within 0.5 % in A and 0.1 % in B",)),
     ],
 )  # fmt: skip
-def test_an_unreported_setting_or_less_evidence_is_a_remark(
-    goals: str, metric: Measure, remarks: tuple[str, ...]
-) -> None:
+def test_an_unknown_setting_or_less_evidence_is_a_remark(goals: str, metric: Measure, remarks: tuple[str, ...]) -> None:
     """Unknown is not unlike; but a reader is told."""
     found = likeness(OWN_ROW, replace(OWN_ROW, goals=goals), metric)
     assert (found.alike, found.remarks) == (True, remarks)
@@ -108,10 +106,9 @@ def test_series_are_judged_as_their_rows_are_and_their_origin_is_part_of_their_i
         (GoalWords("PDR", 0.005, step_pps=0.2, relative_width=0.5), 0.9, 1.1),
         (GoalWords("PDR", 0.005, relative_width=0.01), 1.0, 1.01),
         (GoalWords("PDR", 0.2, relative_width=0.01, given_as="forwarded rate"), 1.0, 1.2625),
-        (GoalWords("PDR", 0.005), 1.0, inf),
-        (GoalWords("NDR", 0.0, relative_width=0.01), 1.0, inf),
+        (GoalWords("PDR", 0.005), 1.0, inf), (GoalWords("NDR", 0.0, relative_width=0.01), 1.0, inf),
     ],
-)
+)  # fmt: skip
 def test_a_figure_without_bounds_lies_where_its_definition_has_it(words: GoalWords, low: float, high: float) -> None:
     found = without_bounds(replace(OWN_ROW, goals=words.text), PDR, 1.0)
     assert found == pytest.approx((low, high))
@@ -120,15 +117,10 @@ def test_a_figure_without_bounds_lies_where_its_definition_has_it(words: GoalWor
 def test_rounding_is_reported_and_counted() -> None:
     """A figure printed as 4.6 Mpps stands for 4.55 to 4.65."""
     printed = replace(OWN_ROW, goals=GoalWords("NDR", 0.0, step_pps=100_000.0).text)
-    assert [resolution_pps(*each) for each in ((printed, NDR), (ROWS[0], NDR), (printed, PDR), (OWN_ROW, NDR))] == [
-        50_000, 50_000, 0, 0,
-    ]  # fmt: skip
+    assert resolution_pps(printed, NDR) == resolution_pps(ROWS[0], NDR) == 50_000
+    assert resolution_pps(printed, PDR) == resolution_pps(OWN_ROW, NDR) == 0
     rounded = "NDR of B is rounded to 100,000 pps, so it may be off by 50,000 pps"
     assert rounded in likeness(OWN_ROW, printed, NDR).remarks
-
-
-def test_other_trials_are_a_difference() -> None:
-    assert not likeness(OWN_ROW, replace(OWN_ROW, goals=profile_text(QUICK)), NDR).alike
 
 
 @pytest.mark.parametrize("goal", [*LADDER.goals, *QUICK.goals, *SOAK.goals], ids=lambda goal: goal.name)
@@ -165,51 +157,36 @@ def test_words_of_another_hand_say_nothing(text: str) -> None:
     assert [read_goal(text, name) for name in ("NDR", "PDR", "MRR")] == [None] * 3
 
 
-def test_rows_say_that_they_were_not_measured_here() -> None:
-    assert {row.origin for row in ROWS} == {"fdio-csit 1904 (published)"}
-    assert {row.world for row in ROWS} == {"published"}
-    assert all("not measured here" in row.evidence for row in ROWS)
-    assert "CSIT-1904" in title(FDIO_2019)
-
-
-def test_every_cell_of_the_slides_is_there_once() -> None:
+def test_published_rows_say_so_have_the_cores_and_every_cell_of_the_slides_once() -> None:
     """19 cells with NF-1c and 23 with NF-0.5c fit on 28 cores, for each of three service types."""
     counted = Counter((row.service_type, row.nf_size) for row in ROWS)
     sizes = (("1c", 19), ("0.5c", 23))
     assert counted == {(kind, size): cells for kind in ("VSC", "CSC", "CSP") for size, cells in sizes}
     assert len({row.anchor for row in ROWS}) == len(ROWS) == 126
     assert len({(row.service_type, row.nf_size, row.nf_chains, row.nf_nodes) for row in ROWS}) == 126
+    assert {(row.origin, row.world) for row in ROWS} == {("fdio-csit 1904 (published)", "published")}
+    assert all("not measured here" in row.evidence for row in ROWS)
+    assert (names(), "CSIT-1904" in title(FDIO_2019)) == ((FDIO_2019,), True)
+    with pytest.raises(ConfigError, match="no reference set 'fdio-2020'; choose from fdio-2019"):
+        reference_items("fdio-2020")
+    for one in (item.row for item in reference_items(FDIO_2019)):
+        per_nf = 1.5 if one.nf_size == "1c" else 1.0
+        assert one.slide_cores == 2 + per_nf * one.nf_chains * one.nf_nodes <= 28
 
 
 @pytest.mark.parametrize(
     ("service", "size", "place", "mpps"),
     [
-        ("VSC", "1c", (1, 1), 4.6),
-        ("VSC", "1c", (2, 1), 5.1),
-        ("VSC", "1c", (4, 1), 4.6),
-        ("VSC", "1c", (10, 1), 4.0),
-        ("VSC", "1c", (1, 10), 0.9),
-        ("CSC", "1c", (2, 4), 2.1),
-        ("CSP", "1c", (1, 10), 6.6),
-        ("VSC", "0.5c", (10, 2), 2.3),
-        ("CSC", "0.5c", (6, 4), 1.8),
-        ("CSP", "0.5c", (2, 10), 5.5),
+        ("VSC", "1c", (1, 1), 4.6), ("VSC", "1c", (2, 1), 5.1), ("VSC", "1c", (4, 1), 4.6), ("VSC", "1c", (10, 1), 4.0),
+        ("VSC", "1c", (1, 10), 0.9), ("CSC", "1c", (2, 4), 2.1), ("CSP", "1c", (1, 10), 6.6),
+        ("VSC", "0.5c", (10, 2), 2.3), ("CSC", "0.5c", (6, 4), 1.8), ("CSP", "0.5c", (2, 10), 5.5),
     ],
-)
+)  # fmt: skip
 def test_figures_are_as_printed(service: str, size: str, place: tuple[int, int], mpps: float) -> None:
     (series,) = (one for one in all_series(ROWS) if (one.service_type, one.nf_size) == (service, size))
     (matrix,) = matrices(ROWS, series)
-    assert matrix.metric == NDR
     cell = matrix.cells[place]
-    assert cell.value_pps == mpps * 1e6
-    assert cell.upper_pps == cell.value_pps, "no bound was printed"
-
-
-def test_cores_are_counted_as_the_slides_count_them() -> None:
-    """2 + 1.5 S N for NF-1c, 2 + S N for NF-0.5c, against the slides' own table."""
-    for one in ROWS:
-        per_nf = 1.5 if one.nf_size == "1c" else 1.0
-        assert one.slide_cores == 2 + per_nf * one.nf_chains * one.nf_nodes <= 28
+    assert (matrix.metric, cell.value_pps, cell.upper_pps) == (NDR, mpps * 1e6, mpps * 1e6), "no bound was printed"
 
 
 def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> None:
@@ -225,21 +202,13 @@ def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> N
 @pytest.mark.parametrize(
     ("own_pps", "outcome"),
     [
-        ((4.56e6, 4.58e6), Outcome.CANNOT_TELL),
-        ((4.62e6, 4.64e6), Outcome.CANNOT_TELL),
-        ((4.72e6, 4.74e6), Outcome.LOWER),
-        ((4.35e6, 4.48e6), Outcome.HIGHER),
+        ((4.56e6, 4.58e6), Outcome.CANNOT_TELL), ((4.62e6, 4.64e6), Outcome.CANNOT_TELL),
+        ((4.72e6, 4.74e6), Outcome.LOWER), ((4.35e6, 4.48e6), Outcome.HIGHER),
     ],
-)
+)  # fmt: skip
 def test_a_difference_below_the_printed_digit_means_nothing(own_pps: tuple[float, float], outcome: Outcome) -> None:
     """4.6 Mpps stands for 4.55 to 4.65."""
     own = replace(ROWS[0], origin=OWN, testbed="t1", goals=profile_text(LADDER), ndr_complete=True)
     own = replace(own, ndr_lower_pps=own_pps[0], ndr_upper_pps=own_pps[1])
     (change,) = compare([own], [ROWS[0]]).changes
     assert change.outcome is outcome
-
-
-def test_a_set_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(ConfigError, match="no reference set 'fdio-2020'; choose from fdio-2019"):
-        reference_items("fdio-2020")
-    assert names() == (FDIO_2019,)

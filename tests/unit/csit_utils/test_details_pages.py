@@ -21,12 +21,13 @@ from csit_utils.studies.density.pages import fairness, latency, losses
 from csit_utils.studies.density.pages.fairness import fairness_of
 from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
-from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import mrr_result, refused_cell, result
-from tests.unit.csit_utils.datasets import dataset_of, plain
+from tests.unit.csit_utils.characterized_pages import words
+from tests.unit.csit_utils.datasets import dataset_of, latency_test, plain
 from tests.unit.csit_utils.in_memory import InMemory
 
 CSC = ServiceType.CSC
@@ -50,18 +51,11 @@ def timed(chains: int, nodes: int, p99_ns: int, started: str = "2026-01-01T00:00
             for d in Direction
         ),
     )
-    made = plain(chains, nodes, 2e5, latency=(load,), started_at=started)
-    return made.model_copy(update={"asked": made.asked.model_copy(update={"test_type": TestType.LATENCY})})
+    return latency_test(plain(chains, nodes, 2e5, latency=(load,), started_at=started))
 
 
 def page(which: Page, dataset: Dataset) -> RenderedPage | None:
-    """A page of these tests."""
     return render(which, ReportContents(InMemory(dataset)))
-
-
-def text_of(made: RenderedPage | None) -> str:
-    """Words of a page, without its tags."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(made.html)))
 
 
 def square(maps: CellMaps, line: int, column: int, *choice: str) -> MapSquare:
@@ -110,23 +104,6 @@ def test_a_latency_map_does_not_invent_percentiles() -> None:
     assert "p99.9 needs 1,000 samples, 500 available" in cell.tip
 
 
-def test_a_scale_ends_at_the_values_shown_and_its_bright_end_is_the_lowest_latency() -> None:
-    maps = latency_maps_of(dataset_of(timed(1, 1, 10_000), timed(2, 1, 50_000)))
-    low, high = (square(maps, line, 0, "p99", "PDR50", BOTH) for line in (0, 1))
-    choice = ("p99", "PDR50", BOTH)
-    assert maps.ends(choice) == (f"{high.text} µs", f"{low.text} µs")
-    assert (maps.scale(choice).share(low.value), maps.scale(choice).share(high.value)) == (1, 0)
-    assert maps.scale(choice).share((low.value * high.value) ** 0.5) == pytest.approx(0.5), "logarithmic"
-    assert maps.ends(("p50", "PDR50", BOTH)) != maps.ends(choice)
-
-
-def test_the_latency_page_has_maps_and_curves() -> None:
-    maps, curves = page(latency.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1))).figures
-    assert maps.selectors[0] == ("p50", "p99", "p99.9")
-    assert [trace["name"] for trace in curves.variants["PDR50|forward"]["data"]] == ["CSC 1x1", "CSC 2x1"]
-    assert page(latency.PAGE, dataset_of(plain(1, 1, 2e5))) is None, "nothing was measured"
-
-
 def shares(*rates: float) -> list[InstanceRow]:
     """Instances in overload with these rates, half in each direction."""
     total, squares = sum(rates), sum(rate**2 for rate in rates)
@@ -156,10 +133,10 @@ def fair(index: float, made: DensityRecord) -> DensityRecord:
 def test_the_fairness_page_has_maps_of_unfair_series_and_a_sentence_for_others() -> None:
     tests = (result(CSC, 1, 1), fair(0.8, result(CSC, 2, 1)), fair(0.8, mrr_result(CSC, 2, 1)))
     made = page(fairness.PAGE, dataset_of(*tests, fair(1.0, result(ServiceType.CSP, 2, 1))))
-    assert "all 1 cells of CSP" in text_of(made) and "Least fair cells" in text_of(made)
+    assert "all 1 cells of CSP" in words(made) and "Least fair cells" in words(made)
     assert len({figure.title for figure in made.figures}) == len(made.figures) == 3, "shares are of trials of MRR"
     fair_only = page(fairness.PAGE, dataset_of(fair(0.9995, result(CSC, 2, 1)), fair(1.0, result(CSC, 4, 1))))
-    assert fair_only.figures == () and "All 2 cells with several instances are fair" in text_of(fair_only)
+    assert fair_only.figures == () and "All 2 cells with several instances are fair" in words(fair_only)
     assert page(fairness.PAGE, dataset_of(result(CSC, 1, 1))) is None
 
 
@@ -181,26 +158,22 @@ def located(lost_by: dict[str, int], busy: float) -> LocatedLosses:
 def test_the_losses_page_names_the_part_that_loses_most_in_each_cell() -> None:
     one = plain(1, 1, 2e5, located=located({"vswitch": 75, "nf-1-1": 25}, 0.97))
     two = plain(2, 2, 2e5, located=located({"nf-1-2": 10}, 0.5))
-    made = page(losses.PAGE, dataset_of(one, two))
-    maps, bars = made.figures
+    maps, bars = page(losses.PAGE, dataset_of(one, two)).figures
     assert maps.selectors == (("loses most", "vSwitch", "NF 1", "NF 2"),)
     first = maps.variants["loses most"]["maps"][0][0][0]
     assert first[:2] == ["vSwitch", "75 %"]
     assert "its busiest data thread ran 97 % of the time" in first[4]
-    assert maps.variants["NF 1"]["maps"][0][0][0][0] == "25 %"
-    assert maps.variants["NF 1"]["maps"][0][1][1][0] == "0 %"
+    of_nf = maps.variants["NF 1"]["maps"][0]
+    assert (of_nf[0][0][0], of_nf[1][1][0]) == ("25 %", "0 %")
     assert maps.variants["vSwitch"]["maps"][0][0][1][0] == "not run"
     traces = {trace["name"]: dict(zip(trace["x"], trace["y"], strict=True)) for trace in bars.variants["CSC"]["data"]}
     assert traces == {"vSwitch": {"1x1": 75.0}, "NF 1": {"1x1": 25.0}, "NF 2": {"2x2": 100.0}}
-    assert page(losses.PAGE, dataset_of(plain(1, 1, 2e5))) is None
-
-
-def test_series_that_lose_at_one_place_have_no_map() -> None:
-    nowhere_else = [plain(chains, 1, 2e5, located=located({"vswitch": 75}, 0.97)) for chains in (1, 2)]
-    made = page(losses.PAGE, dataset_of(*nowhere_else))
-    assert made.figures == () and "All 2 tests with losses lose at one place: vSwitch" in text_of(made)
+    alike = [plain(chains, 1, 2e5, located=located({"vswitch": 75}, 0.97)) for chains in (1, 2)]
+    same = page(losses.PAGE, dataset_of(*alike))
+    assert same.figures == () and "All 2 tests with losses lose at one place: vSwitch" in words(same)
     other = plain(4, 1, 2e5, located=located({"nf-1-1": 75}, 0.97))
-    assert len(page(losses.PAGE, dataset_of(*nowhere_else, other)).figures) == 2, "cells of a series differ"
+    assert len(page(losses.PAGE, dataset_of(*alike, other)).figures) == 2, "cells of a series differ"
+    assert page(losses.PAGE, dataset_of(plain(1, 1, 2e5))) is None
 
 
 def nights(*rates: float) -> list[DensityRecord]:
@@ -222,12 +195,12 @@ def test_three_runs_make_a_box_and_two_do_not() -> None:
     (against,) = figure.variants["against the median|CSC|NDR"]["data"]
     assert against["y"][0] == pytest.approx([-4.7619, 0.0, 9.5238])
     assert "3 runs each" in figure.variants["rates|CSC|NDR"]["layout"]["xaxis"]["title"]["text"]
-    assert "A search finds rates to ± 0.2" in text_of(made), "half of the width between bounds"
+    assert "A search finds rates to ± 0.2" in words(made), "half of the width between bounds"
 
 
 def test_two_bands_are_said_beside_their_box() -> None:
     made = page(spread.PAGE, dataset_of(*nights(*(200e3, 150e3, 201e3, 151e3, 149e3, 199e3, 150e3, 200e3))))
-    text = text_of(made)
+    text = words(made)
     assert "cells go back and forth between two bands" in text
     assert "150 kpps in 50 % of runs, 200 kpps in the others" in text
     marks = made.figures[0].variants["rates|CSC|NDR"]["layout"]["annotations"]
@@ -241,32 +214,22 @@ def test_failures_are_grouped_and_linked() -> None:
     made.add(Problem("b.xml", "b.xml: broken off"))
     shown = page(failures.PAGE, made)
     for said in ("failed 3 … is down", "b.xml: broken off", "./csit doctor"):
-        assert said in text_of(shown)
+        assert said in words(shown)
     assert shown.count == 4
     assert len(re.findall(r'href="#test-csc-\dr1c', str(shown.html))) == 3
 
 
-def test_a_failure_that_left_no_record_is_dated_by_its_run() -> None:
-    (one,) = nights(2e5)
-    stopped = Unrecorded("S.u", "u", ("CSC", "4R1C"), "output.xml", Status.FAIL, "stopped")
-    text = text_of(page(failures.PAGE, dataset_of(one, unrecorded=(stopped,))))
-    assert "failed 1 stopped 2026-01-01 00:00 2026-01-01 00:00" in text
-    assert "in the run from 2026-01-01 00:00" in text
-    assert "in the run" not in text_of(page(failures.PAGE, dataset_of(unrecorded=(stopped,))))
-
-
 def test_environments_are_compared_by_relevance() -> None:
     old, new = nights(200e3, 200e3)
-    kernel = {"kernel": "6.19.0", "hostname": "bench-2", "command_line": "isolcpus=1-27 nohz_full=1-27 mitigations=off"}
-    changed = new.environment.model_copy(update=kernel)
+    changes = {"kernel": "6.19.0", "hostname": "b2", "command_line": "isolcpus=1-27 nohz_full=1-27 mitigations=off"}
+    changed = new.environment.model_copy(update=changes)
     dataset = dataset_of(old, source="one.xml")
     dataset.recorded += dataset_of(new.model_copy(update={"environment": changed}), source="two.xml").recorded
-    text = text_of(page(environment.PAGE, dataset))
-    assert "2 environments" in text
+    text = words(page(environment.PAGE, dataset))
     pair = text[text.index("Differences of two environments") : text.index("Side by side")]
-    assert pair.index("command line intel_pstate=disable mitigations=off") < pair.index("kernel 6.18.4-amd64 6.19.0")
-    assert pair.index("kernel 6.18") < pair.index("host bench-1 bench-2")
-    assert "Xeon" not in pair, "what is equal is left out"
+    relevant = ["command line intel_pstate=disable mitigations=off", "kernel 6.18.4-amd64 6.19.0", "host bench-1 b2"]
+    places = [pair.index(each) for each in relevant]
+    assert places == sorted(places) and "Xeon" not in pair, "what is equal is left out"
     contents = InMemory(dataset)
     views = environment_views(contents.environments, ReportContents(contents).history.runs, {})
     assert views[0].environment.kernel == "6.19.0", "that of the newest run comes first"

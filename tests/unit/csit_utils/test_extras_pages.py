@@ -32,19 +32,15 @@ UNMETERED = Energy(
 )
 
 
-def test_a_line_for_each_load_has_power_and_energy_per_packet() -> None:
+def test_each_load_has_power_and_energy_per_packet_in_a_line_and_its_power_in_the_figure() -> None:
     lines = {line.label: line for line in energy_lines(METERED)}
     assert lines["PDR50"].power == "90.00 ± 0.5 W"
-    assert lines["PDR50"].joules_per_packet == 90e-6 and lines["PDR50"].above_idle == 30e-6
+    assert (lines["PDR50"].joules_per_packet, lines["PDR50"].above_idle) == (90e-6, 30e-6)
     assert lines["PDR0"].joules_per_packet is None
     assert lines["PDR90"].nodes == "DUT1 by powercap in 9.5 s: package-0 99.00 W"
     assert load_words("PDR50") == "50 % of PDR" and load_words(IDLE) == "before the deployment"
     assert energy_lines(None) == () and energy_notes(None) == ()
-
-
-def test_the_figure_has_power_with_its_uncertainty_over_the_rate() -> None:
-    figure = energy_figure("e", "t", METERED, simulated=False)
-    power, idle = figure.variants[""]["data"]
+    power, idle = energy_figure("e", "t", METERED, simulated=False).variants[""]["data"]
     assert (power["x"], power["y"], power["error_y"]["array"]) == ([0, 1, 2], [80, 90, 99], [0.5, 0.5, 0.5])
     assert idle["y"] == [60, 60, 60]
 
@@ -102,14 +98,12 @@ def test_the_figure_has_losses_over_time_by_length_and_the_order() -> None:
 FOUND = qualification(qualified_point(), qualified_point(size="1518B", loss_free_pps=None))
 
 
-def test_the_table_says_which_line_bounds_the_test() -> None:
+def test_the_qualification_says_which_line_bounds_the_test_and_has_the_rates_of_both() -> None:
     view = qualification_view(FOUND, frame("IMIX"), 20)
-    assert view.bound == FOUND.points[0] and view.points == FOUND.points
-    assert view.caption == ("auto 1 on veth, 1 CPU of m; XDP live frames; trials of 0.2 s, 2026-11-25T12:00:00+00:00")
+    assert (view.bound, view.points) == (FOUND.points[0], FOUND.points)
+    assert view.caption.startswith("auto 1 on veth, 1 CPU of m; XDP live frames; trials of 0.2 s")
     assert qualification_view(None, frame("64B"), 2) is None
-
-
-def test_the_figure_has_the_rates_of_the_generator_and_those_of_the_test() -> None:
+    assert qualification_figure("q", "t", None, [], simulated=False) is None
     view = qualification_view(FOUND, frame("64B"), 2)
     figure = qualification_figure("q", "t", view, [("NDR", 712e3), ("PDR", None)], simulated=False)
     no_loss, _, arrived, ndr = figure.variants[""]["data"]
@@ -117,7 +111,6 @@ def test_the_figure_has_the_rates_of_the_generator_and_those_of_the_test() -> No
     assert no_loss["y"] == [1.0, None] and arrived["y"] == [1.2, 1.2]
     assert (ndr["name"], ndr["x"], ndr["y"]) == ("NDR of this test", ["64B, 2 flows"], [0.712])
     assert figure.variants[""]["layout"]["yaxis"]["title"]["text"] == "rate of all flows, Mpps"
-    assert qualification_figure("q", "t", None, [], simulated=False) is None
 
 
 CSC = ServiceType.CSC
@@ -143,13 +136,6 @@ def test_the_command_asks_for_this_cell_and_no_other() -> None:
         "SEARCH:quick,width=0.02",
     ]
     assert argv[-3:] == ["--test", "IMIX-2c-eth[[]x]", "tests/density/csc-ndrpdr.robot"]
-
-
-def test_an_older_record_gives_a_command_that_says_what_is_guessed() -> None:
-    one = result(CSC, 1, 1, test_id="Density.Csc-Ndrpdr.64B-0.5c-t", test_name="64B-0.5c-t")
-    argv = command(one)
-    assert (argv[argv.index("--suite") + 1], argv[-1]) == ("Csc-Ndrpdr", "tests/density")
-    assert "the one below is a guess" in capsule(one).text
 
 
 def test_the_plan_that_is_saved_has_the_plans_digest() -> None:

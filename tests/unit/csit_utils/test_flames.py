@@ -83,13 +83,6 @@ def test_equal_systems_rarely_differ_and_a_planted_function_is_named_first() -> 
         assert first.significant and first.function == "sim_filter" and first.difference > 0
 
 
-def test_time_per_packet_shows_what_has_grown_where_all_shares_move() -> None:
-    a, b = {"nf-1-1;f;g": 100, "nf-1-1;f": 100}, {"nf-1-1;f;g": 300, "nf-1-1;f": 100}
-    rows = {row.function: row for row in differences(side(a), side(b))}
-    assert rows["g"].ns_a == pytest.approx(100 / 199 / 1e6 * 1e9) and rows["g"].ns_b == pytest.approx(300 / 199 * 1e3)
-    assert (rows["f"].own_a, rows["f"].own_b) == (0.5, 0.25) and rows["f"].share_b == 1.0
-
-
 def test_the_graph_of_a_test_names_functions_and_escapes_them() -> None:
     graph = flame_graph(sampled({"nf-1-1;<b>f</b>;g": 150, "vswitch;br_forward": 50}, cut=3), simulated=True)
     assert graph.rows == 3
@@ -124,7 +117,9 @@ def test_times_per_packet_are_tested_as_rates_so_that_one_function_moves_no_othe
     assert rows["g"].significant and rows["f"].significant
     assert rows["h"].difference_ns == 0 and not rows["h"].significant and rows["h"].difference < -0.3
     assert rows["h"].own_ns_a == rows["h"].ns_a == pytest.approx(800 / 199 * 1e3)
-    assert differences(side(a), side(b))[1].significant, "as a share it shrinks"
+    shares_of = {row.function: row for row in differences(side(a), side(b))}
+    assert shares_of["h"].significant and (shares_of["h"].own_a, shares_of["h"].own_b) == (0.8, 0.4), "it shrinks"
+    assert (shares_of["f"].own_a, shares_of["f"].share_b) == (0, 1.0)
 
 
 def test_as_many_samples_for_half_of_the_packets_are_twice_the_time() -> None:

@@ -1,32 +1,30 @@
-"""FD.io CSIT's result files: figures, definitions, place in the matrix, and what is damaged."""
+"""FD.io CSIT's result files and Parquet tables: figures, definitions, place in the matrix, and what is damaged."""
 
 import base64
 import struct
 import zlib
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils.analysis.grouping import bounds, series_of
 from csit_utils.analysis.latency import merge, percentiles
-from csit_utils.dataset.foreign.csit import place_of
+from csit_utils.dataset.foreign.csit import place_of, read_csit, tags_of_name
+from csit_utils.dataset.foreign.csit_tables import is_table, read_row, read_table
 from csit_utils.dataset.foreign.parts import ForeignLatency, latency_row
 from csit_utils.dataset.goal_words import read_goal
-from csit_utils.dataset.items import ImportedTest, Problem
+from csit_utils.dataset.items import ImportedTest, Problem, ReadError
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EVERY_INSTANCE, NDR, SOAK, TestRow
-from tests.unit.csit_utils.foreign_files import (
-    csit,
-    csit_mrr,
-    csit_ndrpdr,
-    csit_soak,
-    csit_unmeasured,
-    packed,
-    plain,
-    pps,
-)
+from tests.loaded import load
+from tests.unit.csit_utils import foreign_files
+from tests.unit.csit_utils.foreign_files import csit, csit_mrr, csit_ndrpdr, flat, packed, plain, pps
 from tests.unit.examples import share
 
 SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
@@ -51,7 +49,8 @@ def problem(data: object) -> str:
     return item.text
 
 
-def test_bounds_of_model_1_5_are_forwarded_rates_without_an_upper_bound() -> None:
+def test_bounds_are_forwarded_rates_without_an_upper_one_and_loads_in_older_models() -> None:
+    """Up to 1.4 both bounds are loads that were tried; the exceed ratio is not told."""
     row = row_of(csit(csit_ndrpdr()))
     assert (row.ndr_lower_pps, row.pdr_lower_pps) == (3_300_000.0, 3_450_000.5)
     assert (row.ndr_upper_pps, row.ndr_complete) == (None, None)
@@ -61,10 +60,6 @@ def test_bounds_of_model_1_5_are_forwarded_rates_without_an_upper_bound() -> Non
     assert bounds(row, NDR) == (3_300_000.0, 3_300_000.0, True)
     assert row.ndr_l1_bps == pytest.approx(3.3e6 * 84 * 8)
     assert (row.origin, row.revision, row.status) == ("fdio-csit", "CSIT model 1.5.1", "PASS")
-
-
-def test_bounds_of_older_models_are_loads() -> None:
-    """Up to 1.4 both bounds are loads that were tried; the exceed ratio is not told."""
     found = csit_ndrpdr(ndr={"lower": pps(3.3e6), "upper": pps(3.4e6)})
     row = row_of(csit(found, version="1.4.0"))
     assert bounds(row, NDR) == (3.3e6, 3.4e6, True)
@@ -72,23 +67,16 @@ def test_bounds_of_older_models_are_loads() -> None:
     assert (goal.given_as, goal.exceed_ratio, goal.trial_s) == (None, None, 30.0)
 
 
-def test_mrr_keeps_its_mean_and_scatter() -> None:
+def test_mrr_keeps_its_scatter_a_soak_its_bounds_and_rates_of_connections_are_left_out() -> None:
     row = row_of(csit(csit_mrr(), test_type="mrr"))
     assert (row.mrr_pps, row.mrr_stdev_pps, row.mrr_trials, row.test_type) == (4.1e6, 8.2e4, 3, "MRR")
     assert row.goals == "MRR 3 trials"
-
-
-def test_a_soak_is_an_estimate_with_bounds() -> None:
-    row = row_of(csit(csit_soak(), test_type="soak"))
+    row = row_of(csit(foreign_files.csit_soak(), test_type="soak"))
     assert bounds(row, SOAK) == (3.1e6, 3.2e6, True)
     assert row.goals == "SOAK loss <= 0.00001% given as bayesian estimate"
-
-
-def test_rates_of_connections_are_no_packet_rates() -> None:
     rate = {"lower": {"rate": {"unit": "cps", "value": 1e5}}}
     row = row_of(csit({"type": "ndrpdr", "ndr": rate, "pdr": rate}))
-    assert row.ndr_lower_pps is None
-    assert row.evidence == "rates in cps are not packet rates and are left out"
+    assert (row.ndr_lower_pps, "rates in cps are not packet rates" in row.evidence) == (None, True)
 
 
 def test_latency_is_per_direction_at_four_loads_in_nanoseconds() -> None:
@@ -103,14 +91,6 @@ def test_latency_is_per_direction_at_four_loads_in_nanoseconds() -> None:
     highest = percentiles(merge([half.histogram or ""])).max_ns
     assert (half.p50_ns, half.p99_ns, highest) == pytest.approx((10_000, 40_000, 90_000), rel=1e-3)
     assert [each.load_pps for each in item.latency[:4]] == [18_000, 345_000.05, 1_725_000.25, 3_105_000.45]
-
-
-def test_one_direction_counts_as_one() -> None:
-    found = csit_ndrpdr()
-    del found["latency_reverse"]
-    item = one(csit(found))
-    assert item.row.goals.endswith("; traffic in one direction only")
-    assert item.latency[0].load_pps == 9000
 
 
 @settings(deadline=None, max_examples=share(60))
@@ -132,69 +112,52 @@ def test_no_histogram_breaks_the_reader(lowest: int, highest: int, digits: int, 
     assert (half.p50_ns is None) == (half.histogram is None)
 
 
-def test_a_density_test_has_its_place_and_cores() -> None:
+def test_a_density_test_has_its_place_cores_and_name() -> None:
     row = row_of(csit(csit_ndrpdr()))
     assert (row.service_type, row.nf_chains, row.nf_nodes, row.nf_size, row.vs_dtc) == ("CSC", 4, 2, "1c", 1)
-    assert (row.data_cores, row.slide_cores) == (9.0, 14.0)
-    assert row.ndr_pps_per_core == pytest.approx(3.3e6 / 9)
+    assert (row.data_cores, row.slide_cores, row.ndr_pps_per_core) == (9.0, 14.0, pytest.approx(3.3e6 / 9))
     assert (row.frame, row.frame_mean_bytes) == ("64B", 64)
-    assert row.testbed == "10.30.51.70+10.30.51.71"
-    assert row.run == "/data/run-7"
+    assert (row.testbed, row.run) == ("10.30.51.70+10.30.51.71", "/data/run-7")
     assert row.started_at == "2024-03-02T21:10:05.250+00:00"
+    assert one(csit(csit_ndrpdr()), "/b/2.json").anchor == row.anchor, "wherever the file is read"
+    assert row_of(csit(csit_ndrpdr(ndr={"lower": pps(1.0)}))).anchor != row.anchor
 
 
-def test_a_failed_test_is_failed_and_says_why() -> None:
-    row = row_of(csit({"type": "unknown"}, passed=False, message="No traffic forwarded"))
-    assert (row.status, row.message, row.recorded) == ("FAIL", "No traffic forwarded", True)
-    assert bounds(row, NDR) is None
+def test_a_failed_test_is_failed_and_says_why_without_markup_of_robot_framework() -> None:
     row = row_of(csit({"type": "unknown"}, passed=False, message="*HTML* <b>No</b> traffic &amp; no error"))
-    assert row.message == "No traffic & no error", "of Robot Framework, which ran the test"
+    assert (row.status, row.message, row.recorded) == ("FAIL", "No traffic & no error", True)
+    assert bounds(row, NDR) is None
 
 
-def test_a_test_without_nfs_has_no_place() -> None:
+def test_a_test_without_nfs_has_no_place_and_a_suite_no_tests() -> None:
     row = row_of(plain())
-    assert (row.service_type, row.nf_chains, row.vs_dtc) == (None, None, 2)
-    assert series_of(row) is None
-    assert row.frame == "IMIX (7x64, 4x570, 1x1518)"
-    assert row.mrr_pps == 4.1e6
+    assert (row.service_type, row.nf_chains, row.vs_dtc, series_of(row)) == (None, None, 2, None)
+    assert (row.frame, row.mrr_pps) == ("IMIX (7x64, 4x570, 1x1518)", 4.1e6)
     assert row.drivers == "DUT vpp, generator trex, NIC Intel-E810CQ, NIC driver AVF"
+    suite = {"version": "1.5.1", "suite_id": "tests.vpp", "start_time": "x", "setup_telemetry": []}
+    assert [*read_foreign(packed(suite), SOURCE)] == []
 
 
 @pytest.mark.parametrize(
     ("tags", "service", "size", "cores"),
     [
-        ("VM VHOST CHAIN 2R4C 8VM1T 2C", "VSC", "0.5c", 6.0),
-        ("DOCKER MEMIF CHAIN 2R4C 8DCR2T 1C", "CSC", "1c", 9.0),
+        ("VM VHOST CHAIN 2R4C 8VM1T 2C", "VSC", "0.5c", 6.0), ("DOCKER MEMIF CHAIN 2R4C 8DCR2T 1C", "CSC", "1c", 9.0),
         ("DOCKER MEMIF PIPELINE 2R4C 8DCR4T 4C", "CSP", "2c", 20.0),
         ("DOCKER MEMIF CHAIN 1R2C 2DCR6T 1C", "CSC", "3c", 7.0),
         ("DOCKER MEMIF CHAIN 1R2C 2DCR3T 1C", "CSC", None, None),
         ("DOCKER MEMIF CHAIN 1R2C 2DCR0T 1C", "CSC", None, None),
         ("DOCKER MEMIF PIPE 2R4C 8DCR1T 1C 2T1C", "CSP", "0.5c", 5.0),
-        ("DOCKER MEMIF CHAIN 2R4C 8DCR2T 1C 1T1C", "CSC", None, None),
-        ("DOCKER MEMIF CHAIN 2R4C", "CSC", None, None),
-        ("DOCKER MEMIF CHAIN 8DCR2T 1C", None, None, None),
-        ("VM VHOST PIPELINE 2R4C 8VM1T 1C", None, None, None),
-        ("CHAIN 2R4C", None, None, None),
-        ("DOCKER CHAIN 2R4C 4R2C 8DCR2T 1C", None, None, None),
+        ("DOCKER MEMIF CHAIN 2R4C 8DCR2T 1C 1T1C", "CSC", None, None), ("DOCKER MEMIF CHAIN 2R4C", "CSC", None, None),
+        ("DOCKER MEMIF CHAIN 8DCR2T 1C", None, None, None), ("VM VHOST PIPELINE 2R4C 8VM1T 1C", None, None, None),
+        ("CHAIN 2R4C", None, None, None), ("DOCKER CHAIN 2R4C 4R2C 8DCR2T 1C", None, None, None),
         ("DOCKER CHAIN 0R4C 8DCR2T 1C", None, None, None),
     ],
-)
+)  # fmt: skip
 def test_tags_name_the_place(tags: str, service: str | None, size: str | None, cores: float | None) -> None:
     columns, place = place_of(tags.split())
     assert columns.get("service_type") == service
     assert columns.get("nf_size") == size
     assert (place and place.data_cores) == cores
-
-
-def test_the_same_file_is_the_same_test_wherever_it_is_read() -> None:
-    data = csit(csit_ndrpdr())
-    assert one(data, "/a/1.json").anchor == one(data, "/b/2.json").anchor
-    assert one(csit(csit_ndrpdr(ndr={"lower": pps(1.0)}))).anchor != one(data).anchor
-
-
-def test_a_file_about_a_suite_has_no_tests() -> None:
-    suite = {"version": "1.5.1", "suite_id": "tests.vpp", "start_time": "x", "setup_telemetry": []}
-    assert [*read_foreign(packed(suite), SOURCE)] == []
 
 
 @pytest.mark.parametrize(
@@ -221,13 +184,10 @@ def test_an_invalid_rate_costs_that_rate(value: Any) -> None:
     assert row.evidence.startswith("invalid and left out: result.ndr.lower.rate.value (") or value is None
 
 
-def test_a_null_is_as_good_as_nothing() -> None:
+def test_a_null_is_as_good_as_nothing_and_many_invalid_values_are_counted() -> None:
     row = row_of(csit(csit_ndrpdr(), hosts=None, tags=None))
     assert (row.ndr_lower_pps, row.testbed) == (3_300_000.0, "unknown testbed")
     assert row.evidence == "invalid and left out: tags (None), hosts (None)"
-
-
-def test_many_invalid_values_are_counted() -> None:
     load = {"min": "a", "avg": [], "max": {}, "hdrh": 5}
     row = row_of(csit(csit_ndrpdr(latency_forward={"pdr_50": load})))
     assert row.pdr_lower_pps == 3_450_000.5
@@ -235,23 +195,143 @@ def test_many_invalid_values_are_counted() -> None:
     assert row.evidence.endswith("pdr_50.max (an object) and 1 more")
 
 
-def test_a_latency_of_minus_one_was_not_measured() -> None:
-    item = one(csit_unmeasured())
+def test_a_latency_of_minus_one_was_not_measured_and_one_direction_counts_as_one() -> None:
+    item = one(foreign_files.csit_unmeasured())
     (half,) = (each for each in item.latency if each.direction == "reverse")
     assert (half.min_ns, half.mean_ns, half.max_ns, half.p99_ns) == (None, None, None, None)
-    assert item.row.pdr_lower_pps == 3_450_000.5
-    assert not item.row.evidence
+    assert (item.row.pdr_lower_pps, item.row.evidence) == (3_450_000.5, "")
+    found = csit_ndrpdr()
+    del found["latency_reverse"]
+    item = one(csit(found))
+    assert item.row.goals.endswith("; traffic in one direction only")
+    assert item.latency[0].load_pps == 9000
 
 
-@pytest.mark.parametrize(("passed", "status"), [(False, "FAIL"), (True, "PASS")])
-def test_a_test_that_ended_before_it_had_a_result_has_no_figures(passed: bool, status: str) -> None:
+@pytest.mark.parametrize(("passed", "status"), [(False, "FAIL"), (True, "PASS"), ("yes", "FAIL")])
+def test_a_test_that_ended_before_it_had_a_result_has_no_figures(passed: object, status: str) -> None:
+    """One that does not say whether it passed has failed."""
     data = csit({}, passed=passed, message="setup failed")
     del data["result"]
     row = row_of(data)
     assert (row.status, row.message, row.ndr_lower_pps, row.nf_chains) == (status, "setup failed", None, 4)
-    assert row.evidence == ("the file has no result" if passed else "")
+    assert ("the file has no result" in row.evidence) is (passed is True)
+    assert ("invalid and left out: passed (yes)" in row.evidence) is (passed == "yes")
 
 
-def test_a_test_that_does_not_say_whether_it_passed_has_failed() -> None:
-    row = row_of(csit(csit_ndrpdr(), passed="yes"))
-    assert (row.status, row.evidence.splitlines()[0]) == ("FAIL", "invalid and left out: passed (yes)")
+STARTED = "2021-11-29T12:39:49.176947+00:00"
+DENSITY = "64b-1c-eth-l2bd-eth-4ch-8mif-8dcr2t-vppip4-ndrpdr"
+
+
+def in_table(row: dict[str, Any]) -> TestRow:
+    (item,) = read_row(row, "table.parquet row 1")
+    return item.row
+
+
+def test_a_row_is_the_test_that_its_file_is_and_one_that_is_no_result_costs_itself() -> None:
+    data = csit(csit_ndrpdr())
+    (file,) = read_csit(data, "x.info.json")
+    (item,) = read_row(flat(data) | {"job": "csit-vpp-perf-mrr-daily-master-2n-spr", "build": 17}, "t.parquet row 1")
+    same = ("test_id", "ndr_lower_pps", "pdr_upper_pps", "goals", "frame", "service_type", "nf_chains", "testbed")
+    assert [getattr(item.row, name) for name in same] == [getattr(file.row, name) for name in same]
+    assert len(item.latency) == len(file.latency) > 0
+    assert item.row.run == "csit-vpp-perf-mrr-daily-master-2n-spr 17"
+    good, bad = mrr(), mrr(version="9.0.0")
+    items = list(read_table(parquet(*[bad] * 15, good), "t.parquet"))
+    assert [item.row.test_id for item in items if isinstance(item, ImportedTest)] == [good["test_id"]]
+    texts = [item.text for item in items if isinstance(item, Problem)]
+    assert len(texts) < 15 and "row 1:" in texts[0] and "15 of 16" in texts[-1]
+
+
+def test_an_older_table_has_other_names_and_no_hosts() -> None:
+    older = {
+        "job": "csit-vpp-perf-verify-master-2n-skx", "build": 3603, "status": True, "version": "1.0.0",
+        "test_id": f"tests.vpp.perf.x.{DENSITY}", "test_name": DENSITY, "result_type": "mrr", "start_time": STARTED,
+        "result_receive_rate_rate_avg": 1e6, "result_receive_rate_rate_stdev": 1e3,
+        "result_receive_rate_rate_unit": "pps", "result_receive_rate_rate_values": [1e6, 1.001e6],
+    }  # fmt: skip
+    assert is_table(older) and not is_table({"test_id": "", "version": "", "start_time": ""})
+    row = in_table(older)
+    assert (row.status, row.test_type, row.mrr_pps, row.mrr_trials) == ("PASS", "MRR", 1e6, 2)
+    assert (row.testbed, row.started_at) == ("2n-skx", "2021-11-29T12:39:49.176+00:00")
+    assert (row.service_type, row.nf_chains, row.nf_nodes, row.nf_size, row.vs_dtc) == ("CSC", 4, 2, "1c", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("64b-2c-eth-l2bd-eth-4pl-8mif-8dcr2t-vppip4-mrr", ("CSP", 4, 2)),
+        ("imix-1c-dot1q-l2bd-eth-2ch-4vh-2vm2t-vppl2xc-mrr", ("VSC", 2, 1)),
+        ("64b-1c-eth-l2xcbase-eth-2memif-1dcr-mrr", None), ("64b-1c-eth-l2bd-eth-3ch-8mif-8dcr2t-mrr", None),
+        ("64b-1c-eth-l2bd-eth-0ch-8mif-8dcr2t-mrr", None),
+    ],
+)  # fmt: skip
+def test_names_state_the_cells_of_tables_without_tags(name: str, cell: tuple[str, int, int] | None) -> None:
+    columns, place = place_of(tags_of_name(name))
+    assert (place and (columns["service_type"], columns["nf_chains"], columns["nf_nodes"])) == cell
+
+
+def written(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def parquet(*rows: dict[str, Any]) -> bytes:
+    """A table whose times are no texts, as CSIT writes it."""
+    times = [{name: datetime.fromisoformat(row[name]) for name in ("start_time", "end_time")} for row in rows]
+    return written(pa.Table.from_pylist([row | time for row, time in zip(rows, times, strict=True)]))
+
+
+def mrr(**changes: Any) -> dict[str, Any]:
+    row = flat(csit(csit_mrr(), **changes))
+    return {name: value for name, value in row.items() if name != "telemetry"}
+
+
+def test_tables_of_a_folder_are_read_as_files_of_the_same_tests_are(tmp_path: Path) -> None:
+    folder = tmp_path / "trending" / "test_type=mrr" / "year=2026"
+    folder.mkdir(parents=True)
+    rows = mrr(test_type=None) | {"result_ndr_lower_rate_value": float("nan")}, mrr(test_id="tests.another")
+    (folder / "a.parquet").write_bytes(parquet(*rows))
+    pq.write_table(pa.table({"job": ["a"], "build": [1], "duration": [1.0]}), tmp_path / "trending" / "stats.parquet")
+    (tmp_path / "same.info.json").write_bytes(packed(csit(csit_mrr(), test_type="mrr")))
+    dataset = load([tmp_path / "trending"])
+    found = {item.row.test_id: item for item in dataset.foreign}
+    (file,) = load([tmp_path / "same.info.json"]).foreign
+    assert len(found) == 2 and not dataset.problems
+    assert all(not item.row.evidence for item in dataset.foreign)
+    same = ("test_type", "mrr_pps", "mrr_stdev_pps", "goals", "started_at", "finished_at", "testbed", "nf_chains")
+    assert [getattr(found[file.row.test_id].row, name) for name in same] == [getattr(file.row, name) for name in same]
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+@pytest.mark.parametrize("column", ["ndr_lower_rate_value", "ndr_lower_rate_unit", "receive_rate_rate_values"])
+def test_an_unknown_figure_costs_itself(column: str, unknown: float | None) -> None:
+    row = flat(csit(csit_ndrpdr() | csit_mrr(), tags=None)) | {f"result_{column}": unknown, "tags": unknown}
+    found = in_table(row)
+    assert (found.pdr_lower_pps, found.mrr_pps, found.service_type) == (3_450_000.5, 4.1e6, "CSC")
+    assert (found.ndr_lower_pps is None, found.mrr_trials is None) == ("ndr" in column, "values" in column)
+
+
+def test_times_of_any_zone_and_range() -> None:
+    table = pq.read_table(pa.BufferReader(parquet(mrr())))
+    at = table.schema.names.index("start_time")
+    for value, kind, started in (
+        (1_000_000_001, pa.timestamp("s", "Asia/Tokyo"), "2001-09-09T01:46:41.000+00:00"),
+        (2**62, pa.timestamp("us"), None),
+    ):
+        changed = table.set_column(at, "start_time", pa.array([value], kind))
+        (item,) = read_table(written(changed), "t.parquet")
+        assert isinstance(item, ImportedTest)
+        assert item.row.started_at == started
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (parquet(mrr())[:-9], None), (parquet(mrr())[:60], None), (b"PAR1" + b"\0" * 50, None),
+        (written(pa.table({"test_id": ["a"]})), "result_"),
+    ],
+)  # fmt: skip
+def test_a_damaged_table_and_one_with_other_columns_are_refused(content: bytes, said: str | None) -> None:
+    with pytest.raises(ReadError, match=said):
+        list(read_table(content, "t.parquet"))

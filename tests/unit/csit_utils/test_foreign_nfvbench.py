@@ -1,15 +1,26 @@
-"""NFVbench's JSON: a test for each frame size, with the drop rates of its own run."""
+"""NFVbench's JSON: a test for each frame size, and its place in the matrix by the name of its file."""
 
+import json
+import re
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from csit_utils.analysis.comparisons.comparability import likeness
 from csit_utils.analysis.grouping import bounds, series_of
+from csit_utils.commands.results.inputs import opened
+from csit_utils.dataset.foreign.place import NameTemplate
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE, MRR, NDR, PDR
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.request.cell import ServiceType
+from tests.unit.csit_utils.datasets import invoked
 from tests.unit.csit_utils.foreign_files import at_load, fixed, nfvbench, not_reached, packed, searched, trials
 
 CHAIN = ["benchmarks", "network", "service_chain", "PVVP", "result"]
@@ -36,6 +47,7 @@ def problem(data: object) -> str:
 
 
 def test_loads_are_aggregates_with_the_lowest_load_that_was_too_much_above_them() -> None:
+    """A search that ended early says so, and line rate has nothing above it."""
     row = one(nfvbench({"64": searched()})).row
     assert bounds(row, NDR) == (2_976_190, 3_000_000, True)
     assert bounds(row, PDR) == (3_720_238, 3_740_000, True)
@@ -43,37 +55,36 @@ def test_loads_are_aggregates_with_the_lowest_load_that_was_too_much_above_them(
     assert row.ndr_l1_bps == pytest.approx(2_976_190 * 84 * 8)
     assert row.goals == ("NDR loss <= 0.001% exceed 0% trials 60..60 s; PDR loss <= 0.1% exceed 0% trials 60..60 s")
     assert (row.origin, row.revision, row.version) == ("nfvbench", "NFVbench 5.1.3", "OVS-DPDK")
-
-
-def test_goals_are_those_of_the_run_and_not_the_usual_ones() -> None:
-    asked = {"NDR": 0, "PDR": 0.0125, "load_epsilon": 1}
-    row = one(nfvbench({"64": searched()}, measurement=asked, duration_sec=5.0)).row
-    for name, ratio in (("NDR", 0.0), ("PDR", 0.000125)):
-        goal = read_goal(row.goals or "", name)
-        assert (goal.loss_ratio, goal.trial_s) == (ratio, 5.0)
-    assert row.pdr_loss_ratio == 0.000125
-
-
-def test_bounds_farther_apart_than_asked_for_and_line_rate() -> None:
-    """A search that ended early says so, and line rate has nothing above it."""
     told = searched() | {"iteration_stats": trials((2_976_190, 0.0), (5_000_000, 3.0))}
     assert bounds(one(nfvbench({"64": told})).row, NDR) == (2_976_190, 5_000_000, False)
     told = {"ndr": at_load(29_761_904, 200.0, 0.0), "iteration_stats": trials((29_761_904, 0.0))}
     assert bounds(one(nfvbench({"64": told})).row, NDR) == (29_761_904, None, True)
 
 
+def test_goals_direction_and_simulation_are_those_of_the_run() -> None:
+    asked = {"NDR": 0, "PDR": 0.0125, "load_epsilon": 1}
+    row = one(nfvbench({"64": searched()}, measurement=asked, duration_sec=5.0)).row
+    for name, ratio in (("NDR", 0.0), ("PDR", 0.000125)):
+        goal = read_goal(row.goals or "", name)
+        assert (goal.loss_ratio, goal.trial_s) == (ratio, 5.0)
+    assert row.pdr_loss_ratio == 0.000125
+    usual, data = nfvbench({"64": searched()}), nfvbench({"64": searched()}, generator="dummy")
+    data["benchmarks"]["network"]["service_chain"]["PVVP"]["result"]["bidirectional"] = False
+    row, other = one(data).row, one(usual).row
+    assert (row.simulated, other.simulated) == (True, False)
+    assert row.goals == f"{other.goals}; traffic in one direction only"
+    assert one({"status": "OK", "result": usual}).row == other, "the answer of its server is read too"
+
+
 @pytest.mark.parametrize("warning", [0, False, "", None])
 def test_no_load_low_enough_is_below_the_lowest_that_was_tried(warning: object) -> None:
     item = one(nfvbench({"64": not_reached(warning)}))
-    assert item.row.ndr_lower_pps is None
+    assert (item.row.ndr_lower_pps, item.latency) == (None, ())
     assert bounds(item.row, NDR) == (None, 29_000, False)
-    assert item.latency == ()
-    assert item.row.evidence == (
-        "NDR was not reached: more than 0.001 % was dropped at each load, also at the lowest load tried, 29,000 pps"
-    )
+    assert item.row.evidence.startswith("NDR was not reached") and item.row.evidence.endswith(" tried, 29,000 pps")
 
 
-def test_more_received_than_sent_is_a_remark_and_costs_no_figure() -> None:
+def test_more_received_than_sent_and_less_sent_than_asked_are_remarks() -> None:
     found, at_fixed = searched(), fixed(200.0)
     found["ndr"]["stats"]["overall"]["drop_percentage"] = -0.0001
     at_fixed["stats"]["overall"]["drop_rate_percent"] = -0.25
@@ -81,6 +92,11 @@ def test_more_received_than_sent_is_a_remark_and_costs_no_figure() -> None:
     assert (row.ndr_lower_pps, other.mrr_pps is not None) == (2_976_190, True)
     assert row.evidence.startswith("at NDR, 0.0001 % more received than sent")
     assert other.evidence.startswith("at the fixed load, 0.25 % more received than sent")
+    told = searched()
+    told["ndr"]["stats"] |= {"warning": "WARNING: significant difference", "total_tx_rate": 2_000_000}
+    row = one(nfvbench({"64": told})).row
+    assert row.evidence == "NDR is the intended load; the generator sent less than 90 % of it, 2,000,000 pps"
+    assert row.ndr_lower_pps == 2_976_190
 
 
 @pytest.mark.parametrize("value", [-1, "n/a", float("nan")])
@@ -100,22 +116,16 @@ def test_chains_of_vms_are_services(chain: str, nodes: int) -> None:
     series = series_of(row)
     assert series.name == "VSC · NF of unknown size · vSwitch of unknown size"
     assert series.system.name == "nova:compute-4 (lab, nfvbench)"
+    external = one(nfvbench({"64": searched()}, "EXT")).row
+    assert (series_of(external), external.ndr_lower_pps) == (None, 2_976_190), "a chain without a place"
 
 
-def test_an_external_chain_has_no_place() -> None:
-    row = one(nfvbench({"64": searched()}, "EXT")).row
-    assert (series_of(row), row.ndr_lower_pps) == (None, 2_976_190)
-
-
-def test_each_frame_size_is_a_test_and_imix_is_its_own() -> None:
-    rows = [item.row for item in items_of(nfvbench({"64": searched(), "IMIX": searched(), "warning": "sent less"}))]
-    assert [row.frame for row in rows] == ["64B", "IMIX (7x64, 4x594, 1x1518)"]
-    assert [row.test_name for row in rows] == ["64B-3xPVVP", "IMIX-3xPVVP"]
-    assert rows[1].frame_mean_bytes == pytest.approx((7 * 64 + 4 * 594 + 1518) / 12)
-    assert len({row.anchor for row in rows}) == 2
-
-
-def test_latency_at_the_loads_is_of_all_chains_and_both_directions() -> None:
+def test_each_frame_size_is_a_test_with_latency_at_the_loads_of_all_chains() -> None:
+    small, imix = items_of(nfvbench({"64": searched(), "IMIX": searched(), "warning": "sent less"}))
+    assert (small.row.frame, small.row.test_name) == ("64B", "64B-3xPVVP")
+    assert (imix.row.frame, imix.row.test_name) == ("IMIX (7x64, 4x594, 1x1518)", "IMIX-3xPVVP")
+    assert imix.row.frame_mean_bytes == pytest.approx((7 * 64 + 4 * 594 + 1518) / 12)
+    assert small.anchor != imix.anchor
     ndr, pdr = one(nfvbench({"64": searched()})).latency
     assert (ndr.load, ndr.load_pps, pdr.load, pdr.load_pps) == ("NDR", 2_976_190, "PDR", 3_720_238)
     assert (ndr.instance, ndr.direction) == (EVERY_INSTANCE, EITHER)
@@ -124,44 +134,19 @@ def test_latency_at_the_loads_is_of_all_chains_and_both_directions() -> None:
     assert ndr.received == 4
 
 
-def test_a_load_that_was_not_sent_is_reported() -> None:
-    """NFVbench gives the load it asked for, whatever its generator sent."""
-    told = searched()
-    told["ndr"]["stats"] |= {"warning": "WARNING: significant difference", "total_tx_rate": 2_000_000}
-    row = one(nfvbench({"64": told})).row
-    assert row.evidence == "NDR is the intended load; the generator sent less than 90 % of it, 2,000,000 pps"
-    assert row.ndr_lower_pps == 2_976_190
-
-
-def test_a_fixed_load_at_line_rate_is_mrr() -> None:
+def test_a_fixed_load_is_mrr_at_that_load_and_not_like_one_at_line_rate() -> None:
     item = one(nfvbench({"64": fixed(200.0)}))
     row = item.row
     assert (row.test_type, row.mrr_trials, row.goals) == ("MRR", 1, "MRR 1 x 60 s")
     assert (row.mrr_pps, row.mrr_offered_pps) == pytest.approx((200 * 0.4 * 148_809, 200 * 0.99 * 148_809))
     ways = [(each.instance, each.direction) for each in item.latency]
     assert ways == [(1, "forward"), (2, "forward"), (1, "reverse"), (2, "reverse")]
-
-
-def test_a_lower_fixed_load_is_mrr_at_that_load_and_not_like_one_at_line_rate() -> None:
     row, line = one(nfvbench({"64": fixed(20.0)})).row, one(nfvbench({"64": fixed(200.0)})).row
     assert (row.test_type, row.mrr_pps) == ("MRR", pytest.approx(1_190_472))
     load_pps = read_goal(row.goals or "", "MRR").load_pps
     assert load_pps == pytest.approx(20 * 148_809, abs=1)
     (difference,) = likeness(row, line, MRR).differences
     assert f"{load_pps:,.0f} pps" in difference
-
-
-def test_the_dummy_generator_is_a_simulation_and_one_direction_is_reported() -> None:
-    usual, data = one(nfvbench({"64": searched()})).row, nfvbench({"64": searched()}, generator="dummy")
-    data["benchmarks"]["network"]["service_chain"]["PVVP"]["result"]["bidirectional"] = False
-    row = one(data).row
-    assert (row.simulated, usual.simulated) == (True, False)
-    assert row.goals == f"{usual.goals}; traffic in one direction only"
-
-
-def test_the_answer_of_its_server_is_read_too() -> None:
-    data = nfvbench({"64": searched()})
-    assert one({"status": "OK", "result": data}).row == one(data).row
 
 
 @pytest.mark.parametrize(
@@ -198,7 +183,6 @@ OF_NDR = [*CHAIN, "result", "64", "ndr"]
         (["date"], 7, "invalid and left out: date (7)", "started_at"),
         (["config", "measurement", "NDR"], "1", "NDR is left out: its intended drop rate is unknown", "ndr_lower_pps"),
         (["config", "measurement", "PDR"], 100.0, "PDR is left out: its intended drop rate of 100 %", "pdr_lower_pps"),
-        (["config", "measurement"], None, "NDR is left out: its intended drop rate is unknown", "ndr_lower_pps"),
         (["config", "duration_sec"], float("nan"), "invalid and left out: config.duration_sec (nan)", None),
         ([*CHAIN, "compute_nodes"], None, "result.compute_nodes (None)", None),
         ([*CHAIN, "result", "64", "iteration_stats"], None, "invalid and left out: iteration_stats (None)", None),
@@ -214,11 +198,8 @@ def test_an_invalid_value_costs_that_value(path: list[str], value: Any, remark: 
     row, other = (item.row for item in items_of(changed(path, value)))
     assert remark in row.evidence
     usual = one(nfvbench({"64": searched()})).row
-    kept = {"ndr_lower_pps", "pdr_lower_pps", "started_at", "nf_chains"} - {unknown}
-    if path[-1] == "measurement":
-        kept -= {"pdr_lower_pps"}
-    assert {name: getattr(row, name) for name in kept} == {name: getattr(usual, name) for name in kept}
-    assert unknown is None or getattr(row, unknown) is None
+    for name in ("ndr_lower_pps", "pdr_lower_pps", "started_at", "nf_chains"):
+        assert getattr(row, name) == (None if name == unknown else getattr(usual, name))
     assert (remark in other.evidence) == (CHAIN[-1] not in path[5:] and "64" not in path)
 
 
@@ -226,3 +207,84 @@ def test_an_invalid_value_costs_that_value(path: list[str], value: Any, remark: 
 def test_a_size_that_is_no_frame_is_unknown(size: str) -> None:
     row = one(nfvbench({size: searched()})).row
     assert (row.frame, row.ndr_l1_bps) == (None, None)
+
+
+PLAIN = NameTemplate("{service}_{instances}c{nfs}n")
+IN_FOLDER = NameTemplate("*t{vswitch_cores}c*/{service}_{instances}c{nfs}n_NF-{nf_cores}c")
+
+
+def read(source: str, size: str = "64", chain: str = "EXT") -> ImportedTest:
+    (item,) = read_foreign(packed(nfvbench({size: searched()}, chain)), source)
+    assert isinstance(item, ImportedTest)
+    return item
+
+
+@given(
+    st.sampled_from(ServiceType),
+    st.integers(1, 99),
+    st.integers(0, 99),
+    st.sampled_from(["", "a/", "c:\\x\\", "2c3n/"]),
+)
+def test_a_name_states_its_cell_whatever_follows(service: ServiceType, instances: int, nfs: int, folder: str) -> None:
+    place = PLAIN.place(f"{folder}{service.value.lower()}_{instances}c{nfs}n_18500000pps-1.json")
+    assert (place.service_type, *place.dimensions) == (service, instances, nfs)
+
+
+@pytest.mark.parametrize(
+    "name", ["xcsc_2c4n.json", "csc_2c4.json", "csd_2c4n.json", "csc_0c4n.json", "csc_2c4n/a.json"]
+)
+def test_other_names_state_none(name: str) -> None:
+    assert PLAIN.place(name) is None
+
+
+def test_folders_and_values_in_the_template_state_sizes_and_these_the_cores() -> None:
+    place = IN_FOLDER.place("results/4t2c_novlan/csp_2c4n_NF-0.5c_ndr-1.json")
+    assert place.columns["data_cores"] == 2 + 0.5 * 8
+    row = IN_FOLDER.placed(read("results/4t2c_novlan/csp_2c4n_NF-1c_ndr-1.json")).row
+    assert row.ndr_lower_pps and row.ndr_pps_per_core == pytest.approx(row.ndr_lower_pps / 10)
+    template = NameTemplate("{service=csc}{nf_cores=0.5}{vswitch_cores=1}run_{instances}_{nfs}")
+    place = template.place("a.zip!run_4_2.json")
+    assert (place.service_type, *place.dimensions, place.data_cores) == (ServiceType.CSC, 4, 2, 1 + 0.5 * 8)
+
+
+def test_ext_chains_are_placed_by_name_and_what_it_does_not_state_is_a_remark() -> None:
+    item = PLAIN.placed(read("64B/csc_3c2n_ndr-1.json"))
+    assert (item.row.service_type, item.row.nf_chains, item.row.nf_nodes, item.row.evidence) == ("CSC", 3, 2, "")
+    assert item.row.test_id != PLAIN.placed(read("64B/csc_3c2n_ndr-2.json")).row.test_id
+    own = read("csc_3c2n.json", chain="PVVP")
+    assert PLAIN.placed(own) == own
+    assert "IMIX" in PLAIN.placed(read("64B/csc_3c2n.json", size="IMIX")).row.evidence
+    assert not PLAIN.placed(read("64B/csc_3c2n.json")).row.evidence
+    row = PLAIN.placed(read("phy.json")).row
+    assert row.service_type is None and PLAIN.text in row.evidence
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{service}_{rows}", "{rows}"), ("{service}_{instances}", "{nfs}"),
+        ("{service}{instances}{instances}{nfs}", "{instances} occurs twice"), ("{service}{instances}{nfs}}", "brace"),
+        ("{service}{instances}{nfs}*****", "*"), ("{service}{instances}{nfs}{nf_cores=big}", "out of range"),
+        ("{service=CSC}{instances=1}{nfs=500}", "{nfs=500}"), ("{service}{instances}{nfs}" + "x" * 200, "200"),
+    ],
+)  # fmt: skip
+def test_a_template_with_a_fault_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(fault)):
+        NameTemplate(text)
+
+
+def test_import_places_files_and_a_cell_has_the_figures_of_two_but_no_two_definitions(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for name, found in (("csc_3c2n_ndr", searched()), ("csc_3c2n_1000pps", fixed(20.0)), ("phy", searched())):
+            archive.writestr(f"{name}.json", packed(nfvbench({"64": found}, "EXT", label=name)))
+    into, options = tmp_path / "dataset", ("--place", PLAIN.text, "--format", "json")
+    counts = json.loads(invoked("import", tmp_path / "all.zip", "-o", into, *options).stdout)
+    assert [counts[name] for name in ("tests", "placed", "not_placed")] == [3, 2, 1]
+    placed = [row for row in opened([into]).contents().tests if row.service_type]
+    ndr, mrr = sorted(placed, key=lambda row: row.mrr_pps is not None)
+    assert ndr.ndr_lower_pps and mrr.mrr_pps and (series_of(ndr), ndr.run) == (series_of(mrr), mrr.run)
+    (more := tmp_path / "more").mkdir()
+    for name, found in (("ndr", searched()), ("20pc", fixed(20.0)), ("30pc", fixed(30.0))):
+        (more / f"csc_3c2n_{name}.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
+    invoked("import", more, "-o", tmp_path / "apart", "--place", PLAIN.text)
+    assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 3

@@ -111,9 +111,7 @@ def test_more_hours_give_nothing_up_but_for_something_more_pressing(
 
 
 @given(offers())
-def test_a_night_without_an_end_measures_all_that_something_is_learned_from(
-    offered: Offered,
-) -> None:
+def test_a_night_without_an_end_measures_all_that_something_is_learned_from(offered: Offered) -> None:
     found = plan(offered, inf)
     assert not [each for each in found.left_out if each.why is Omission.NO_TIME]
     assert found.lines == plan(offered, found.seconds + 1e-3).lines
@@ -178,26 +176,20 @@ def keyed(rows: list[TestRow]) -> list[tuple[NightKey, TestRow]]:
     return [(key_of(each), each) for each in rows]
 
 
-def test_a_fall_of_the_last_night_is_suspected_and_lacks_two_figures() -> None:
-    found = known_tests(keyed(nights(20, lambda night: RATE if night < 19 else 0.88 * RATE)))
-    (about,) = found.values()
-    assert about.suspected == pytest.approx(-0.12, abs=0.02)
-    assert about.missing == 2
-    assert about.last_seen == FIRST + timedelta(days=19, minutes=11)
-
-
-def test_a_fall_is_suspected_also_with_too_few_figures_for_a_trend() -> None:
-    found = known_tests(keyed(nights(6, lambda night: RATE if night < 5 else 0.8 * RATE)))
-    (about,) = found.values()
-    assert about.suspected == pytest.approx(-0.2, abs=0.02)
-    assert not known_tests(keyed(nights(6, lambda _: RATE)))[next(iter(found))].suspected
-
-
-def test_only_figures_of_the_present_level_count() -> None:
-    found = known_tests(keyed(nights(30, lambda night: RATE if night < 20 else 0.8 * RATE)))
-    (about,) = found.values()
-    assert about.count == 10
-    assert about.spread == pytest.approx(0.005, abs=0.003)
+@pytest.mark.parametrize(
+    ("count", "fell", "factor", "suspected"),
+    [(20, 19, 0.88, -0.12), (6, 5, 0.8, -0.2), (6, 6, 1.0, None), (30, 20, 0.8, None)],
+)
+def test_a_fall_of_the_last_night_is_suspected_also_with_too_few_figures_for_a_trend(
+    count: int, fell: int, factor: float, suspected: float | None
+) -> None:
+    (about,) = known_tests(keyed(nights(count, lambda night: RATE if night < fell else factor * RATE))).values()
+    assert about.suspected == (pytest.approx(suspected, abs=0.02) if suspected else None)
+    assert about.last_seen == FIRST + timedelta(days=count - 1, minutes=11)
+    if count == 20:
+        assert about.missing == 2
+    if count == 30:
+        assert (about.count, about.spread) == (10, pytest.approx(0.005, abs=0.003)), "of the present level"
 
 
 def test_one_figure_has_the_spread_of_the_other_cells_or_none() -> None:

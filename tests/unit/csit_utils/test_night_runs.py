@@ -9,6 +9,7 @@ from robot import api
 from typer.testing import CliRunner
 
 from csit_utils import cli
+from csit_utils import night as session
 from csit_utils.night import (
     NOT_BEGUN,
     NightChoices,
@@ -129,6 +130,18 @@ def test_a_run_of_studies_gets_no_choice_of_cells(tmp_path: Path) -> None:
     }
     assert "--variable CELLS:1x1 --variable FRAMES:IMIX --variable SEARCH:quick --variable STACKS:10" in given[False]
     assert "--variable TOPOLOGY:topologies/sim.yaml --variable STACKS:10" in given[True]
+
+
+def test_the_time_left_of_a_run_is_by_the_durations_of_the_plan(
+    journal_of: Callable[[], NightJournal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, object] = {}
+    monkeypatch.setattr(session, "run_suites", lambda _, **options: given.update(options))
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal)
+        clock.ended(planned("Density.Csc-Mrr.1", took_s=4.5), "PLANNED")
+        assert run_night(CHOICES, 2.0, tmp_path, clock) is not None, "nothing ran"
+    assert given["expected_s"] == {"Density.Csc-Mrr.1": 4.5}
 
 
 def test_a_run_that_is_refused_before_its_first_test_leaves_the_night_incomplete(

@@ -135,14 +135,10 @@ def test_the_page_of_comparisons_lists_what_changed() -> None:
     assert cells[-9:] == ["ip4-lookup", "30.0", "41.0", "+11", "1.00", "clocks", "50.0", "4.00", "starved"]
 
 
-def test_single_readings_have_their_resolution_and_a_least_change() -> None:
+def test_single_readings_have_their_resolution_a_least_change_and_are_starved_by_half_of_the_packets() -> None:
     for cost, has_changed in ((30.4, False), (30.9, False), (31.2, True)):  # ±1; 2 % are 0.6
         (change,) = node_changes(runs(30.0), runs(cost), "PDR")
-        assert change.has_changed is has_changed and change.error == 1.0
-
-
-def test_a_thread_with_half_of_the_packets_per_call_is_starved_and_one_side_is_no_change() -> None:
-    (starved,) = node_changes(runs(30.0), runs(41.0, per_call=4.0), "PDR")
-    (slow,) = node_changes(runs(30.0), runs(41.0), "PDR")
+        assert (change.has_changed, change.error) == (has_changed, 1.0)
+    (starved,), (slow,) = (node_changes(runs(30.0), runs(41.0, per_call=calls), "PDR") for calls in (4.0, 50.0))
     assert starved.starved and not slow.starved
-    assert node_changes(runs(30.0), runs(41.0), "MRR") == node_changes(runs(30.0), [], "PDR") == []
+    assert node_changes(runs(30.0), runs(41.0), "MRR") == node_changes(runs(30.0), [], "PDR") == [], "one side"

@@ -32,74 +32,56 @@ def seconds_of(load_pps: float, losses: list[int]) -> list[TrialResult]:
     return [trial_result(load_pps, lost, sent=round(load_pps)) for lost in losses]
 
 
+def minute(load_pps: float, lost: int = 0) -> TrialResult:
+    return trial_result(load_pps, lost, duration_s=60.0)
+
+
 def test_trials_of_the_goals_duration_decide_as_in_rfc_2544() -> None:
-    passed, failed = trial_result(1e6, duration_s=60.0), trial_result(1.004e6, 1, duration_s=60.0)
-    answer = said("rfc2544", passed, failed)
-    assert answer.lower and answer.upper and answer.complete
-    assert (answer.lower.load_pps, answer.upper.load_pps) == (1e6, 1.004e6)
+    answer = said("rfc2544", minute(1e6), minute(1.004e6, 1))
+    assert (answer.lower.load_pps, answer.upper.load_pps, answer.complete) == (1e6, 1.004e6, True)
     assert other_goal_view(answer).evidence == "decided"
-
-
-def test_bounds_too_far_apart_ask_for_a_load_between_them() -> None:
-    answer = said("rfc2544", trial_result(1e6, duration_s=60.0), trial_result(2e6, 1, duration_s=60.0))
-    assert answer.needed == TrialsNeeded(1.5e6, 1, 60.0)
+    answer = said("rfc2544", minute(1e6), minute(2e6, 1))
+    assert answer.needed == TrialsNeeded(1.5e6, 1, 60.0), "bounds too far apart ask for a load between them"
     assert other_goal_view(answer).bounds == "1.00 … 2.00 Mpps"
+    answer = said("rfc2544", minute(1e6))
+    assert (answer.complete, other_goal_view(answer).bounds) == (True, "at least 1.00 Mpps")
+    assert other_goals([]) == ()
 
 
-def test_a_repeat_without_loss_passes_the_loss_verification_of_tst_009() -> None:
-    lossy, clean = trial_result(1e6, 1, duration_s=60.0), trial_result(1e6, duration_s=60.0)
+def test_minutes_decide_by_the_loss_verification_of_tst_009_and_for_seconds() -> None:
+    lossy, clean = minute(1e6, 1), minute(1e6)
     assert said("tst009", lossy).needed == TrialsNeeded(1e6, 1, 60.0)
     assert said("tst009", lossy, clean).lower is not None
     failed = said("tst009", lossy, lossy)
-    assert failed.upper is not None and failed.upper.load_pps == 1e6 and not failed.upper.by_shorter
+    assert (failed.upper.load_pps, failed.upper.by_shorter) == (1e6, False)
+    assert said("csit-ndr", minute(1e6)).lower is not None
+    may_be = said("csit-ndr", minute(1e6, 1))
+    assert may_be.lower is may_be.upper is None
 
 
-def test_seconds_without_loss_do_not_prove_a_minute_without_loss() -> None:
+def test_seconds_disprove_a_minute_without_loss_and_do_not_prove_it() -> None:
     answer = said("rfc2544", *seconds_of(1e6, [0] * 21))
     assert (answer.lower, answer.upper, answer.needed) == (None, None, TrialsNeeded(1e6, 1, 60.0))
     assert other_goal_view(answer).evidence == "undecided: 1 trial of 60 s at 1.00 Mpps needed"
-
-
-def test_seconds_with_loss_disprove_it_and_a_rare_one_does_not() -> None:
     often = said("rfc2544", *seconds_of(1e6, [3] * 5 + [0] * 16))
-    assert often.upper is not None and often.upper.by_shorter
+    assert often.upper.by_shorter
     assert "upper bound by shorter trials (95 %)" in other_goal_view(often).evidence
     assert said("rfc2544", *seconds_of(1e6, [3] + [0] * 20)).upper is None
-
-
-def test_a_loss_within_the_ratio_of_the_whole_trial_does_not_count_against_it() -> None:
     lost = round(0.001 * 1e6 * 60)
     assert said("nfvbench-pdr", *seconds_of(1e6, [lost] * 8)).upper is None
     assert said("nfvbench-pdr", *seconds_of(1e6, [lost + 1] * 8)).upper is not None
 
 
-def test_long_trials_without_loss_contain_short_ones_and_lossy_ones_may() -> None:
-    assert said("csit-ndr", trial_result(1e6, duration_s=60.0)).lower is not None
-    lossy = said("csit-ndr", trial_result(1e6, 1, duration_s=60.0))
-    assert lossy.lower is lossy.upper is None
-
-
-def test_trials_that_were_to_end_at_less_loss_count_where_none_did() -> None:
-    passed = trial_result(1e6, duration_s=60.0)
-    trial = passed.trial.model_copy(update={"abort_loss_ratio": 0.0})
-    passed = passed.model_copy(update={"trial": trial})
+def test_trials_that_were_to_end_early_count_where_none_did_and_not_for_a_larger_ratio() -> None:
+    trial = minute(1e6).trial.model_copy(update={"abort_loss_ratio": 0.0})
+    passed = minute(1e6).model_copy(update={"trial": trial})
     ended = passed.model_copy(update={"aborted": True, "offered_duration_s": 1.0})
-    found = said("nfvbench-pdr", passed)
-    assert found.lower is not None and found.lower.load_pps == 1e6
+    assert said("nfvbench-pdr", passed).lower.load_pps == 1e6
     assert said("nfvbench-pdr", passed, ended).lower is None
-
-
-def test_trials_that_were_to_end_early_say_nothing_about_a_larger_ratio() -> None:
-    ended = trial_result(2e6, 900, sent=1000)
-    trial = ended.trial.model_copy(update={"abort_loss_ratio": 0.0})
-    answer = said("loss=0.5,trial=1", ended.model_copy(update={"trial": trial, "aborted": True}))
+    lossy = trial_result(2e6, 900, sent=1000)
+    trial = lossy.trial.model_copy(update={"abort_loss_ratio": 0.0})
+    answer = said("loss=0.5,trial=1", lossy.model_copy(update={"trial": trial, "aborted": True}))
     assert answer.upper is None and answer.needed is not None
-
-
-def test_the_highest_load_that_passed_is_a_bound_without_another() -> None:
-    answer = said("rfc2544", trial_result(1e6, duration_s=60.0))
-    assert answer.complete and other_goal_view(answer).bounds == "at least 1.00 Mpps"
-    assert other_goals([]) == ()
 
 
 @pytest.mark.slow
@@ -128,16 +110,13 @@ def test_bounds_by_shorter_trials_are_wrong_in_at_most_5_percent(share: float, n
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("ndr", "no goal ndr; choose from csit-ndr, "),
-        ("loss=x", "loss is no number"),
-        ("loss=nan", "loss is not between 0 and"),
-        ("loss=2", "loss: 2.0 is not below 1"),
-        ("trial=1e9", "trial is not between"),
-        ("trial=0", "trial is not between 0.001"),
+        ("ndr", "no goal ndr; choose from csit-ndr, "), ("loss=x", "loss is no number"),
+        ("loss=nan", "loss is not between 0 and"), ("loss=2", "loss: 2.0 is not below 1"),
+        ("trial=1e9", "trial is not between"), ("trial=0", "trial is not between 0.001"),
         ("ratio=1", "unknown setting ratio; choose from loss, "),
         ("trial=30,sum=3", "sum of 3 s is below one trial of 30 s"),
     ],
-)
+)  # fmt: skip
 def test_bad_goals_are_refused_in_a_sentence(text: str, part: str) -> None:
     with pytest.raises(ConfigError, match=part):
         goal_of(text)
@@ -153,16 +132,13 @@ def regoaled(path: Path, content: bytes, *words: object) -> str:
     return str(invoked("regoal", path, *words).stdout)
 
 
-def test_the_command_prints_a_line_for_each_goal(tmp_path: Path) -> None:
+def test_the_command_prints_a_line_for_each_goal_also_for_trials_of_nfvbench(tmp_path: Path) -> None:
     record = result(trials=(trial_result(1e6, duration_s=60.0), trial_result(1.004e6, 1, duration_s=60.0)))
     path, content = tmp_path / "record.json", record.model_dump_json().encode()
     assert [line.split("\t")[2] for line in regoaled(path, content).splitlines()[1:]] == [*BY_NAME]
     found = json.loads(regoaled(path, content, "--goal", "rfc2544", "--format", "json"))
     asked = [found[name] for name in ("lower_pps", "upper_pps", "complete", "needed_trials")]
     assert asked == [1e6, 1.004e6, True, None]
-
-
-def test_trials_of_nfvbench_are_judged_as_own_ones(tmp_path: Path) -> None:
     found = searched()
     short = {"tx_pps": 3_722_000, "drop_percentage": 40.0, "warning": "WARNING: not all was sent"}
     found["iteration_stats"]["ndr_pdr"].append(short)
@@ -195,9 +171,6 @@ def test_requirements_that_are_not_met_and_evidence_have_the_numbers_of_the_reco
     ):
         assert evidence in found[key].evidence
     assert checklist(result(search=None)) == (), "records without a search have no checklist"
-
-
-def test_a_result_without_an_upper_bound_is_irregular() -> None:
     found = checked(REFERENCE, 40e6)
     assert found["irregular-result"].evidence == "NDR irregular; PDR irregular"
     assert "no load was an upper bound" in found["goal-width"].deviations[0]

@@ -34,20 +34,13 @@ def test_events_stand_beside_the_trials_without_one_and_quarantined_trials_are_c
     assert row.excess is not None and row.excess.mean == row.lost.mean - row.control.mean
 
 
-def test_collateral_is_reported_only_beyond_the_interval() -> None:
+def test_collateral_beyond_the_interval_and_the_share_that_arrives_are_told() -> None:
     for lost, headline in (
         (0, "no event at one instance costs another one more packets than chance does"),
         (50, "restart nf-1-1 costs instance 2 50 packets"),
     ):
         assert any(each.is_significant for each in outage(lost).effects if not each.is_target) is bool(lost)
         assert record_kinds()["outage"].view(item_of(lost), 0).headline.startswith(headline)
-
-
-def item_of(collateral: int) -> Recorded[Record]:
-    return Recorded(record=outage_record(collateral), source="output.xml", status=Status.PASS, message="")
-
-
-def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:
     rows = list(record_kinds()["outage"].rows_of(item_of(50)))
     assert len(rows) == 4, "two events of two instances"
     (hit,) = (row for row in rows if row.service_type == "routers: instance 1, restart nf-1-1")
@@ -55,6 +48,10 @@ def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:
     (found,) = hit.measures
     assert found.measure is SURVIVED and found.value == pytest.approx(1 - 1001 / 80_000)
     assert found.highest is not None and found.lowest < found.value < found.highest
+
+
+def item_of(collateral: int) -> Recorded[Record]:
+    return Recorded(record=outage_record(collateral), source="output.xml", status=Status.PASS, message="")
 
 
 def previewed(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from robot.api import TestSuite as Suite
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.items import Problem, Refusal, Status, Unrecorded
-from csit_utils.dataset.rows import PDR
+from csit_utils.dataset.rows import PDR, TestRow
 from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.figures import Figure
 from csit_utils.report.pages import pages
@@ -22,7 +22,7 @@ from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies
 from csit_utils.studies.density.figures.throughput import flows_figure
 from csit_utils.studies.density.fits import fits_view
-from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import World
@@ -31,7 +31,7 @@ from resources.libraries.python.studies.density.model.record import REFUSED_CELL
 from tests.loaded import Dataset, load, rows_of_tests
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.builders import PDR as PDR_GOAL
-from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, html_of, plain
+from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, html_of, latency_test, plain
 from tests.unit.csit_utils.histories import Rows, row
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.rendered_pages import Page
@@ -53,40 +53,25 @@ def sentences(shown: ReportContents) -> dict[str, str]:
     return {each.service: each.text for view in views for block in view.blocks for each in block.carried}
 
 
-def test_answers_come_before_heat_maps_and_metadata_is_folded_away() -> None:
-    html = rendered("overview", contents(*CELLS)).html
-    places = [html.index(each) for each in ('class="carried"', 'data-name="instances-that-fit"', 'class="glance"')]
-    assert places == sorted(places)
-    assert "<details" in html[places[-1] : html.index('class="facts"')]
-
-
 def test_a_sentence_is_of_the_densest_cell_with_the_limits_of_all() -> None:
-    nights = [
-        row(2e5, verdicts="vswitch-bound"),
-        row(1e5, cell=("CSC", 2, 2), verdicts="nf-bound"),
-        row(1.5e5, cell=("CSC", 4, 1), verdicts="vswitch-bound"),
-        row(3e5, cell=("VSC", 1, 1)),
-    ]
-    found = sentences(ReportContents(Rows(nights)))
-    assert "150 kpps" in found["CSC"] and "4 NFs in 4 instances" in found["CSC"], (
-        "of 4 NFs, the cell with more instances"
-    )
-    assert "vSwitch in 2 and" in found["CSC"] and "NFs in 1 of 3 cells" in found["CSC"]
+    cells = [(2e5, 1, 1, "vswitch-bound"), (1e5, 2, 2, "nf-bound"), (1.5e5, 4, 1, "vswitch-bound")]
+    nights = [row(rate, cell=("CSC", chains, nfs), verdicts=verdict) for rate, chains, nfs, verdict in cells]
+    found = sentences(ReportContents(Rows([*nights, row(3e5, cell=("VSC", 1, 1))])))
+    for said in ("150 kpps", "4 NFs in 4 instances", "vSwitch in 2 and", "NFs in 1 of 3 cells"):
+        assert said in found["CSC"], "of 4 NFs, the cell with more instances"
     assert "1 NF in 1 instance" in found["VSC"]
 
 
-def test_a_type_without_a_figure_says_how_its_cells_ended() -> None:
-    below = {"pdr_lower_pps": None, "pdr_upper_pps": None, "pdr_lowest_tried_pps": 9e3, "ndr_lower_pps": None}
-    (text,) = sentences(ReportContents(Rows([row(1e5, **below)]))).values()
-    assert "1 below range" in text and "pps" not in text
+def test_a_sentence_has_the_change_from_the_run_before_or_how_cells_without_a_figure_ended() -> None:
+    def text(*rows: TestRow) -> str:
+        (found,) = sentences(ReportContents(Rows(rows))).values()
+        return found
 
-
-def test_a_sentence_has_the_change_from_the_run_before() -> None:
-    nights = [row(4e5, night=1), row(5e5, night=2)]
-    (text,) = sentences(ReportContents(Rows(nights))).values()
-    assert "500 kpps" in text and "+25 %" in text
-    (text,) = sentences(ReportContents(Rows(nights[:1]))).values()
-    assert "%" not in text
+    before = row(4e5, night=1)
+    assert "500 kpps" in (both := text(before, row(5e5, night=2))) and "+25 %" in both
+    assert "%" not in text(before)
+    ended = text(row(1e5, pdr_lower_pps=None, pdr_upper_pps=None, pdr_lowest_tried_pps=9e3, ndr_lower_pps=None))
+    assert "1 below range" in ended and "pps" not in ended
 
 
 def test_the_table_of_instances_that_fit_has_the_answers_of_the_command() -> None:
@@ -140,12 +125,6 @@ def test_passed_failed_and_skipped_are_the_same_three_numbers_everywhere() -> No
     assert "all is lost" in before and "all is lost" not in skipped_part and "robot:skip" not in before
 
 
-def test_pages_of_studies_and_of_the_history_are_menus() -> None:
-    groups = {page.name: page.group for page in pages()}
-    assert groups["overview"] == groups["failures"] == ""
-    assert groups["density"] == groups["losses"] != groups["outage"] == groups["interference"] != groups["trend"]
-
-
 def lines(dataset: Dataset, *, mean: bool = False) -> list[dict[str, str]]:
     """Texts of the table by line and head; raw values of numbers."""
     made = rendered("results", ReportContents(InMemory(dataset), mean=mean))
@@ -162,14 +141,9 @@ def without_tags(html: str) -> str:
     return re.sub(r"<[^>]*>", "", html).strip()
 
 
-def latency_test(pdr_pps: float) -> DensityRecord:
-    """One that found a PDR on its way."""
-    made = result(CSC, 1, 1, ndr=None, pdr=plain(1, 1, pdr_pps, pdr_pps).pdr)
-    return made.model_copy(update={"asked": made.asked.model_copy(update={"test_type": TestType.LATENCY})})
-
-
 def test_all_tests_of_a_cell_are_one_line_with_one_unit_in_the_head() -> None:
-    tests = (latency_test(1e5), plain(1, 1, 2e5, 2.1e5), mrr_result(CSC, 1, 1), plain(2, 1, 1.5e5))
+    found_on_its_way = latency_test(result(CSC, 1, 1, ndr=None, pdr=plain(1, 1, 1e5).pdr))
+    tests = (found_on_its_way, plain(1, 1, 2e5, 2.1e5), mrr_result(CSC, 1, 1), plain(2, 1, 1.5e5))
     one, two = lines(dataset_of(*tests))
     assert [one["Cell"], two["Cell"]] == ["CSC 1x1", "CSC 2x1"]
     assert (float(one["NDR, kpps"]), float(one["PDR, kpps"])) == (2e5, 2.1e5), "of the test that asked for it"
@@ -179,25 +153,11 @@ def test_all_tests_of_a_cell_are_one_line_with_one_unit_in_the_head() -> None:
     assert not {"Frame", "NF / vSw", "Testbed", "Run"} & set(one), "all cells have the same"
 
 
-def test_a_failed_test_is_said_beside_the_figures_of_others() -> None:
+def test_a_failed_test_is_said_beside_figures_of_others_and_what_differs_between_cells_has_a_column() -> None:
     (line,) = lines(dataset_of(plain(1, 1, 2e5), mrr_result(CSC, 1, 1, passed=False, message="lost")))
-    assert "failed" in line["Limit"] and "MRR" in line["Limit"]
-    assert float(line["NDR, kpps"]) == 2e5
-
-
-def test_what_differs_between_cells_has_a_column() -> None:
+    assert "failed" in line["Limit"] and "MRR" in line["Limit"] and float(line["NDR, kpps"]) == 2e5
     found = lines(dataset_of(result(CSC, 1, 1), result(CSC, 1, 1, size=NfSize.HALF), result(CSP, 1, 1)))
     assert [line["NF / vSw"] for line in found] == ["1c / 1c", "0.5c / 1c", "1c / 1c"]
-
-
-def test_repeated_tests_are_lines_of_their_own_only_where_means_are_shown() -> None:
-    both = dataset_of(plain(1, 1, 2e5, started_at="2026-11-01T20:00:00Z"), source="one.xml")
-    both.recorded += dataset_of(plain(1, 1, 3e5, started_at="2026-11-02T20:00:00Z"), source="two.xml").recorded
-    assert [float(line["NDR, kpps"]) for line in lines(both)] == [3e5]
-    assert [(line["Run"], float(line["NDR, kpps"])) for line in lines(both, mean=True)] == [
-        ("local 2026-11-02", 3e5),
-        ("local 2026-11-01", 2e5),
-    ]
 
 
 def of(kind: ServiceType, chains: int, nodes: int, rate: float) -> DensityRecord:
@@ -251,6 +211,15 @@ def test_a_refused_cell_is_shown_in_its_own_matrix_and_hides_no_figure(changes: 
     assert ndr.cells[1, 2].state is CellState.NOT_RUN
 
 
+OF_FLOWS = (("128B-1f", 1e6), ("128B-1000f", 9e5), ("128B-100000f", 5e5), ("128B-ip6-1000f", 8e5))
+
+
+def drawn(*rates: tuple[str, float]) -> Figure | None:
+    made = (plain(2, 1, rate, frame=frame(name), test_id=name, test_name=name) for name, rate in rates)
+    rows = InMemory(dataset_of(*made)).tests
+    return flows_figure("f", "Flows", [matrix for one in all_series(rows) for matrix in matrices(rows, one)])
+
+
 def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
     suite = Suite("Density")
     for name in ("Csc-Ndrpdr", "Csc-Mrr"):
@@ -264,31 +233,15 @@ def test_refusals_come_from_a_real_output_xml_once_each(tmp_path: Path) -> None:
     assert found == Refusal(str(path), REFUSED.refused)
 
 
-OF_FLOWS = (("128B-1f", 1e6), ("128B-1000f", 9e5), ("128B-100000f", 5e5), ("128B-ip6-1000f", 8e5))
-
-
-def recorded(*rates: tuple[str, float]) -> list[DensityRecord]:
-    return [plain(2, 1, rate, frame=frame(name), test_id=name, test_name=name) for name, rate in rates]
-
-
-def drawn(*rates: tuple[str, float]) -> Figure | None:
-    rows = InMemory(dataset_of(*recorded(*rates))).tests
-    return flows_figure("f", "Flows", [matrix for one in all_series(rows) for matrix in matrices(rows, one)])
-
-
 def test_a_cell_has_a_line_per_version_of_ip_over_all_numbers_of_flows() -> None:
-    figure = drawn(*OF_FLOWS)
-    variant = figure.variants["NDR"]
+    variant = drawn(*OF_FLOWS).variants["NDR"]
     assert [(line["name"][-4:], line["x"], line["y"], line["line"]["dash"]) for line in variant["data"]] == [
         ("IPv4", [1, 1000, 100_000], [1.0, 0.9, 0.5], "solid"),
         ("IPv6", [1000], [0.8], "dash"),
     ]
     assert len({line["meta"]["colour"] for line in variant["data"]}) == 1, "of one cell"
     assert variant["layout"]["xaxis"]["ticktext"] == ["1", "1,000", "100,000"]
-
-
-def test_frame_sizes_are_not_one_line_and_one_load_alone_is_no_line() -> None:
-    assert drawn(("128B-1f", 1e6), ("1518B-1f", 5e5)) is None
+    assert drawn(("128B-1f", 1e6), ("1518B-1f", 5e5)) is None, "of two frame sizes"
     assert drawn(("128B", 1e6), ("128B-1f", 5e5)) is None, "packets without ports are another load"
     figure = drawn(("128B-1f", 1e6), ("128B-1000f", 9e5), ("1518B-1f", 5e5), ("1518B-1000f", 4e5))
     assert len({line["meta"]["colour"] for line in figure.variants["PDR"]["data"]}) == 2

@@ -1,20 +1,24 @@
-"""`./csit query` answers with the rows of the views, reads nothing else, and says what is wrong with a statement."""
+"""`./csit query` reads nothing but the views; other commands read of a dataset the runs and columns that they need."""
 
 import json
+import shutil
 from pathlib import Path
 from statistics import mean
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from csit_utils.cli import make_app
+from csit_utils.commands.results.selections import COMPARED
+from csit_utils.dataset.store.columns import NAMES
 from csit_utils.dataset.store.duckdb_engine import DuckDb
-from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.layout import TESTS, Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.store.views import files_of
 from resources.libraries.python.errors import ConfigError
-from tests.unit.csit_utils.datasets import history
+from tests.simulated.in_process import csit
+from tests.unit.csit_utils.datasets import history, invoked
 
 
 @pytest.fixture(scope="module")
@@ -23,47 +27,42 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     return history(tmp_path_factory.mktemp("history"))
 
 
-def query(layout: Layout, *words: str) -> Result:
-    return CliRunner().invoke(make_app(["query"]), ["query", str(layout.folder), *words])
+def query(layout: Layout, *words: object) -> Result:
+    return invoked("query", layout.folder, *words)
 
 
-def test_a_test_of_two_files_is_one_row_and_figures_are_those_of_the_rows(layout: Layout) -> None:
+def test_a_test_of_two_files_is_one_row_and_other_readers_find_its_night(layout: Layout) -> None:
     done = query(layout, "SELECT count(*) AS tests, avg(ndr_lower_pps) AS mean FROM tests", "--format", "json")
     found = [row.ndr_lower_pps for row in Stored(layout).tests if row.ndr_lower_pps is not None]
     assert json.loads(done.stdout) == {"tests": len(Stored(layout).tests), "mean": pytest.approx(mean(found))}
+    tests = duckdb.read_parquet(str(layout.folder / "tests" / "**" / "*.parquet"), hive_partitioning=True)
+    nights = tests.filter("testbed IS NOT NULL").select("night").distinct().order("night").fetchall()
+    assert [str(night) for (night,) in nights] == ["2026-11-01", "2026-11-02", "2026-11-03"]
 
 
-def test_formats_have_the_same_rows(layout: Layout, tmp_path: Path) -> None:
+def test_formats_have_the_same_rows_without_formulas_or_control_characters(layout: Layout, tmp_path: Path) -> None:
     statement = "SELECT test_name, nf_chains, ndr_lower_pps FROM tests ORDER BY started_at NULLS LAST, anchor"
     objects = [json.loads(line) for line in query(layout, statement, "--format", "json").stdout.splitlines()]
-    assert query(layout, statement, "-o", str(tmp_path / "found.parquet")).exit_code == 0
+    assert query(layout, statement, "-o", tmp_path / "found.parquet").exit_code == 0
     assert pq.read_table(tmp_path / "found.parquet").to_pylist() == objects
     rows = query(layout, statement, "--format", "csv").stdout.splitlines()
     assert (rows[0], len(rows)) == ("test_name,nf_chains,ndr_lower_pps", len(objects) + 1)
-
-
-def test_csv_has_no_formulas(layout: Layout, tmp_path: Path) -> None:
-    statement = "SELECT '=cmd()' AS text, '=head' AS \"=head\""
-    assert query(layout, statement, "--format", "csv").stdout == "text,'=head\n'=cmd(),'=head\n"
-    query(layout, statement, "-o", str(tmp_path / "found.csv"))
-    assert (tmp_path / "found.csv").read_text(encoding="utf-8") == "text,'=head\n'=cmd(),'=head\n"
-
-
-def test_a_table_escapes_control_characters(layout: Layout) -> None:
+    statement, safe = "SELECT '=cmd()' AS text, '=head' AS \"=head\"", "text,'=head\n'=cmd(),'=head\n"
+    assert query(layout, statement, "--format", "csv").stdout == safe
+    query(layout, statement, "-o", tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text(encoding="utf-8") == safe
     assert "\x1b" not in query(layout, "SELECT chr(27) || '[31m' AS text").stdout
 
 
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("SELECT nf_chains\nFROM tests WHERE", ["line 2"]),
-        ("SELECT * FROM testz", ["testz", "'tests'"]),
+        ("SELECT nf_chains\nFROM tests WHERE", ["line 2"]), ("SELECT * FROM testz", ["testz", "'tests'"]),
         ("SELECT ndr_lowr_pps FROM tests", ["ndr_lowr_pps", "'ndr_lower_pps'"]),
-        ("SELECT 1; SELECT 2", ["one SELECT statement"]),
-        ("", ["one SELECT statement"]),
+        ("SELECT 1; SELECT 2", ["one SELECT statement"]), ("", ["one SELECT statement"]),
         ("SELECT CAST(service_type AS INTEGER) FROM tests", ["CSC"]),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_statement_is_one_sentence_with_the_place(layout: Layout, statement: str, words: list[str]) -> None:
     found = query(layout, statement).exception
     assert isinstance(found, ConfigError)
@@ -72,22 +71,14 @@ def test_a_wrong_statement_is_one_sentence_with_the_place(layout: Layout, statem
 
 
 FORBIDDEN = (
-    "CREATE TABLE found AS SELECT 1",
-    "COPY tests TO '{0}/found.csv'",
-    "ATTACH '{0}/found.db'",
-    "SET memory_limit = '100GB'",
-    "SELECT * FROM read_csv('{0}/secret.csv')",
-    "SELECT * FROM '{0}/secret.csv'",
-    "SELECT * FROM read_text('{0}/secret.csv')",
-    "SELECT * FROM glob('{0}/*')",
-    "SELECT * FROM layout",
+    *("CREATE TABLE found AS SELECT 1", "COPY tests TO '{0}/found.csv'", "ATTACH '{0}/found.db'"),
+    *("SET memory_limit = '100GB'", "SELECT * FROM read_csv('{0}/secret.csv')", "SELECT * FROM '{0}/secret.csv'"),
+    *("SELECT * FROM read_text('{0}/secret.csv')", "SELECT * FROM glob('{0}/*')", "SELECT * FROM layout"),
 )
 
 
 @pytest.mark.parametrize("statement", FORBIDDEN)
-def test_a_statement_reads_nothing_but_the_dataset_and_changes_nothing(
-    layout: Layout, tmp_path: Path, statement: str
-) -> None:
+def test_a_statement_reads_only_the_dataset_and_changes_nothing(layout: Layout, tmp_path: Path, statement: str) -> None:
     (tmp_path / "secret.csv").write_text("a,b\n1,2\n", encoding="ascii")
     engine = DuckDb(files_of(layout))
     with pytest.raises(ConfigError):
@@ -97,10 +88,9 @@ def test_a_statement_reads_nothing_but_the_dataset_and_changes_nothing(
 
 def test_duckdb_has_bounds_and_takes_a_relative_path(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(layout.folder.parent)
-    engine = DuckDb(files_of(Layout(layout.folder.relative_to(layout.folder.parent))))
-    _, batches = engine.run(
-        "SELECT name, value FROM duckdb_settings() WHERE name IN ('temp_directory', 'memory_limit')"
-    )
+    engine = DuckDb(files_of(Layout(Path(layout.folder.name))))
+    names = "'temp_directory', 'memory_limit'"
+    _, batches = engine.run(f"SELECT name, value FROM duckdb_settings() WHERE name IN ({names})")  # noqa: S608
     settings = {row["name"]: row["value"] for batch in batches for row in batch.to_pylist()}
     assert settings == {"temp_directory": "", "memory_limit": "3.7 GiB"}, "it would write into the present folder"
     assert list(engine.run("SELECT 1 FROM tests")[1])
@@ -113,25 +103,75 @@ def test_a_dataset_without_tests_has_all_views(tmp_path: Path) -> None:
         assert query(layout, statement, "--format", "json").stdout == '{"found": 0}\n'
 
 
-def test_a_damaged_file_is_left_out_and_named(layout: Layout, tmp_path: Path) -> None:
-    import shutil
-
-    copied = Layout(Path(shutil.copytree(layout.folder, tmp_path / "d")))
-    part = next(path for path in (copied.folder / "tests").rglob("*.parquet") if "night=2026-11-01" in str(path))
-    part.write_bytes(b"PAR1")
-    done = query(copied, "SELECT count(*) AS found FROM tests WHERE ndr_lower_pps IS NOT NULL", "--format", "json")
+def test_a_damaged_file_is_left_out_and_named(folder: Path) -> None:
+    statement = "SELECT count(*) AS found FROM tests WHERE ndr_lower_pps IS NOT NULL"
+    done = query(Layout(folder), statement, "--format", "json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, {"found": 4})
-    assert "night=2026-11-01" in done.stderr
+    assert FIRST in done.stderr
 
 
-def test_other_readers_find_testbed_and_night_in_the_paths(layout: Layout) -> None:
-    import duckdb
-
-    tests = duckdb.read_parquet(str(layout.folder / "tests" / "**" / "*.parquet"), hive_partitioning=True)
-    nights = tests.filter("testbed IS NOT NULL").select("night").distinct().order("night").fetchall()
-    assert [str(night) for (night,) in nights] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+@pytest.mark.parametrize("words", ["--format parquet", "-o found.txt", "--master local[1]"])
+def test_options_that_contradict_each_other_are_refused(layout: Layout, words: str) -> None:
+    assert isinstance(query(layout, "SELECT 1", *words.split()).exception, ConfigError)
 
 
-def test_options_that_contradict_each_other_are_refused(layout: Layout, tmp_path: Path) -> None:
-    for words in (["--format", "parquet"], ["-o", str(tmp_path / "found.txt")], ["--master", "local[1]"]):
-        assert isinstance(query(layout, "SELECT 1", *words).exception, ConfigError)
+FIRST = "night=2026-11-01/"
+
+
+@pytest.fixture(scope="module")
+def folder(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, with damaged rows of the first night."""
+    copied = Layout(Path(shutil.copytree(layout.folder, tmp_path_factory.mktemp("damaged") / "dataset")))
+    for part in (part for each in copied.imports() for part in each.parts if FIRST in part.path):
+        copied.path(TESTS, part).write_bytes(b"PAR1")
+    return copied.folder
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        ("show {0} --max-tests 1", True), ("trend {0} --all --max-tests 1", True),
+        ("report {0} --max-tests 1 -o {0}/../site", True), ("answer {0} --rate 1kpps", True),
+        ("gate before=1 night=2026-11-03 --data {0}", False),
+        ("compare night=2026-11-03 night=2026-11-03 --data {0}", False),
+    ],
+)  # fmt: skip
+def test_files_of_other_nights_are_not_opened(folder: Path, words: str, left_out: bool) -> None:
+    done = csit(*words.format(folder).split())
+    assert done.status != 70 and done.stdout
+    assert (FIRST in done.stderr, " of 4 runs" in done.stderr) == (False, left_out)
+
+
+@pytest.mark.parametrize(
+    "words", ["show {0}", "answer {0} --rate 1kpps --max-tests 100", "gate before=2 night=2026-11-03 --data {0}"]
+)
+def test_damage_is_reported_where_it_is_read(folder: Path, words: str) -> None:
+    assert FIRST in csit(*words.format(folder).split()).stderr
+
+
+def test_rows_have_the_columns_that_are_read_and_refuse_others(layout: Layout) -> None:
+    wanted = ["anchor", "run", "recorded", "started_at", "pdr_lower_pps"]
+    whole, some = Stored(layout).tests, Stored(layout, wanted=wanted).tests
+    assert [(row.anchor, row.pdr_lower_pps) for row in some] == [(row.anchor, row.pdr_lower_pps) for row in whole]
+    with pytest.raises(AttributeError, match="ndr_lower_pps"):
+        _ = some[0].ndr_lower_pps
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "trend {0} --all --format json", "trend {0} --all --format json --new-with {1}/output-3.xml",
+        "trend {0} --steps {1}/steps.json",
+        "compare night=2026-11-01..2026-11-02 night=2026-11-03 --data {0} --format json",
+        "gate before=2 {1}/output-3.xml --data {0} --junit {1}/gate.xml",
+        "gate night=2026-11-01..2026-11-02 night=2026-11-03 --data {0} --steps {1}/steps.json",
+    ],
+)  # fmt: skip
+def test_answers_are_those_of_all_columns(layout: Layout, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = words.format(layout.folder, layout.folder.parent).split()
+    some = csit(*asked)
+    for command in ("trend", "gate", "compare"):
+        monkeypatch.setattr(f"csit_utils.commands.results.{command}.COMPARED", NAMES)
+    assert some == csit(*asked)
+    assert some.status != 70, "a defect: a column that it needs is not read"
+    assert set(COMPARED) < set(NAMES)

@@ -1,21 +1,83 @@
-"""The page and the terminal give each number its verdict, with the evidence on demand."""
+"""Each number has its verdict with the evidence on demand; a PDR below its NDR gets a remark in every reader."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, ThreadRow
+from csit_utils.analysis.comparisons.comparison import compare
+from csit_utils.analysis.verdicts import verdict_of
+from csit_utils.dataset.load import read_foreign
+from csit_utils.dataset.rows import NDR, PDR, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.loaded import table_rows
-from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.datasets import dataset_of, html_of
+from tests.loaded import Dataset, load, rows_of_tests, table_rows
+from tests.unit.csit_utils.builders import result, trial
+from tests.unit.csit_utils.datasets import dataset_of, html_of, imported, plain
+from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, pps, searched
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import LOSSES
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+NDR_PPS, PDR_PPS = 6.47e6, 6.41e6
+RATES = ("PDR of 6.41 Mpps", "NDR of 6.47 Mpps")
+
+
+def read(folder: Path) -> Dataset:
+    """One cell out of order, and one in order."""
+    each = {"trials": (trial(NDR_PPS, 1, 0.0),)}
+    records = [plain(1, 1, NDR_PPS, PDR_PPS, **each), plain(2, 1, PDR_PPS, NDR_PPS, **each)]
+    return load([write_output_xml(folder / "output.xml", records)])
+
+
+def has_remark(text: str) -> bool:
+    return all(each in text for each in RATES)
+
+
+def check(rows: Sequence[TestRow]) -> None:
+    wrong, right = sorted(rows, key=lambda row: row.nf_chains or 0)
+    assert [has_remark(line) for line in wrong.evidence.splitlines()].count(True) == 1
+    for metric in (NDR, PDR):
+        assert "unstable" in verdict_of(wrong, metric)
+        assert verdict_of(right, metric) == ("measured",)
+    assert not has_remark(right.evidence)
+
+
+def test_rows_records_pages_datasets_and_comparisons_have_the_remark(tmp_path: Path) -> None:
+    dataset = read(tmp_path)
+    check(rows_of_tests(dataset))
+    assert [has_remark(" ".join(item.record.verdict.evidence)) for item in dataset.recorded] == [True, False]
+    assert has_remark(html_of(dataset))
+    imported(tmp_path / "dataset", tmp_path / "output.xml")
+    stored = Stored(Layout(tmp_path / "dataset"))
+    check(stored.tests)
+    (wrong,) = [row.anchor for row in stored.tests if row.nf_chains == 1]
+    assert has_remark(" ".join(stored.record(wrong).verdict.evidence))
+    for rows in (stored.rows(InstanceRow, anchors=[wrong]), table_rows(dataset, InstanceRow)):
+        assert {row.verdict for row in rows if row.anchor == wrong} == {"unstable"}
+    wrong, right = sorted(rows_of_tests(dataset), key=lambda row: row.nf_chains or 0)
+    sides = [[text[:3] for text in change.remarks if has_remark(text)] for change in compare([wrong], [wrong]).changes]
+    assert sides == [["A: ", "B: "]] * 2
+    assert not any(has_remark(" ".join(each.remarks)) for each in compare([right], [right]).changes)
+
+
+def test_files_of_other_tools_get_it() -> None:
+    result = csit_ndrpdr(ndr={"lower": pps(NDR_PPS)}, pdr={"lower": pps(PDR_PPS)})
+    swapped = searched()
+    swapped |= {"ndr": swapped["pdr"], "pdr": swapped["ndr"]}
+    files = (csit(result), nfvbench({"64": swapped}), csit(csit_ndrpdr()), nfvbench({"64": searched()}))
+    rows = [item.row for data in files for item in read_foreign(packed(data), "a.json")]
+    assert ["PDR of " in row.evidence for row in rows] == [True, True, False, False]
+    assert [verdict_of(row, PDR) for row in rows] == [("unstable",), ("unstable",), (), ()]
+    assert has_remark(rows[0].evidence)
+
 
 WHY_NDR = "90 of them at nf-2-1: 90 met a full receive queue"
 WHY_PDR = "still met at 9 pps"

@@ -83,6 +83,7 @@ def planned(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., 
     [
         ("", [], "no testbed chosen; for example: -v TOPOLOGY:topologies/local.yaml"),
         ("", ["TOPOLOGY:nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
+        ("", ["TOPOLOGY:tests/faults.yaml"], "tests/faults.yaml:"),
         ("", [SIM, "CELLS:1x"], "invalid cells at '1x'; expected rows x columns: 1x1,2x1 or "),
         ("", [SIM, "FRAMES:63B"], "no frame size '63B'"),
         ("", [SIM, "FRAME:IMIX"], "-v FRAME: no such variable; did you mean FRAMES?"),
@@ -260,18 +261,6 @@ def test_suites_of_users_choose_as_robot_lets_them(tmp_path: Path) -> None:
     (tmp_path / "values.py").write_text(f"TOPOLOGY = {SIM.removeprefix('TOPOLOGY:')!r}\n", encoding="utf-8")
     assert run_suites(["-d", str(tmp_path / "run"), "--console", "none", str(suite)]) == 0
     assert 'level="ERROR"' not in (tmp_path / "run" / "output.xml").read_text(encoding="utf-8")
-
-
-def test_wrong_parameters_of_a_simulation_are_refused_by_plan_and_run(tmp_path: Path) -> None:
-    file = tmp_path / "sim.yaml"
-    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
-    file.write_text(text.replace("seed: 1", "seed: on"), encoding="utf-8")
-    for refuse in (
-        lambda: run_suites(["-d", str(tmp_path), "-v", f"TOPOLOGY:{file}", SUITE]),
-        lambda: make_app(["plan"])(["plan", str(file)], standalone_mode=False),
-    ):
-        with pytest.raises(ConfigError, match=r"^simulation\.seed: a whole number is expected here, not true"):
-            refuse()
 
 
 def test_a_variable_that_no_suite_reads_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Outputs of Robot Framework in all forms: the same figures, or a sentence on what is missing."""
+"""Outputs of Robot Framework in all forms, and records: the same figures, or a sentence on what is missing or bad."""
 
 import gzip
 import html
@@ -6,7 +6,6 @@ import io
 import json
 import tracemalloc
 import zipfile
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,9 +24,10 @@ from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import REFUSED_MARKER, plain_message
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
-from tests.loaded import Dataset, load
+from tests.loaded import Dataset, items, load
 from tests.unit.csit_utils.builders import does_not_fit, refused_cell, result
 from tests.unit.csit_utils.datasets import imported, invoked
+from tests.unit.csit_utils.foreign_files import EXAMPLES, packed
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.examples import share
 
@@ -63,11 +63,6 @@ def _digests(dataset: Dataset) -> set[str]:
     return {item.digest for item in dataset.recorded}
 
 
-def _json(path: Path) -> list[Scanned]:
-    with path.open("rb") as stream:
-        return list(scan_json(stream, "x"))
-
-
 def _told(dataset: Dataset) -> tuple[list[object], set[object]]:
     """What is known of tests with a record, and of those without one."""
     recorded = [(each.digest, each.status, each.message) for each in dataset.recorded]
@@ -86,55 +81,46 @@ def test_what_robot_writes_as_json_is_what_it_writes_as_xml(tmp_path: Path) -> N
     assert {each.test_id for each in load([live]).unrecorded} == {"Density.No start", "Density.No VPP"}
 
 
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What Robot writes as JSON."""
+    return write_output_xml(tmp_path_factory.mktemp("live") / "live.json", PASSED, UNRECORDED).read_bytes()
+
+
 @pytest.mark.parametrize("step", [64, 1000, 1 << 20])
-def test_blocks_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    live = write_output_xml(tmp_path / "live.json", PASSED, UNRECORDED)
-    expected = _json(live)
+def test_blocks_of_any_size_give_the_same(live: bytes, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    expected = list(scan_json(io.BytesIO(live), "x"))
     monkeypatch.setattr("csit_utils.dataset.blocks.BLOCK_BYTES", step)
-    assert _json(live) == expected
+    assert list(scan_json(io.BytesIO(live), "x")) == expected
     assert len(expected) == len(PASSED) + len(UNRECORDED)
 
 
-@settings(max_examples=share(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share(40), deadline=None)
 @given(st.floats(0, 1, exclude_max=True))
-def test_json_that_is_cut_anywhere_gives_its_complete_tests_and_one_problem(run: Path, share_of_file: float) -> None:
-    content = _live(run)
-    whole = [each for each in scan_json(io.BytesIO(content), "x") if isinstance(each, ScannedTest)]
-    *tests, problem = scan_json(io.BytesIO(content[: 1 + int(share_of_file * (len(content) - 3))]), "x")
-    assert isinstance(problem, Problem)
-    assert "truncated or damaged JSON" in problem.text
-    assert {each.record for each in tests if isinstance(each, ScannedTest) and each.record} <= {
-        each.record for each in whole
-    }
-
-
-def _live(run: Path) -> bytes:
-    path = run.parent / "live.json"
-    if not path.exists():
-        write_output_xml(path, PASSED, UNRECORDED)
-    return path.read_bytes()
+def test_json_that_is_cut_anywhere_gives_its_complete_tests_and_one_problem(live: bytes, share_of_file: float) -> None:
+    whole = {each.record for each in scan_json(io.BytesIO(live), "x") if isinstance(each, ScannedTest)}
+    *tests, problem = scan_json(io.BytesIO(live[: 1 + int(share_of_file * (len(live) - 3))]), "x")
+    assert isinstance(problem, Problem) and "truncated or damaged JSON" in problem.text
+    assert {each.record for each in tests if isinstance(each, ScannedTest)} <= whole | {None}
 
 
 FLAT = {
     "xml": (
+        scan.scan, ("<robot><suite name='s'>", "", "</suite></robot>"),
         "<test id='t' name='n'><kw name='k'>{}<status status='PASS'/></kw><status status='SKIP'/></test>",
         "<msg time='2026-11-20T10:00:00' level='INFO'>nothing of interest</msg>" * 50,
-        ("<robot><suite name='s'>", "", "</suite></robot>"),
-        scan.scan,
     ),
     "json": (
-        '{{"name":"n","status":"FAIL","body":[{}]}}',
-        ",".join(['{"message":"nothing of interest"}'] * 100),
-        ('{"generator":"Robot 7","suite":{"tests":[', ",", '],"name":"S"}}'),
-        scan_json,
+        scan_json, ('{"generator":"Robot 7","suite":{"tests":[', ",", '],"name":"S"}}'),
+        '{{"name":"n","status":"FAIL","body":[{}]}}', ",".join(['{"message":"nothing of interest"}'] * 100),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FLAT)
 def test_memory_of_an_output_is_flat(form: str) -> None:
-    test, messages, (begin, between, end), scanner = FLAT[form]
+    scanner, (begin, between, end), test, messages = FLAT[form]
 
     def peak(tests: int) -> int:
         stream = io.BytesIO((begin + between.join([test.format(messages)] * tests) + end).encode())
@@ -170,16 +156,6 @@ def test_refused_cells_and_names_of_nested_suites_are_found_in_json() -> None:
     assert found == ScannedTest("Out.Inü.t", "t", (), Status.FAIL, 'a } " ]', None)
 
 
-@pytest.mark.parametrize("suffix", ["xml", "json"])
-@pytest.mark.parametrize("keywords", ["ALL", "PASSED"])
-def test_removed_records_are_read_beside_the_output(run: Path, suffix: str, keywords: str) -> None:
-    removed = _rebot(run / "output.xml", run / f"removed.{suffix}", removekeywords=keywords)
-    found, expected = load([removed]), load([run / "output.xml"])
-    removed.unlink()
-    assert found.problems == []
-    assert [set(each) for each in _told(found)] == [set(each) for each in _told(expected)]
-
-
 def test_removed_records_are_read_in_the_same_archive(run: Path, tmp_path: Path) -> None:
     removed = _rebot(run / "output.xml", tmp_path / "removed.xml", removekeywords="ALL")
     with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
@@ -191,42 +167,32 @@ def test_removed_records_are_read_in_the_same_archive(run: Path, tmp_path: Path)
     assert {each.source for each in found.recorded} == {f"{tmp_path / 'run.zip'}!run/night.txt"}
 
 
-def test_records_of_another_run_are_not_taken(run: Path, tmp_path: Path) -> None:
+def test_records_of_another_run_are_not_taken_and_a_test_that_logged_nothing_is_named(
+    run: Path, tmp_path: Path
+) -> None:
     removed = _rebot(run / "output.xml", tmp_path / "removed.xml", removekeywords="ALL")
     (tmp_path / "results").mkdir()
     for made in PASSED:  # measured at another time
         (tmp_path / "results" / f"{made.test_name}.json").write_text(made.model_dump_json())
     found = load([removed])
-    assert found.recorded == []
     (problem,) = found.problems
-    assert problem.text.startswith(f"{removed}: 4 tests without {REMOVED}; name the output")
-
-
-def _kept_failure(run: Path, folder: Path) -> Path:
-    """An output of which only a failed test has its record."""
-    return _rebot(run / "output.xml", folder / "removed.xml", removekeywords="PASSED")
-
-
-def test_a_passed_test_that_logged_nothing_is_named_too(tmp_path: Path) -> None:
-    dry = tmp_path / "dry.xml"
-    dry.write_text(
-        '<robot generator="Robot"><suite name="Dry"><test name="A"><status status="PASS"/></test></suite></robot>'
-    )
-    (problem,) = load([dry]).problems
+    assert found.recorded == [] and problem.text.startswith(f"{removed}: 4 tests without {REMOVED}; name the output")
+    test = '<test name="A"><status status="PASS"/></test>'
+    (tmp_path / "dry.xml").write_text(f'<robot generator="Robot"><suite name="Dry">{test}</suite></robot>')
+    (problem,) = load([tmp_path / "dry.xml"]).problems
     assert "1 test without the result record, such as 'Dry.A': it is not in the log" in problem.text
 
 
-def _passed_only(run: Path, folder: Path) -> Path:
-    """An output of passed tests, without their records."""
-    names = [made.test_name for made in PASSED]
-    return _rebot(run / "output.xml", folder / "passed.xml", removekeywords="ALL", test=names)
+WITHOUT_RECORDS = {
+    "passed tests": {"removekeywords": "ALL", "test": [made.test_name for made in PASSED]},
+    "passed tests beside a failure with its record": {"removekeywords": "PASSED"},
+}
 
 
 def test_an_import_adds_no_empty_tests_and_can_be_repeated(run: Path, tmp_path: Path) -> None:
-    first = _passed_only(run, tmp_path)
+    first = _rebot(run / "output.xml", tmp_path / "passed.xml", **WITHOUT_RECORDS["passed tests"])
     (outcome,) = imported(tmp_path / "history", first)
-    assert (outcome.tests, outcome.known) == (0, False)
-    assert "2 tests without the result record" in outcome.problems[0]
+    assert (outcome.tests, outcome.known, len(outcome.problems)) == (0, False, 1)
     (tmp_path / "results").symlink_to(run / "results")
     (outcome,) = imported(tmp_path / "history", first)
     assert (outcome.tests, outcome.problems) == (2, ())
@@ -239,12 +205,11 @@ COMMANDS = (
 )
 
 
-@pytest.mark.parametrize("output", [_passed_only, _kept_failure])
+@pytest.mark.parametrize("kind", WITHOUT_RECORDS)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_that_reads_says_that_records_are_missing(
-    run: Path, tmp_path: Path, command: str, output: Callable[[Path, Path], Path]
-) -> None:
-    done = invoked(*command.format(output(run, tmp_path), tmp_path).split())
+def test_every_command_says_that_records_are_missing(run: Path, tmp_path: Path, command: str, kind: str) -> None:
+    removed = _rebot(run / "output.xml", tmp_path / "removed.xml", **WITHOUT_RECORDS[kind])
+    done = invoked(*command.format(removed, tmp_path).split())
     assert done.exit_code != 0
     assert "2 tests without the result record" in f"{done.exception} {done.output} {done.stderr}"
 
@@ -265,14 +230,11 @@ def test_merged_messages_are_shown_as_text(run: Path, tmp_path: Path) -> None:
 def test_outputs_are_recognized_by_their_beginning(run: Path, tmp_path: Path) -> None:
     content = (run / "output.xml").read_bytes()
     live = write_output_xml(tmp_path / "night.out.json", PASSED)
-    for name, text in (
-        ("monday", content),
-        ("tuesday.xml.gz", gzip.compress(content)),
-        ("log.json", content),
-        ("xunit.xml", b"<testsuite/>"),
-        ("log.html", b"<!DOCTYPE html><html/>"),
-        ("wednesday.txt", live.read_bytes()),
-    ):
+    forms = {
+        "monday": content, "tuesday.xml.gz": gzip.compress(content), "log.json": content, "xunit.xml": b"<testsuite/>",
+        "log.html": b"<!DOCTYPE html><html/>", "wednesday.txt": live.read_bytes(),
+    }  # fmt: skip
+    for name, text in forms.items():
         (tmp_path / name).write_bytes(text)
     names = [path.name for path in files_of(tmp_path) if isinstance(path, Path)]
     assert sorted(names) == ["log.json", "monday", "night.out.json", "tuesday.xml.gz", "wednesday.txt"]
@@ -296,25 +258,20 @@ def test_an_output_that_is_empty_is_named_and_not_passed_over(run: Path, tmp_pat
     assert named == [f"{tmp_path}/all.zip!output.xml", f"{tmp_path}/output.xml"]
 
 
-def test_outputs_are_read_before_record_files_also_in_archives(tmp_path: Path) -> None:
-    live = write_output_xml(tmp_path / "z.json", PASSED[:1])
-    (tmp_path / "a.json").write_text(PASSED[0].model_dump_json())
-    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
-        archive.write(tmp_path / "a.json", "a.json")
-        archive.write(live, "z.json")
-    assert [each.source for each in load([tmp_path / "all.zip"]).recorded] == [f"{tmp_path}/all.zip!z.json"]
-    (tmp_path / "all.zip").unlink()
-    assert [each.source for each in load([tmp_path]).recorded] == [str(live)]
-
-
-def test_the_output_of_a_run_is_found_whatever_its_name(tmp_path: Path) -> None:
+def test_outputs_are_found_whatever_their_names_and_read_before_record_files(tmp_path: Path) -> None:
     assert output_of(tmp_path) == tmp_path / "output.xml"
-    live = write_output_xml(tmp_path / "out.json", PASSED)
+    live = write_output_xml(tmp_path / "out.json", PASSED[:1])
     (tmp_path / "journal.jsonl").write_text("{}\n")
     assert output_of(tmp_path) == live
+    (tmp_path / "a.json").write_text(PASSED[0].model_dump_json())
+    assert [each.source for each in load([tmp_path]).recorded] == [str(live)]
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for name in ("a.json", "out.json"):
+            archive.write(tmp_path / name, name)
+    assert [each.source for each in load([tmp_path / "all.zip"]).recorded] == [f"{tmp_path}/all.zip!out.json"]
 
 
-def test_a_long_message_of_a_suite_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_beyond_their_bounds_are_skipped_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "LARGEST_BETWEEN_BYTES", 1000)
     monkeypatch.setattr("csit_utils.dataset.blocks.BLOCK_BYTES", 200)
     long = f'<msg time="2026-11-20T10:00:00" level="INFO">{{}}{"x" * 5000}</msg>'
@@ -324,16 +281,12 @@ def test_a_long_message_of_a_suite_is_skipped(monkeypatch: pytest.MonkeyPatch) -
     *_, problem = _xml(setup.format(REFUSED_MARKER))
     assert isinstance(problem, Problem)
     assert "an element between tests is larger than 0 MB, the bound for these" in problem.text
-
-
-def test_a_test_beyond_the_bound_is_not_called_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csit_utils.dataset.blocks.LARGEST_TEST_BYTES", 2_000_000)
     monkeypatch.setattr("csit_utils.dataset.blocks.BLOCK_BYTES", 100_000)
     small = '<test name="t"><status status="FAIL"/></test>'
     content = f'<robot generator="R"><suite name="S">{small}<test name="u"><kw><msg>{"x" * 3_000_000}</msg></kw>'
     test, problem = _xml(content)
-    assert isinstance(test, ScannedTest)
-    assert isinstance(problem, Problem)
+    assert isinstance(test, ScannedTest) and isinstance(problem, Problem)
     assert problem.text == "x: a test is larger than 2 MB, the bound for tests; complete parts were read"
 
 
@@ -346,15 +299,11 @@ OPTIONS = st.fixed_dictionaries(
     {},
     optional={
         "removekeywords": st.lists(st.sampled_from(KEYWORDS), min_size=1, max_size=2),
-        "flattenkeywords": st.sampled_from(["NAME:*", "FOR", "ITERATION"]),
-        "legacyoutput": st.just(True),
-        "name": st.sampled_from(["A & B", "x"]),
-        "loglevel": st.sampled_from(["TRACE", "WARN", "NONE"]),
-        "settag": st.just("night"),
-        "merge": st.just(True),
-        "suitestatlevel": st.just(1),
+        "flattenkeywords": st.sampled_from(["NAME:*", "FOR", "ITERATION"]), "legacyoutput": st.just(True),
+        "name": st.sampled_from(["A & B", "x"]), "loglevel": st.sampled_from(["TRACE", "WARN", "NONE"]),
+        "settag": st.just("night"), "merge": st.just(True), "suitestatlevel": st.just(1),
     },
-)
+)  # fmt: skip
 
 
 @settings(max_examples=share(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -377,3 +326,115 @@ def test_any_options_of_rebot_give_the_same_figures_or_a_problem(
     if _digests(found) != _digests(expected):
         assert any(problem.text.startswith(f"{changed}: ") for problem in found.problems)
     assert all(each.status is not Status.PASS for each in found.unrecorded)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tests with records, one of which failed, and two without."""
+    return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", (PASSED[0], FAILED), UNRECORDED)
+
+
+def test_what_robot_writes_is_read_back_also_a_failure_after_the_record(good: Path, tmp_path: Path) -> None:
+    dataset = load([good])
+    assert dataset.problems == []
+    assert dataset.recorded[0].record == PASSED[0]
+    ended = [(item.status, item.message) for item in dataset.recorded]
+    assert ended == [(Status.PASS, ""), (Status.FAIL, "needs 33 cores on NUMA 0, 28 available")]
+    assert [(each.test_id, each.status, each.message, each.tags) for each in dataset.unrecorded] == [
+        ("Density.No start", Status.FAIL, "nf-1-1 is <down>", ("2R1C", "CSC")),
+        ("Density.No VPP", Status.SKIP, "needs VPP", ()),
+    ]
+    changed = good.read_text().replace('<status status="PASS"', '<status status="FAIL"')
+    (tmp_path / "output.xml").write_text(changed)
+    assert load([tmp_path]).recorded[0].status is Status.FAIL
+
+
+def test_a_file_that_breaks_off_loses_nothing_else(good: Path, tmp_path: Path) -> None:
+    text = good.read_text()
+    cut = tmp_path / "cut.xml"
+    cut.write_text(text[: text.index('name="No start"') + 30])
+    dataset = load([cut, good])
+    (problem,) = dataset.problems
+    assert (problem.source, problem.text.startswith(f"{cut}: truncated or damaged")) == (str(cut), True)
+    assert len(dataset.recorded) == 2
+    assert dataset.unrecorded[0].message == "the file ends in the middle of this test"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "other.xml: the file is empty"),
+        (b"\x00\x01\x02", "no result, looks like binary data; ./csit reads outputs of Robot Framework"),
+        (b"load,loss\n1e6,0\n", "no result, looks like a table (CSV)"),
+        (b"time;loss\n1;0\n", "no result, looks like a table (CSV)"),
+        (b"TRex v3.03\nready\n", "no result, looks like text; "),
+        ("größer\n".encode() * 1000, "no result, looks like text; "),
+        (b"\xff" * 2000, "no result, looks like binary data; "),
+        (b"\xd4\xc3\xb2\xa1\2\0\4\0", "no result, looks like a packet capture; "),
+        (bytes(257) + b"ustar\0", "no result, looks like a tar archive; "),
+        (b"<!DOCTYPE html>\n<html lang='en'>", "no result, looks like an HTML page; "),
+        (b'{"ports": {}, "global": {}, "xx": 1}', "not a result record, but JSON with the keys 'ports', 'global', 'xx"),
+    ],
+)
+def test_other_files_are_named(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "other.xml"
+    file.write_bytes(content)
+    (problem,) = items(file)
+    assert isinstance(problem, Problem)
+    assert reason in problem.text
+
+
+def test_a_file_is_what_its_content_says_behind_any_byte_order_mark(good: Path, tmp_path: Path) -> None:
+    record, output = tmp_path / "record.xml", tmp_path / "output.json"
+    record.write_text(_record(test_id="another"), encoding="utf-8")
+    output.write_bytes(b"\n" + good.read_bytes())
+    dataset = load([record, output])
+    assert (len(dataset.recorded), dataset.problems) == (3, [])
+    failed = {"name": "b", "status": "FAIL", "message": "no traffic", "body": []}
+    outputs = [{"generator": "Robot 7.1 (Python)", "suite": {"name": "a", "tests": [failed]}}]
+    contents = [good.read_bytes(), _record(test_id="another").encode(), *map(packed, [*EXAMPLES, *outputs])]
+    for number, content in enumerate(contents):
+        (file := tmp_path / f"{number}.json").write_bytes(b"\xef\xbb\xbf" + content)
+        found = load([file])
+        assert not found.problems and [*found.recorded, *found.foreign, *found.unrecorded], content[:80]
+
+
+def _record(**changes: object) -> str:
+    made = result(ServiceType.CSC, 1, 1, histograms=False).model_dump_json()
+    return json.dumps({**json.loads(made), **changes}) if changes else made
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (_record(schema_version="9.0"), "has schema version 9.0, and this release reads version 3.0: measure again"),
+        (_record(passed="perhaps"), "not valid: passed"), (_record(surprise=1), "not valid: surprise"),
+        ("{", "not valid JSON"), ("[1, 2]", "not a result record, but a JSON list"),
+        ("{}", "not a result record, but an empty JSON object"), ("7", "not a result record, but a single JSON value"),
+        ("[" * 100_000, "not valid JSON"),
+    ],
+)  # fmt: skip
+def test_a_bad_record_is_named_with_file_and_test(tmp_path: Path, text: str, reason: str) -> None:
+    dump = {PASSED[0].test_id: text, PASSED[1].test_id: PASSED[1].model_dump_json()}
+    source = write_output_xml(tmp_path / "output.xml", PASSED, dump=lambda made: dump[made.test_id])
+    dataset = load([source])
+    (problem,) = dataset.problems
+    for part in (reason, str(source), "Density.64B-1c-csc-1ch-1n-ndrpdr"):
+        assert part in problem.text
+    assert len(dataset.recorded) == 1, "the other record is still there"
+    assert problem.text in {item.message for item in dataset.unrecorded}
+
+
+def test_other_files_and_hidden_folders_of_results_are_left_out_unless_they_are_named(tmp_path: Path) -> None:
+    others = ("qualifications/48bf", "bisect/bisection", "later/dataset", "history/dataset", ".venv/one")
+    for other in (tmp_path / f"{name}.json" for name in others):
+        other.parent.mkdir()
+        other.write_text("{}", encoding="utf-8")
+    (problem,) = load([tmp_path]).problems
+    assert problem.text.endswith(f" no .json records; name the dataset {tmp_path / 'history'} instead")
+    output = write_output_xml(tmp_path / "output.xml", [result(ServiceType.CSC, 1, 1)])
+    assert files_of(tmp_path) == (output,)
+    assert files_of(tmp_path / ".venv") == (tmp_path / ".venv" / "one.json",)
+    (tmp_path / "empty").mkdir()
+    (problem,) = load([tmp_path / "empty"]).problems
+    assert "no output.xml" in problem.text

@@ -11,13 +11,10 @@ from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import NDR
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
-from csit_utils.report.series_blocks import names
 from csit_utils.report.site import single_file, write_site
 from csit_utils.studies.density.analysis.density import Matrix, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
-from csit_utils.studies.density.blocks import system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
-from csit_utils.studies.density.figures.throughput import density_figure
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -53,13 +50,10 @@ def shown_pps(shown: ReportContents, place: tuple[int, int], metric: Measure = N
 TWO_NIGHTS = (night(1, plain(1, 1, 200e3), plain(2, 1, 150e3)), night(2, plain(1, 1, 300e3)))
 
 
-def test_the_latest_run_is_shown_and_not_a_mean() -> None:
+def test_the_latest_run_is_shown_and_a_mean_over_all_where_it_is_asked_for() -> None:
     shown = ReportContents(together(*TWO_NIGHTS))
     assert shown_pps(shown, (1, 1)) == 300e3
     assert [row.source for row in shown.latest] == ["2.xml"], "a cell of another night does not fill a hole of this one"
-
-
-def test_a_mean_over_all_runs_is_shown_where_it_is_asked_for() -> None:
     shown = ReportContents(together(*TWO_NIGHTS), mean=True)
     assert shown_pps(shown, (1, 1)) == 250e3
     told: list[tuple[int, int]] = []
@@ -94,15 +88,6 @@ def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.M
     assert len(ReportContents(latest).paged) == 1
     monkeypatch.setattr("csit_utils.report.report_context.MAX_PAGES", 3)
     assert len(ReportContents(latest).paged) == 3
-
-
-def test_a_test_without_a_page_is_not_linked_and_says_so(tmp_path: Path) -> None:
-    write_site(ReportContents(together(*TWO_NIGHTS), details=Details.NONE), tmp_path)
-    html = (tmp_path / "results.html").read_text()
-    rows, earlier = html.split("<tbody>")[1].split("</tbody>")
-    assert "href=" not in rows
-    assert (rows.count("data-nopage"), earlier.count("data-nopage")) == (2, 2), "a cell and its test; two earlier ones"
-    assert "./csit show 1.xml" in earlier
 
 
 def test_links_of_the_site_lead_to_files_that_are_there(tmp_path: Path) -> None:
@@ -160,26 +145,6 @@ def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
     free = speedup_figure("s", "", matrices_of(*SIZED), SpeedupLimits()).variants["NDR|vSwitch cores|throughput"]
     assert max(y for line in free["data"] for y in line["y"]) <= free["layout"]["yaxis"]["range"][1]
     assert speedup_figure("s", "", matrices_of(SIZED[0]), SpeedupLimits()) is None, "of one size alone"
-
-
-def test_service_types_have_plots_beside_each_other_with_the_same_axes_and_one_legend() -> None:
-    types = (ServiceType.CSC, ServiceType.CSP)
-    rows = InMemory(dataset_of(*(result(each, 1, nfs) for each in types for nfs in (1, 2)))).tests
-    series = all_series(rows)
-    found = [matrix for one in series for matrix in matrices(rows, one)]
-    variant = density_figure("density-s", "Throughput", found, names(series)).variants["NDR|by all NFs"]
-    assert [title["text"] for title in variant["layout"]["annotations"]] == ["CSC", "CSP"]
-    assert (variant["layout"]["xaxis2"]["matches"], variant["layout"]["yaxis2"]["matches"]) == ("x", "y")
-    assert [line.get("xaxis", "x") for line in variant["data"]] == ["x", "x", "x2", "x2"]
-    assert [line["showlegend"] for line in variant["data"]] == [True, True, False, False]
-
-
-def test_a_size_of_nfs_has_its_service_types_in_a_row_of_maps() -> None:
-    sizes = [plain(1, 1, 2e5, size=size) for size in (NfSize.ONE, NfSize.HALF)]
-    rows = InMemory(dataset_of(*sizes, result(ServiceType.CSP, 1, 1))).tests
-    (block,) = system_views(rows)[0].blocks
-    maps = next(metric.maps for metric in block.metrics if metric.metric == NDR)
-    assert [shown.series.nf_size for shown in maps] == sorted(shown.series.nf_size for shown in maps)
 
 
 def test_an_address_of_a_cell_does_not_depend_on_the_report() -> None:

@@ -1,24 +1,27 @@
-"""A dataset says what its files say, takes each of them once, and is whole after whatever happens."""
+"""A dataset says what its files say, takes each once, and is whole after whatever happens; so are large files."""
 
 import gc
 import gzip
 import hashlib
+import io
 import json
 import os
 import re
 import resource
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from csit_utils.commands.results import inputs
 from csit_utils.dataset.flatten import TABLES
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import InstanceRow, LatencyRow
+from csit_utils.dataset.store import batch
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
@@ -29,7 +32,9 @@ from resources.libraries.python.model.measurements.node_costs import NodeCost, N
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import pack
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.unpacking import PACKED
+from tests.builders import raising
 from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.datasets import imported, invoked
@@ -95,39 +100,35 @@ def _items(output: Path, stored: Stored) -> list[object]:
 @pytest.mark.parametrize("figure", ["real_cores", "version", "planned"])
 def test_a_short_form_without_a_counted_figure_is_counted_anew(tmp_path: Path, figure: str) -> None:
     """As a release wrote it that did not count the figure yet."""
-    made = result(ServiceType.CSC, 2, 1)
-    whole, earlier = write_output_xml(tmp_path / "whole.xml", [made]), tmp_path / "earlier.xml"
-    short = json.loads(pack(made))
-    del short["counted"][figure]
-    head, marker, text = whole.read_text(encoding="utf-8").partition("CSIT-RESULT ")
-    logged = escape(json.dumps(short, separators=(",", ":"))) + text[text.index("</msg>") :]
-    earlier.write_text(head + marker + logged, encoding="utf-8")
+
+    def uncounted(record: DensityRecord) -> str:
+        short = json.loads(pack(record))
+        del short["counted"][figure]
+        return json.dumps(short, separators=(",", ":"))
+
     rows = []
-    for path in (whole, earlier):
-        imported(tmp_path / path.stem, path)
-        rows += Stored(Layout(tmp_path / path.stem)).tests
+    for name, dump in (("whole", DensityRecord.model_dump_json), ("earlier", uncounted)):
+        path = write_output_xml(tmp_path / f"{name}.xml", [result(ServiceType.CSC, 2, 1)], dump=dump)
+        imported(tmp_path / name, path)
+        rows += Stored(Layout(tmp_path / name)).tests
     expected, found = (replace(row, source="", run="") for row in rows)
     assert found == expected
 
 
 def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: Path, tmp_path: Path) -> None:
     imported(tmp_path / "d", output)
-    before = _tree(tmp_path / "d")
-    renamed, archive = tmp_path / "output-2.xml", tmp_path / "all.zip"
-    renamed.write_bytes(output.read_bytes())
-    packed = [tmp_path / f"output.xml{ending}" for ending in PACKED]
-    for path in packed:
-        path.write_bytes(PACKERS[path.suffix](output.read_bytes()))
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        file.write(output, "night/output.xml")
-    done = imported(tmp_path / "d", output, renamed, *packed, archive, label="other")
+    before, content = _tree(tmp_path / "d"), output.read_bytes()
+    forms = {f"output.xml{ending}": PACKERS[Path(f"output.xml{ending}").suffix](content) for ending in PACKED}
+    forms |= {"output-2.xml": content, "all.zip": nested(content, "night/output.xml", 1)}
+    for name, packed in forms.items():
+        (tmp_path / name).write_bytes(packed)
+    done = imported(tmp_path / "d", output, *(tmp_path / name for name in forms), label="other")
     assert [each.known for each in done] == [True] * 6
     assert _tree(tmp_path / "d") == before
 
 
 def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run" / "results"
-    folder.mkdir(parents=True)
+    (folder := tmp_path / "run" / "results").mkdir(parents=True)
     (folder / "known.json").write_text(_FULL.model_dump_json())
     (folder / "fresh.json").write_text(result(ServiceType.CSC, 3, 1, histograms=False).model_dump_json())
     (folder / "bad.json").write_text('{"schema_version": "0.1"}')
@@ -144,21 +145,16 @@ def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
     output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Before rows are read, staged, moved into their places, and named; the last step of all is `replace_file`."""
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    Layout.make(tmp_path / "d")
-    with monkeypatch.context() as patch:
-        patch.setattr(f"csit_utils.dataset.store.layout.{step}", killed)
-        with pytest.raises(KeyboardInterrupt):
-            imported(tmp_path / "d", output)
-    assert Stored(Layout(tmp_path / "d")).tests == []
-    (tmp_path / "d" / ".importing").mkdir()
-    (tmp_path / "d" / ".importing" / "half-0.tests").write_bytes(b"PAR1")
+    half, layout = tmp_path / "d" / ".importing", Layout.make(tmp_path / "d")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(f"csit_utils.dataset.store.layout.{step}", raising(KeyboardInterrupt()))
+        imported(tmp_path / "d", output)
+    assert Stored(layout).tests == []
+    half.mkdir()
+    (half / "half-0.tests").write_bytes(b"PAR1")
     imported(tmp_path / "d", output)
     assert len(Stored(Layout(tmp_path / "d")).tests) == 5
-    assert not (tmp_path / "d" / ".importing").exists()
+    assert not half.exists()
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -223,11 +219,9 @@ def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: 
     half = tmp_path / "output-half.xml"
     half.write_bytes(output.read_bytes().replace(b'"message":""', b'"message":"&#xD800;"'))
     (outcome,) = imported(tmp_path / "d", half)
-    assert outcome.tests == 5
-    assert [str(half) in problem for problem in outcome.problems] == [True, True]
-    assert [row.test_name for row in Stored(Layout(tmp_path / "d")).tests if row.recorded] == [
-        does_not_fit(ServiceType.CSC, 8, 8).test_name
-    ]
+    assert (outcome.tests, [str(half) in problem for problem in outcome.problems]) == (5, [True, True])
+    recorded = [row.test_name for row in Stored(Layout(tmp_path / "d")).tests if row.recorded]
+    assert recorded == [does_not_fit(ServiceType.CSC, 8, 8).test_name]
 
 
 @pytest.mark.parametrize("text", ["digest", "record"])
@@ -252,72 +246,79 @@ def test_a_column_that_older_software_did_not_write_has_its_default(output: Path
     assert {(row.origin, row.remove_s) for row in rows} == {("csit-density", None)}
 
 
-def test_a_folder_with_something_else_is_left_alone(output: Path) -> None:
-    with pytest.raises(ConfigError, match="neither a dataset nor empty"):
-        Layout.make(output.parent)
+def nested(inner: bytes, name: str, depth: int) -> bytes:
+    """An archive with a file in so many archives."""
+    for _ in range(depth):
+        outer = io.BytesIO()
+        with zipfile.ZipFile(outer, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr(name, inner)
+        inner, name = outer.getvalue(), "inner.zip"
+    return inner
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("cut.xml.gz", "too early"), ("cut.zip", "damaged"), ("deep.zip", "deep"), ("bomb.xml.gz", "unpack to more than")],
-)
-def test_archives_that_are_damaged_or_bombs_are_named(
-    output: Path, tmp_path: Path, name: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+ARCHIVES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "cut.xml.gz": (lambda content: gzip.compress(content)[:-2000], "too early"),
+    "cut.zip": (lambda content: nested(content, "output.xml", 1)[:-100], "damaged"),
+    "deep.zip": (lambda content: nested(content, "output.xml", 5), "deep"),
+    "bomb.xml.gz": (lambda _: gzip.compress(b"<robot><suite name='s'>" + b" " * 50_000_000), "unpack to more than"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_bad_archives_are_named(output: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "FREE_BYTES", 100_000)
-    path = tmp_path / name
-    if name == "bomb.xml.gz":
-        path.write_bytes(gzip.compress(b"<robot><suite name='s'>" + b" " * 50_000_000))
-    elif name == "cut.xml.gz":
-        path.write_bytes(gzip.compress(output.read_bytes())[:-2000])
-    else:
-        inner = output
-        for depth in range(5 if name == "deep.zip" else 1):
-            outer = tmp_path / f"{depth}.zip"
-            with zipfile.ZipFile(outer, "w", zipfile.ZIP_DEFLATED) as file:
-                file.write(inner, "output.xml" if inner is output else "inner.zip")
-            inner = outer
-        path.write_bytes(inner.read_bytes()[: -100 if name == "cut.zip" else None])
-    done = imported(tmp_path / "d", path, output)
+    packed, reason = ARCHIVES[name]
+    (tmp_path / name).write_bytes(packed(output.read_bytes()))
+    done = imported(tmp_path / "d", tmp_path / name, output)
     (problem,) = (text for each in done for text in each.problems)
-    assert reason in problem
-    assert name in problem
+    assert reason in problem and name in problem
     assert len(Stored(Layout(tmp_path / "d")).tests) >= 5, "the other file is there"
 
 
 def test_archives_inside_of_archives_are_read(output: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "inner.zip", "w") as file:
-        file.writestr("a/output.xml.gz", gzip.compress(output.read_bytes()))
-    with zipfile.ZipFile(tmp_path / "nightly.zip", "w") as file:
-        file.write(tmp_path / "inner.zip", "night/inner.zip")
+    (tmp_path / "nightly.zip").write_bytes(nested(gzip.compress(output.read_bytes()), "a/output.xml.gz", 2))
     dataset = load([tmp_path / "nightly.zip"])
     assert (len(dataset.recorded), len(dataset.unrecorded), dataset.problems) == (3, 2, [])
-    assert dataset.recorded[0].source.endswith("nightly.zip!night/inner.zip!a/output.xml.gz")
+    assert dataset.recorded[0].source.endswith("nightly.zip!inner.zip!a/output.xml.gz")
 
 
 def test_every_file_beside_and_in_an_archive_is_counted_and_has_its_outcome(output: Path, tmp_path: Path) -> None:
-    text, empty = output.read_bytes(), tmp_path / "empty.zip"
-    zipfile.ZipFile(empty, "w").close()
+    text, layout = output.read_bytes(), Layout.make(tmp_path / "d")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as file:
         file.writestr("output-1.xml", text.replace(b"2026-11-20", b"2026-11-21"))
         file.writestr("output-2.xml", text.replace(b"2026-11-20", b"2026-11-22"))
         file.writestr("a.json", pack(result(ServiceType.VSC, 1, 1)))
-        file.write(empty, "z.zip")
-    layout = Layout.make(tmp_path / "d")
+        file.writestr("z.zip", b"PK\5\6" + bytes(18))  # an empty archive
     with layout.writing(lambda: None):
         number, *done = import_all(layout, [tmp_path / "all.zip", output, tmp_path / "absent.xml"], None)
     outcomes = [each for each in done if isinstance(each, FileImport)]
     assert number == sum(each.files for each in outcomes) == 6
     assert sorted(each.tests for each in outcomes) == [0, 0, 1, 5, 5, 5]
-    problems = [text for each in outcomes for text in each.problems]
-    assert [("z.zip" in text, "absent.xml" in text) for text in sorted(problems)] == [(False, True), (True, False)]
+    problems = sorted(text for each in outcomes for text in each.problems)
+    assert [("z.zip" in text, "absent.xml" in text) for text in problems] == [(False, True), (True, False)]
 
 
-def test_the_share_of_a_file_that_was_read_grows_to_its_end(output: Path, tmp_path: Path) -> None:
+def test_the_share_that_was_read_grows_to_its_end_and_is_shown_on_a_terminal(
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout, shares = Layout.make(tmp_path / "d"), list[float]()
     with layout.writing(lambda: None):
         list(import_all(layout, [output], None, reading=shares.append))
     assert shares == sorted(shares) and 0 < shares[0] <= shares[-1] < 1
+    files = [write_output_xml(tmp_path / f"{each.test_name}.xml", [each], dump=pack) for each in _RESULTS]
+    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda _: True})()
+    monkeypatch.setattr("sys.stderr", terminal)
+    for name in ("_QUIET_S", "_BETWEEN_S"):
+        monkeypatch.setattr(inputs, name, 0.0)
+    assert len(inputs.opened(files, quickly=True).contents().tests) == len(_RESULTS)
+    first, *lines, last = terminal.getvalue().split("\r\x1b[K")
+    shown = [int(line.removesuffix(" s left").partition(" % of 3 files, about ")[0]) for line in lines]
+    assert first == last == "" and shown == sorted(shown) and {33, 100} <= set(shown), "and nothing is left of it"
+
+
+def test_a_folder_with_something_else_is_left_alone(output: Path) -> None:
+    with pytest.raises(ConfigError, match="neither a dataset nor empty"):
+        Layout.make(output.parent)
 
 
 def test_a_file_that_vanishes_is_named_and_its_neighbours_are_imported(output: Path, tmp_path: Path) -> None:
@@ -356,20 +357,16 @@ def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path
 
 def test_a_copy_by_rebot_has_the_same_tests(output: Path, tmp_path: Path) -> None:
     """It is another file; of a test of two files the first counts."""
-    (tmp_path / "copy.xml").write_text(output.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    counts = [
-        json.loads(invoked("import", path, "-o", tmp_path / "d", "--format", "json").stdout)
-        for path in (output, tmp_path / "copy.xml")
-    ]
+    (copy := tmp_path / "copy.xml").write_text(output.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    said = [invoked("import", path, "-o", tmp_path / "d", "--format", "json").stdout for path in (output, copy)]
     recorded = sum(row.recorded for row in Stored(Layout(tmp_path / "d")).tests)
-    assert [(each["tests"], each["same_tests"]) for each in counts] == [(5, 0), (5 - recorded, recorded)]
+    counts = [(each["tests"], each["same_tests"]) for each in map(json.loads, said)]
+    assert counts == [(5, 0), (5 - recorded, recorded)]
 
 
 @pytest.mark.parametrize("table", ["tests", "details"])
 @pytest.mark.parametrize("damage", ["removed", "truncated", "another file", "a folder"])
-def test_a_damaged_part_is_left_out_named_and_imported_again(
-    output: Path, tmp_path: Path, table: str, damage: str
-) -> None:
+def test_a_damaged_part_is_left_out_named_and_read_again(output: Path, tmp_path: Path, table: str, damage: str) -> None:
     other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
     imported(tmp_path / "d", output, other)
     before = {row.test_id for row in Stored(Layout(tmp_path / "d")).tests}
@@ -382,8 +379,7 @@ def test_a_damaged_part_is_left_out_named_and_imported_again(
         pq.write_table(pa.table({"x": [1]}), path)
     elif damage == "a folder":
         path.mkdir()
-    done = invoked("show", tmp_path / "d")
-    stored = Stored(Layout(tmp_path / "d"))
+    done, stored = invoked("show", tmp_path / "d"), Stored(Layout(tmp_path / "d"))
     assert 0 < len(stored.tests) < len(before)
     (problem,) = stored.problems
     assert re.match(rf"{re.escape(str(path))}: damaged, \d tests left out; import .*\.xml again: ", problem.text)
@@ -401,7 +397,70 @@ def test_a_damaged_import_is_left_out_and_named(output: Path, tmp_path: Path, le
     path.write_text("[" * 5000, encoding="utf-8")
     os.truncate(path, length)  # a terabyte without blocks is not read
     stored = Stored(Layout(tmp_path / "d"))
-    assert len(stored.tests) == 0
+    assert stored.tests == []
     assert stored.problems[0].text.startswith(f"{path}: damaged; remove it and import its file again: ")
     imported(tmp_path / "d", output)
     assert len(Stored(Layout(tmp_path / "d")).tests) == 5
+
+
+_RESULTS = [mrr_result(ServiceType.CSP, 1, 2), result(ServiceType.CSC, 2, 1), does_not_fit(ServiceType.CSC, 8, 8)]
+
+
+def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of record files stay apart."""
+    (run := tmp_path / "run").mkdir()
+    write_output_xml(run / "output.xml", _RESULTS, dump=pack)
+    for chains in (4, 8):
+        record = result(ServiceType.CSP, chains, 1, histograms=False)
+        (run / f"{chains}.json").write_text(record.model_dump_json())
+    assert invoked("report", run, "-o", tmp_path / "small").exit_code == 0
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    assert invoked("report", run, "-o", tmp_path / "large").exit_code == 0
+    assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
+
+
+@pytest.mark.parametrize(
+    "command", ["compare {0} {0}", "gate {0} {0}", "trend {0} --all", "trend {0} --new-with {0}", "show {0} --why"]
+)
+def test_large_files_are_judged_as_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """And no record is validated."""
+    words = command.format(write_output_xml(tmp_path / "output.xml", _RESULTS, dump=pack)).split()
+    small = invoked(*words)
+    assert small.output
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    monkeypatch.setattr(batch, "recorded_test", raising(AssertionError("a record was validated")))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    large = invoked(*words)
+    assert (large.exit_code, large.output) == (small.exit_code, small.output)
+    del small, large  # with the error that ended the command
+    gc.collect()
+    assert list(tmp_path.iterdir()) == [tmp_path / "output.xml"], "temporary datasets are removed"
+
+
+def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    killed, other = tmp_path / "csit-report-killed", tmp_path / "csit-report-elsewhere"
+    (killed / "dataset").mkdir(parents=True)
+    os.utime(killed, (0, 0))
+    (tmp_path / "kept").mkdir()
+    other.symlink_to(tmp_path / "kept")
+    running = inputs.TemporaryLayout()
+    assert not killed.exists()
+    inputs.TemporaryLayout()
+    assert running.folder.is_dir(), "its process runs"
+    folder = running.folder
+    del running
+    assert not folder.exists()
+    assert (tmp_path / "kept").is_dir()
+
+
+def test_a_damaged_record_in_a_large_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dump(record: DensityRecord) -> str:
+        return pack(record).replace('"packed":"', '"packed":"AAAA' if record is _RESULTS[0] else '"packed":"')
+
+    output = write_output_xml(tmp_path / "output.xml", _RESULTS, dump=dump)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    done = invoked("report", output, "-o", tmp_path / "large")
+    assert (done.exit_code, done.output.count("its packed part")) == (1, 1)
+    assert _RESULTS[0].test_name in done.output
+    assert len(list((tmp_path / "large" / "tests").glob("*.html"))) == 2

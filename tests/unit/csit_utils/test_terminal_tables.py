@@ -21,7 +21,7 @@ from resources.libraries.python.model.findings.check_finding import ok, problem,
 from resources.libraries.python.model.measurements.stacks import described
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
-from resources.libraries.python.testbed.maintenance import preparation
+from resources.libraries.python.testbed.maintenance import preparation, reservation
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
 from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
 from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
@@ -281,6 +281,12 @@ def test_prepare(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
     piped, terminal = shown("prepare", str(LOCAL_TOPOLOGY))
     fits(piped, terminal, wanted.boot)
     assert piped[-1] == terminal[-1] == "CSIT_RESERVATION=token"
+
+
+def test_release(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    strange = ("DUT1: reserved by another user, " + "for measurements of a customer " * 4,)
+    monkeypatch.setattr(reservation, "release", lambda *_: strange)
+    fits(*shown("release", str(LOCAL_TOPOLOGY), "--token", "token"))
 
 
 def test_emulate(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:

@@ -77,9 +77,8 @@ def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout:
             bridge = bridges[roots[by_mac[nic.mac]["bus"]]["bus"]]
             assert int(bridge["numa_node"]) == nic.numa_node
             # Behind a bridge each root port has the next bus, in the order of their slots.
-            position = sorted(int(root["addr"], 16) for root in roots.values() if root["bus"] == bridge["id"]).index(
-                int(roots[by_mac[nic.mac]["bus"]]["addr"], 16)
-            )
+            slots = sorted(int(root["addr"], 16) for root in roots.values() if root["bus"] == bridge["id"])
+            position = slots.index(int(roots[by_mac[nic.mac]["bus"]]["addr"], 16))
             assert nic.pci_address == f"0000:{int(bridge['bus_nr']) + position + 1:02x}:00.0"
         assert len({nic.pci_address for nic in machine.nics}) == len(machine.nics) == 4
 
@@ -92,9 +91,8 @@ def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -
         for at, mac in enumerate(sorted(mac for row in cables.values() for mac in row))
     }
     for machine in layout.machines():
-        argv = qemu.arguments(
-            machine, BOOT, 2222, taps={nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held}
-        )
+        taps = {nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held}
+        argv = qemu.arguments(machine, BOOT, 2222, taps=taps)
         backends = {words(value)["id"]: words(value) for value in values(argv, "-netdev") if value.startswith("tap,")}
         devices = {
             found["netdev"]: found
@@ -143,15 +141,12 @@ def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
 
 
 def test_huge_pages_are_on_the_kernels_command_line_by_numa_node() -> None:
-    line = qemu.kernel_line(
-        qemu.EmulatedMachine("DUT1", 2, (qemu.NumaNode(4096, 512, 1), qemu.NumaNode(1024, 128)), ())
-    )
+    first, second = qemu.NumaNode(4096, 512, 1), qemu.NumaNode(1024, 128)
+    line = qemu.kernel_line(qemu.EmulatedMachine("DUT1", 2, (first, second), ()))
     assert "default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:128 hugepagesz=1G hugepages=0:1" in line
     # What the kernel takes as the size is the last one before the number.
     assert line.index("hugepagesz=1G") > line.index("hugepages=0:512")
-    assert "hugepagesz=1G hugepages=0 " in qemu.kernel_line(
-        qemu.EmulatedMachine("TG", 2, (qemu.NumaNode(1024, 64),), ())
-    )
+    assert "hugepagesz=1G hugepages=0 " in qemu.kernel_line(qemu.EmulatedMachine("TG", 2, (second,), ()))
 
 
 def test_memory_is_that_of_numa_nodes_ssh_comes_in_from_this_computer_only_and_disks_are_not_written() -> None:

@@ -182,10 +182,9 @@ def test_another_suite_of_a_run_may_choose_other_cells_on_the_same_testbed(tmp_p
     run.ended(key(), "PASS", "1.json")
     run.close()
     assert len(runs.past_of(tmp_path).done) == 1
+    elsewhere = CHOICES.model_copy(update={"topology_digest": "other"})
     with pytest.raises(ConfigError, match="suites of a run need the same testbed"):
-        runs.RunJournal.next_suite(
-            tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1"
-        )
+        runs.RunJournal.next_suite(tmp_path, elsewhere, ENVIRONMENT, "boot-1")
 
 
 def started(line: int, test: str = "CSC 1R1C", attempt: int = 1) -> TestStarted:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
@@ -68,7 +68,16 @@ class World(SimulatedTestbed):
         if found := self._lacks & {function.kind for function in plan.functions}:
             raise Unsupported(f"{found.pop()} missing")
         parts = super().parts(plan, asked)
-        return replace(parts, generator=cast("Any", Cut(parts, self))) if self.deployed in self._breaks else parts
+        return replace(parts, generator=self._cut(parts)) if self.deployed in self._breaks else parts
+
+    def _cut(self, parts: Parts) -> Any:
+        """A generator that breaks, or whose node is lost, while it sends."""
+
+        def run(_: Trial) -> TrialResult:
+            self.lost = isinstance(self.error, ConnectionFailed)
+            raise self.error
+
+        return builders.Altered(parts.generator, run=run)
 
     def recover(self) -> None:
         self.recovered += self.lost
@@ -110,17 +119,3 @@ class Probe:
 
     def facts(self) -> dict[str, str]:
         return self._facts
-
-
-class Cut:
-    """A generator that breaks, or whose node is lost, while it sends."""
-
-    def __init__(self, parts: Parts, world: World) -> None:
-        self._parts, self._world = parts, world
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._parts.generator, name)
-
-    def run(self, _: Trial) -> TrialResult:
-        self._world.lost = isinstance(self._world.error, ConnectionFailed)
-        raise self._world.error

@@ -254,17 +254,15 @@ def answered(*pieces: bytes | BaseException, call: Call[Any, Any] = calls.LEFTOV
     """What a caller gets when the agent writes this, as soon as it is asked."""
     channel = ScriptedChannel()
     link = AgentLink("DUT1", channel, silence_s=60.0)
+    pending = link.begin(call, asked)
+    for piece in pieces:
+        channel.says(piece)
+    begin = time.monotonic()
     try:
-        pending = link.begin(call, asked)
-        for piece in pieces:
-            channel.says(piece)
-        begin = time.monotonic()
-        try:
-            return pending.result()
-        finally:
-            assert time.monotonic() - begin < 30  # and not the 60 s of the call
+        return pending.result()
     finally:
         link.close()
+        assert time.monotonic() - begin < 30  # and not the 60 s of the call
 
 
 def line(record: object) -> bytes:

@@ -225,7 +225,9 @@ def test_scripts_lie_on_the_node_as_they_lay_at_home_also_those_of_another_folde
     assert {"workload/load.sh", "deployment/install.sh"} <= {file.path for file in got.files}
 
 
-def test_a_script_of_another_folder_is_refused(tmp_path: Path) -> None:
+def test_a_script_of_another_folder_and_more_than_scripts_need_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "service").mkdir()
     service(tmp_path / "service")
     outside = shell_program(tmp_path / "install.sh", "")
@@ -233,6 +235,11 @@ def test_a_script_of_another_folder_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"install.sh"', '"../install.sh"'))
     asked = load_specifications(path, tmp_path / "service" / "workload.json")
     with pytest.raises(ConfigError, match=rf"^{outside} is outside of {tmp_path}/service, which is what nodes"):
+        bundled(asked)
+    asked = service(tmp_path)
+    monkeypatch.setattr(bundle, "MAX_BYTES", 1000)
+    (tmp_path / "capture.pcap").write_bytes(bytes(1001))
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}: more than 1000 bytes; nodes of a lab get all of"):
         bundled(asked)
 
 
@@ -248,14 +255,6 @@ def test_links_that_lead_elsewhere_are_refused(tmp_path: Path, name: str, target
     asked = service(tmp_path)
     (tmp_path / name).symlink_to(target)
     with pytest.raises(ConfigError, match=rf"^{tmp_path}/{name} {says}"):
-        bundled(asked)
-
-
-def test_a_folder_of_more_than_scripts_need_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = service(tmp_path)
-    monkeypatch.setattr(bundle, "MAX_BYTES", 1000)
-    (tmp_path / "capture.pcap").write_bytes(bytes(1001))
-    with pytest.raises(ConfigError, match=rf"^{tmp_path}: more than 1000 bytes; nodes of a lab get all of"):
         bundled(asked)
 
 

@@ -111,15 +111,11 @@ def under_test(test_type: TestType = TestType.MRR, search: str = "quick") -> Cel
 
 
 @pytest.mark.parametrize(
-    ("test_type", "search", "duration_s"),
-    [
-        (TestType.MRR, "quick,mrr_trial=0.1", 0.1),
-        (TestType.MRR, "quick,mrr_trial=5", 0.3),
-        (TestType.NDRPDR, "quick,mrr_trial=0.1", 0.3),
-    ],
+    ("test_type", "mrr_s", "duration_s"),
+    [(TestType.MRR, 0.1, 0.1), (TestType.MRR, 5, 0.3), (TestType.NDRPDR, 0.1, 0.3)],
 )
 def test_the_highest_load_is_found_by_trials_that_are_no_longer_than_those_of_mrr(
-    test_type: TestType, search: str, duration_s: float
+    test_type: TestType, mrr_s: float, duration_s: float
 ) -> None:
     asked: list[Trial] = []
 
@@ -127,7 +123,7 @@ def test_the_highest_load_is_found_by_trials_that_are_no_longer_than_those_of_mr
         asked.append(trial)
         return HighestLoads(offered_pps=2e6, search_pps=1e6)
 
-    cell = under_test(test_type, search)
+    cell = under_test(test_type, f"quick,mrr_trial={mrr_s}")
     parts = cell.deployment.parts
     generator: Any = Altered(parts.generator, highest_loads=highest_loads)
     cell.deployment.parts = replace(parts, generator=generator)

@@ -54,20 +54,11 @@ class WholeMachine(NotingMachine):
 
     def __init__(self, fails: str = "", lacks: str = "", generators: int = 1) -> None:
         super().__init__(fails)
-        self._lacks, self._has_generator = lacks, bool(generators)
+        self._has_generator = bool(generators)
         self.parts = {name: NotingPart(name, self) for name in ("fabric", "switch", "functions", "generator")}
-
-    def problems(self) -> tuple[PreflightProblem, ...]:
-        return (PreflightProblem(self._lacks, FIX),) if self._lacks else ()
-
-    def warnings(self) -> tuple[PreflightProblem, ...]:
-        return (PreflightProblem("no KVM"),)
-
-    def unsampled(self) -> PreflightProblem:
-        return PERF
-
-    def numa_nodes(self) -> dict[str, int | None]:
-        return {}
+        self.problems = lambda: (PreflightProblem(lacks, FIX),) if lacks else ()
+        self.warnings = lambda: (PreflightProblem("no KVM"),)
+        self.unsampled, self.numa_nodes = lambda: PERF, dict
 
     def leftovers(self, plan: object) -> tuple[str, ...]:
         assert plan is None
@@ -154,10 +145,10 @@ def test_smt_is_switched_off_at_the_dut_first_where_a_cell_asks_for_it(
 LAB = shipped("available/lab-2n-kernel")
 
 
-def opened(connect: Any, **link: Any) -> LabNode:
-    """A node with an agent that runs there."""
+def opened(connect: Any, pid: int | None = 4711, **link: Any) -> LabNode:
+    """A node with an agent that runs there, or of which no process is known."""
     node = LabNode(LAB, "DUT1", connect, SimpleNamespace(install=lambda *_: None))
-    node._is_open, node._agent_pid = True, 4711
+    node._is_open, node._agent_pid = True, pid
     node._link = SimpleNamespace(**{"lost": "", "close": lambda: None, **link})
     return node
 
@@ -169,7 +160,7 @@ def test_a_lost_node_that_shows_another_host_key_is_not_waited_for() -> None:
         tries.append(name)
         raise errors.HostRefused(f"{name} shows another host key than before")
 
-    node = opened(connect, lost="DUT1: the connection was cut")
+    node = opened(connect, None, lost="DUT1: the connection was cut")
     with pytest.raises(errors.HostRefused, match="another host key"):
         node.recover(within_s=3.0)
     assert tries == ["DUT1"]
@@ -205,8 +196,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch, found: Mapping[str | None, Found]) -
         return raising(measured)() if isinstance(measured, errors.CsitError) else qualification(measured)
 
     monkeypatch.setattr(loop_back, "qualify", qualify)
-    world: Any = Altered(None)
-    return loop_back.fastest_way(shipped("local"), world, qualification().key, 2)
+    return loop_back.fastest_way(LOCAL, Altered(None), qualification().key, 2)
 
 
 @pytest.mark.parametrize(

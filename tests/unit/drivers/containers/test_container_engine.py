@@ -99,16 +99,8 @@ def test_auto_is_the_first_engine_that_starts_a_container_and_says_why(there: di
     [
         ({}, "podman", "podman is not installed; apt-get install --no-install-recommends podman runc"),
         ({"podman": ""}, "podman", "podman has no OCI runtime (runc, crun); apt-get install runc"),
-        (
-            {"podman": "crun: unsupported cgroup", "also": "crun"},
-            "podman",
-            "crun: unsupported cgroup; apt-get install runc",
-        ),
-        (
-            {"podman": "setrlimit RLIMIT_NPROC: no", "also": "runc"},
-            "podman",
-            "RLIMIT_NPROC: no; raise the limits of the",
-        ),
+        ({"podman": "crun: no cgroup", "also": "crun"}, "podman", "crun: no cgroup; apt-get install runc: crun"),
+        ({"podman": "setrlimit RLIMIT_NPROC", "also": "runc"}, "podman", "RLIMIT_NPROC; raise the limits of the shell"),
         ({"docker": "Cannot connect to the Docker daemon at x"}, "docker", "start docker, or set container.engine to"),
         ({"podman": "Error: nf:1: image not known", "also": "runc"}, "podman nf:1", "the image: podman pull nf:1"),
     ],

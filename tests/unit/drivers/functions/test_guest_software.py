@@ -36,12 +36,12 @@ from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from tests.builders import cell_of, cpus, plan_of, shipped
 from tests.unit.drivers.functions.guest_parts import answering
 
-PROJECT = Path(__file__).parents[4]
 LOCAL = shipped("local")
 HOST = cpus(16)
 
@@ -101,23 +101,18 @@ def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbe
 
 
 def test_a_guest_runs_what_a_namespace_does() -> None:
-    (wall, dump, router) = guests_plan("qemu_firewall", "qemu_tcpdump", "qemu").functions
-    rules, watching = application(wall, LOCAL.dut), application(dump, LOCAL.dut)
-    assert rules is not None and watching is not None
+    (wall, dump, watch, router) = guests_plan("qemu_firewall", "qemu_tcpdump", "qemu_suricata", "qemu").functions
+    rules, watching, suricata = (application(each, LOCAL.dut) for each in (wall, dump, watch))
+    assert rules is not None and watching is not None and suricata is not None
     assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.settings(Firewall).rules).text([wall]), "accepted")
     assert watching.argv == tuple(programs(1, 1)[NfKind("tcpdump")].argv(dump.left.name, Path("/")))
+    alone, place = programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")], Path("/tmp")  # noqa: S108
+    assert suricata.argv == tuple(alone.argv(watch.left.name, place))
+    assert suricata.files == alone.files(watch.left.name, place)
+    assert "[ -S /tmp/control ]" in suricata.up, "it is asked by its socket"
+    assert suricata.then == "sleep 1.2"
     assert application(router, LOCAL.dut) is None
     assert (needed(wall.kind), needed(dump.kind)) == (("nft",), ("tcpdump", "perl"))
-
-
-def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socket() -> None:
-    (function,) = guests_plan("qemu_suricata").functions
-    made, alone = application(function, LOCAL.dut), programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")]
-    assert made is not None
-    assert made.argv == tuple(alone.argv(function.left.name, Path("/tmp")))  # noqa: S108 - in the guest
-    assert made.files == alone.files(function.left.name, Path("/tmp"))  # noqa: S108 - in the guest
-    assert "[ -S /tmp/control ]" in made.up
-    assert made.then == "sleep 1.2"
 
 
 def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to_it_when_it_is_up() -> None:
@@ -231,9 +226,8 @@ def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_rep
 def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_path: Path) -> None:
     script = PROJECT / "resources" / "templates" / "guest-control.pl"
     argv = ["perl", str(script), str(tmp_path / "control"), '{"a": 1}\t{"b": 2}']
-    with answering(
-        tmp_path / "control", b'{"return":\n"OK"}\n', b'{"message":{"pkts":1,"drop":0},"return":"OK"}'
-    ) as asked:
+    told = (b'{"return":\n"OK"}\n', b'{"message":{"pkts":1,"drop":0},"return":"OK"}')
+    with answering(tmp_path / "control", *told) as asked:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.splitlines()
@@ -289,10 +283,8 @@ def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() 
     assert (found.main, found.workers, found.worker_of(0)) == (0, (1,), 0)
     alone = vpp_guests_plan(cores=1)
     assert len(vpp_guest.vcpu_cpus(alone, "nf-1-1")) == 1, "one thread does all"
-    assert (vpp_guest.placement(alone, "nf-1-1").workers, vpp_guest.placement(alone, "nf-1-1").worker_of(0)) == (
-        (),
-        None,
-    )
+    found = vpp_guest.placement(alone, "nf-1-1")
+    assert (found.workers, found.worker_of(0)) == ((), None)
 
 
 def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:

@@ -19,14 +19,14 @@ from resources.libraries.python.drivers.functions.nftables.registration import F
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.programs import program_output
-from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import Deletion
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.kinds import machine
-from tests.builders import TOPOLOGIES, cpus, plan_of
+from tests.builders import TOPOLOGIES, cpus, plan_of, shell_program
 
 LOCAL = TOPOLOGIES / "local.yaml"
 LACK = (
@@ -105,6 +105,9 @@ def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pyte
     by_default = local(tmp_path, ("containers: linux_router", "containers: linux_firewall")).dut
     assert LACK in map(str, machine.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(LACK)):
+        program.load("")
+    shell_program(tmp_path / "nft", "echo syntax error >&2; echo the ruleset >&2; exit 1")
+    with pytest.raises(CommandFailed, match=r"nft -f - ended with 1: syntax error$"):
         program.load("")
 
 

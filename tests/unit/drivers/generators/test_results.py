@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -16,38 +17,27 @@ from hdrh.histogram import HdrHistogram
 from resources.libraries.python.dialogue import line_of
 from resources.libraries.python.drivers.generators.builtin import arrivals, counters, driver, wire
 from resources.libraries.python.drivers.generators.builtin import process as module
-from resources.libraries.python.drivers.generators.builtin.counters import (
-    FinalCounters,
-    QuietTime,
-    interface_numbers,
-    settle,
-)
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator, trial_result
-from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
-from resources.libraries.python.drivers.generators.builtin.wire import FlowReport, TrialReport
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.traffic import Protocol
 from tests.builders import cpus, flow_of, plan_of
 
-PROC_NET_DEV = """Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
-  tg-1: 9000006 100000    0    0    0     0          0         0       12       1    0    3    0     0       0
-"""
 FRAME = frame("64B")
 
 
 def test_counters_are_read_from_the_kernels_table() -> None:
-    rows = interface_numbers(PROC_NET_DEV)
+    rows = counters.interface_numbers("""Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
+  tg-1: 9000006 100000    0    0    0     0          0         0       12       1    0    3    0     0       0
+""")
     assert {name: (row[1], row[11]) for name, row in rows.items()} == {"tg-1": ("100000", "3")}
 
 
 class Clock:
     """Time that passes by sleeping only."""
 
-    def __init__(self) -> None:
-        self.now_s = 0.0
+    now_s = 0.0
 
     def monotonic(self) -> float:
         return self.now_s
@@ -57,54 +47,46 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    ("readings", "options", "counts", "pause_s"),
+    ("readings", "options", "expected"),
     [
-        ([(20,)], {}, (20,), 0.0),  # all came
-        ([(1,), (2,), (3,), (4,), *[(5,)] * 1000], {}, (5,), 0.001),
-        ([*[(0, 4)] * 60, *[(9, 4)] * 1000], {"before": (0, 0)}, (9, 4), 0.06),  # nothing had reached a port yet
-        ([*[(0, 4)] * 60, *[(9, 4)] * 1000], {"before": (1, 0)}, (0, 4), 0.0),  # that one has moved
-        ([*[(4,)] * 60, *[(9,)] * 1000], {"quiet_s": 0.01}, (4,), 0.0),
-        ([*[(4,)] * 60, *[(9,)] * 1000], {"quiet_s": 0.3}, (9,), 0.06),
+        ([(20,)], {}, ((20,), 0.0)),  # all came
+        ([(1,), (2,), (3,), (4,), *[(5,)] * 1000], {}, ((5,), 0.001)),
+        ([*[(0, 4)] * 60, *[(9, 4)] * 1000], {"before": (0, 0)}, ((9, 4), 0.06)),  # nothing had reached a port yet
+        ([*[(0, 4)] * 60, *[(9, 4)] * 1000], {"before": (1, 0)}, ((0, 4), 0.0)),  # that one has moved
+        ([*[(4,)] * 60, *[(9,)] * 1000], {"quiet_s": 0.01}, ((4,), 0.0)),
+        ([*[(4,)] * 60, *[(9,)] * 1000], {"quiet_s": 0.3}, ((9,), 0.06)),
     ],
 )
 def test_settling_waits_for_the_counters_to_stop(
-    readings: list[tuple[int, ...]],
-    options: dict[str, Any],
-    counts: tuple[int, ...],
-    pause_s: float,
-    monkeypatch: pytest.MonkeyPatch,
+    readings: list[Any], options: dict[str, Any], expected: tuple[Any, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counters, "time", Clock())
-    settled = settle(iter(readings).__next__, (20,) * len(counts), **options)
-    assert settled == FinalCounters(counts, True, pytest.approx(pause_s))
+    settled = counters.settle(iter(readings).__next__, (20,) * len(readings[0]), **options)
+    assert settled == counters.FinalCounters(expected[0], True, pytest.approx(expected[1]))
 
 
 def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> None:
-    lateness = QuietTime()
+    lateness = counters.QuietTime()
     first = lateness.quiet_s
     assert not lateness.begin((0, 0))
-    lateness.end((90, 100), (100, 100), FinalCounters((90, 100), True, 0.001))
+    lateness.end((90, 100), (100, 100), counters.FinalCounters((90, 100), True, 0.001))
     assert not lateness.begin((92, 100)), "a few stray packets are tolerated"
     assert lateness.quiet_s == first
     assert lateness.begin((100, 100))
     assert lateness.quiet_s == 2 * first
-    lateness.end((103, 90), (100, 100), FinalCounters((203, 190), True, 0.001))
+    lateness.end((103, 90), (100, 100), counters.FinalCounters((203, 190), True, 0.001))
     assert lateness.quiet_s == 4 * first
     for _ in range(9):
-        lateness.end((200, 0), (100, 100), FinalCounters((203, 190), True, 0.001))
+        lateness.end((200, 0), (100, 100), counters.FinalCounters((203, 190), True, 0.001))
     assert lateness.quiet_s == 0.4
 
 
-def test_latency_of_stamped_probes_only() -> None:
+def test_percentiles_are_samples_of_stamped_probes_and_the_histogram_agrees() -> None:
     sent = np.array([1000, 0, 3000, 4000, 5000], dtype=np.int64)
     received = np.array([1500, 2500, 0, 3999, 5100], dtype=np.int64)
     assert arrivals.latencies_ns(sent, received).tolist() == [100, 500]
     assert arrivals.latency_report(np.zeros(0, dtype=np.int64)) is None
-
-
-def test_percentiles_are_samples_and_the_histogram_agrees() -> None:
-    values = np.arange(1, 1001, dtype=np.int64) * 1000
-    report = arrivals.latency_report(values)
+    report = arrivals.latency_report(np.arange(1, 1001, dtype=np.int64) * 1000)
     assert (report.min_ns, report.max_ns, report.mean_ns) == (1000, 1_000_000, 500_500.0)
     assert (report.p50_ns, report.p90_ns, report.p99_ns, report.p999_ns) == (500_000, 900_000, 990_000, 999_000)
     base64.b64decode(report.histogram, validate=True)
@@ -120,7 +102,7 @@ def report(sent: int, planned: int, offered_s: float = 1.0, unstamped: int = 0) 
 
 def result_of(one: wire.TrialReport, load_pps: float, probe_pps: float = 0.0) -> TrialResult:
     trial = Trial(load_pps=load_pps, duration_s=1.0, frame=FRAME, probe_pps=probe_pps)
-    return trial_result(trial, [one], [(flow_of(), one.flows[0])], "now", 1.0)
+    return driver.trial_result(trial, [one], [(flow_of(), one.flows[0])], "now", 1.0)
 
 
 def test_reports_and_specifications_survive_the_wire() -> None:
@@ -135,13 +117,7 @@ def test_reports_and_specifications_survive_the_wire() -> None:
 
 @pytest.mark.parametrize(
     ("sent", "offered_s", "limited"),
-    [
-        (100_000, 1.0, False),
-        (99_901, 1.0, False),
-        (99_890, 1.0, True),
-        (100_000, 1.0011, False),
-        (100_000, 1.002, True),
-    ],
+    [(100_000, 1, False), (99_901, 1, False), (99_890, 1, True), (100_000, 1.0011, False), (100_000, 1.002, True)],
 )
 def test_what_makes_a_trial_generator_limited(sent: int, offered_s: float, limited: bool) -> None:
     result = result_of(report(sent, 100_000, offered_s), 100_000)
@@ -162,10 +138,10 @@ def test_probes_without_stamps_are_said_not_counted() -> None:
 def test_the_wait_at_the_end_is_learned_from_what_the_system_has_shown(
     pauses_s: tuple[float, ...], quiet_s: float
 ) -> None:
-    lateness = QuietTime()
+    lateness = counters.QuietTime()
     for pause_s in pauses_s:
         assert lateness.quiet_s == 0.025
-        lateness.end((90,), (100,), FinalCounters((90,), True, pause_s))
+        lateness.end((90,), (100,), counters.FinalCounters((90,), True, pause_s))
     assert lateness.quiet_s == quiet_s
     assert lateness.begin((100,)), "packets came later than that"
     assert lateness.quiet_s == 0.05
@@ -191,12 +167,11 @@ class Worker:
     def answer(self, what: str, _: float) -> dict[str, Any]:
         if what != "generator's report":
             return {"sending": "a stub", "fallback": None}
-        flows = self.told[0]["flows"]
+        flows = len(self.told[0]["flows"])
         spec = next(each["prepare"] for each in reversed(self.told) if "prepare" in each)
-        each = round(spec["load_pps"] * spec["duration_s"] / len(flows))
-        row = FlowReport(each, each, 0, 0, 0, None, 0)
-        report = TrialReport(each * len(flows), spec["duration_s"], spec["duration_s"], 0.0, True, (row,) * len(flows))
-        return asdict(report)
+        duration_s, each = spec["duration_s"], round(spec["load_pps"] * spec["duration_s"] / flows)
+        rows = (wire.FlowReport(each, each, 0, 0, 0, None, 0),) * flows
+        return asdict(wire.TrialReport(each * flows, duration_s, duration_s, 0.0, True, rows))
 
     def close(self) -> None:
         self.closed = True
@@ -212,7 +187,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
 
 @pytest.mark.parametrize("cores", [2, 16])
 def test_a_trial_in_one_direction_has_all_of_its_load_there(cores: int, workers: list[Worker]) -> None:
-    generator = BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
+    generator = driver.BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
     generator.start()
     first = len(workers)
     both = Trial(load_pps=4000, duration_s=1, frame=FRAME)
@@ -233,7 +208,7 @@ def test_a_trial_in_one_direction_has_all_of_its_load_there(cores: int, workers:
 
 
 def test_workers_send_tcp_where_a_trial_asks_for_it_and_no_packet_has_a_number(workers: list[Worker]) -> None:
-    generator = BuiltInGenerator(plan_of("local", "CSC", 1, cores=cpus(2)))
+    generator = driver.BuiltInGenerator(plan_of("local", "CSC", 1, cores=cpus(2)))
     generator.start()
     asked = Trial(load_pps=4000, duration_s=1, frame=FRAME, protocol=Protocol.TCP)
     generator.run(asked)
@@ -248,7 +223,7 @@ def test_workers_send_tcp_where_a_trial_asks_for_it_and_no_packet_has_a_number(w
 
 @pytest.mark.parametrize("cores", [2, 16])
 def test_prepared_workers_are_those_that_start_and_are_ended_without_a_start(cores: int, workers: list[Worker]) -> None:
-    generator = BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
+    generator = driver.BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
     generator.prepare()
     generator.prepare()
     prepared = list(workers)
@@ -265,21 +240,20 @@ def test_prepared_workers_are_those_that_start_and_are_ended_without_a_start(cor
 
 
 @pytest.fixture
-def worker() -> Iterator[WorkerProcess]:
-    process = WorkerProcess("json.tool")  # reads its input
-    yield process
-    process.close()
+def worker() -> Iterator[module.WorkerProcess]:
+    with closing(module.WorkerProcess("json.tool")) as process:  # reads its input
+        yield process
 
 
-def test_silence_ends_in_time_with_the_workers_number(worker: WorkerProcess) -> None:
+def test_silence_ends_in_time_with_the_workers_number(worker: module.WorkerProcess) -> None:
     with pytest.raises(NotReady, match=rf"after 0\.1 s; last seen: nothing from worker {worker.pid}; "):
         worker.answer("answer", 0.1)
     with pytest.raises(NotReady, match=r"not ready after 0\.0 s"):
-        first_to_speak([worker], "answer", -1.0)
+        module.first_to_speak([worker], "answer", -1.0)
 
 
 def test_a_stopped_one_is_reported_long_before_the_deadline_and_ended(
-    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    worker: module.WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.05)
     os.kill(worker.pid, signal.SIGSTOP)
@@ -291,7 +265,7 @@ def test_a_stopped_one_is_reported_long_before_the_deadline_and_ended(
     assert worker.ended
 
 
-def test_the_exit_of_a_worker_is_reported_with_its_last_output(worker: WorkerProcess) -> None:
+def test_the_exit_of_a_worker_is_reported_with_its_last_output(worker: module.WorkerProcess) -> None:
     worker.send({"a": 1})
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(CommandFailed, match="was killed by SIGKILL"):

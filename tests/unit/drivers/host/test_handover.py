@@ -128,10 +128,8 @@ def test_ports_of_vfio_are_handed_over_while_the_last_cell_ends(pci: FakePci, lo
 
 def test_a_port_that_went_away_is_a_broken_system_and_no_defect() -> None:
     nowhere = cast(Namespace, None)  # it does not come as far as that
-    with (
-        closing(Netlink()) as home,
-        pytest.raises(SystemBroken, match=r"^port nosuchport went away while it was taken"),
-    ):
+    reason = r"^port nosuchport went away while it was taken"
+    with closing(Netlink()) as home, pytest.raises(SystemBroken, match=reason):
         take(GONE, home, nowhere, "02:00:00:00:00:02", 1500, promiscuous=False)
 
 

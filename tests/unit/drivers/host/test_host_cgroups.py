@@ -103,31 +103,20 @@ def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
     group = ControlGroup(first(tmp_path), "csit-edge-1")
     group.make(GroupLimits(0.25, 64 << 20, frozenset({1})))
     said = {name: (tmp_path / row / "csit-edge-1" / name).read_text() for row in FILES for name in FILES[row]}
-    assert said["cpu.cfs_quota_us"] == "25000"
-    assert said["cpu.cfs_period_us"] == "100000"
-    assert said["memory.limit_in_bytes"] == str(64 << 20)
-    assert said["cpuset.cpus"] == "1"
+    assert (said["cpu.cfs_quota_us"], said["cpu.cfs_period_us"]) == ("25000", "100000")
+    assert (said["memory.limit_in_bytes"], said["cpuset.cpus"]) == (str(64 << 20), "1")
     assert said["cpuset.mems"] == "0\n", "a group of version 1 takes no process before it has memory nodes"
 
 
 def test_version_2_hands_missing_controllers_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, written = second(tmp_path), []
-    write = cgroup_tree.write
-
-    def record(path: Path, value: str) -> None:
-        written.append((path.name, value))
-        if path.name != "cgroup.subtree_control":
-            write(path, value)
-
-    monkeypatch.setattr(cgroups, "write", record)
-    ControlGroup(found, "csit-edge-1").make(GroupLimits(2.0, 1 << 20, frozenset({0, 3})))
-    assert written == [
-        ("cgroup.subtree_control", "+cpu"),
-        ("cgroup.subtree_control", "+cpuset"),
-        ("cpu.max", "200000 100000"),
-        ("memory.max", str(1 << 20)),
+    handed, write = "cgroup.subtree_control", cgroup_tree.write
+    writes = Mock(side_effect=lambda path, value: path.name == handed or write(path, value))
+    monkeypatch.setattr(cgroups, "write", writes)
+    ControlGroup(second(tmp_path), "csit-edge-1").make(GroupLimits(2.0, 1 << 20, frozenset({0, 3})))
+    assert [(call.args[0].name, call.args[1]) for call in writes.call_args_list] == [
+        (handed, "+cpu"), (handed, "+cpuset"), ("cpu.max", "200000 100000"), ("memory.max", str(1 << 20)),
         ("cpuset.cpus", "0,3"),
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("machine", "cpu_s", "killed"), [(first, 2.5, 3), (second, 1.25, 1)])

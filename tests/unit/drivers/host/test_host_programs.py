@@ -382,13 +382,14 @@ def test_endless_answers_end(
         ask(tmp_path / "socket")
 
 
+@pytest.mark.usefixtures("soon")
 def test_an_answer_is_bounded_by_its_size() -> None:
     near, far = socket.socketpair()
 
     def send_all() -> None:
         with suppress(OSError):
-            far.sendall(bytes(17 << 20))
+            far.sendall(bytes(2 << 20))
 
-    with near, far, pytest.raises(CsitError, match="more than 16 MB"):
+    with near, far, pytest.raises(CsitError, match="more than 1 MB"):
         threading.Thread(target=send_all, daemon=True).start()
         answers.receive(near, "an answer", lambda _: False, 60.0)

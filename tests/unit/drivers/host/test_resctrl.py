@@ -19,6 +19,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import OTHERS, CachePart
 from resources.libraries.python.model.ranges import expand
 from tests.builders import SIM, cpus, plan_of, raising
+from tests.unit.testbed.node.machine_trees import tree
 
 WAYS, GROUPS, MIN_RUNS, SHARED = 11, 4, 2, 0x600
 DOMAINS = (0, 1)
@@ -227,11 +228,8 @@ def test_ways_that_cannot_be_given_back_stay_on_the_record(mounted: Kernel, lock
 
 def test_the_layout_of_the_machine_has_what_the_kernel_divides(mounted: Kernel, tmp_path: Path) -> None:
     for cpu in (0, 1):
-        for index, level, identity in ((0, 1, cpu), (3, 3, cpu % 2)):
-            folder = tmp_path / "cpus" / f"cpu{cpu}" / "cache" / f"index{index}"
-            folder.mkdir(parents=True)
-            (folder / "level").write_text(f"{level}\n")
-            (folder / "id").write_text(f"{identity}\n")
+        for index, level in ((0, 1), (3, 3)):
+            tree(tmp_path / f"cpus/cpu{cpu}/cache/index{index}", {"level": level, "id": cpu})
     found = resctrl.discover(root=str(mounted.root), cpus=str(tmp_path / "cpus"))
     assert found is not None
     assert (found.ways, found.least, found.reserved, found.domains) == (WAYS, MIN_RUNS, SHARED, {0: 0, 1: 1})

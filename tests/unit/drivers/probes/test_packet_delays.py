@@ -31,21 +31,17 @@ def stamps(steps_ns: Sequence[Sequence[int]]) -> list[dict[tuple[int, int], int]
     return [{(number, 0): row[hop] for number, row in enumerate(rows)} for hop in range(len(rows[0]))]
 
 
-def constant(path: Path, packets: int = 4, **owners_ns: int) -> list[dict[tuple[int, int], int]]:
+def constant(path: Path, packets: int = 4, owners_ns: Mapping[str, int] = {}) -> list[dict[tuple[int, int], int]]:
     """Each owner takes its time in each of its steps, all others 1 us."""
-    row = [owners_ns.get(hop.owner.replace("-", "_"), 1000) for hop in path.hops[1:]]
-    return stamps([row] * packets)
+    return stamps([[owners_ns.get(hop.owner, 1000) for hop in path.hops[1:]]] * packets)
 
 
 def by_owner(rows: Sequence[HopDelay], direction: Direction = Direction.FORWARD) -> Mapping[str, HopDelay]:
     return {row.owner: row for row in rows if row.direction is direction}
 
 
-STEPS = st.lists(
-    st.lists(st.integers(0, 10**6), min_size=len(FORWARD.hops) - 1, max_size=len(FORWARD.hops) - 1),
-    min_size=1,
-    max_size=9,
-)
+COUNT = len(FORWARD.hops) - 1
+STEPS = st.lists(st.lists(st.integers(0, 10**6), min_size=COUNT, max_size=COUNT), min_size=1, max_size=9)
 
 
 @given(STEPS, st.sampled_from([FORWARD, REVERSE]), st.data())
@@ -87,6 +83,10 @@ def test_a_hop_that_sees_less_than_half_of_what_passed_it_is_not_visible() -> No
     found = by_owner(hop_delays([(FORWARD, unseen)]))
     assert found.keys() == OWNERS, "it begins at the vSwitch"
     assert sum(row.mean_s for row in found.values()) == pytest.approx((len(FORWARD.hops) - 2) * 1e-6)
+    hidden = [{} if hop.owner == "nf-1-2" else row for hop, row in zip(FORWARD.hops, constant(FORWARD), strict=True)]
+    found = by_owner(hop_delays([(FORWARD, hidden)]))
+    assert found.keys() == OWNERS - {"nf-1-2"} | {"vswitch + nf-1-2"}, "an NF is one part with the vSwitch"
+    assert found["vswitch + nf-1-2"].mean_s == pytest.approx(3e-6)
 
 
 def test_packets_after_which_the_clock_was_set_back_are_left_out() -> None:
@@ -101,7 +101,7 @@ def test_packets_after_which_the_clock_was_set_back_are_left_out() -> None:
 def test_directions_and_instances_do_not_mix_their_packets_of_equal_numbers() -> None:
     plan = plan_of("sim", "CSC", 2, 1, SIM.dut.layout)
     taken = {"nf-1-1": 100_000, "nf-2-1": 300_000}
-    seen = [(path, constant(path, **{name.replace("-", "_"): ns for name, ns in taken.items()})) for path in plan.paths]
+    seen = [(path, constant(path, owners_ns=taken)) for path in plan.paths]
     found = hop_delays(seen)
     for direction in Direction:
         row = by_owner(found, direction)

@@ -16,7 +16,7 @@ from tests.builders import shell_program
 OWNERS = owners_of({"nf-1-1": (41, 42), "vswitch": (7,)})
 PRINTED = """\
 napi/csn1x1i1-8 41 
-\tffffffff81a02f10 nft_do_chain ([kernel.kallsyms])
+\tffffffff81a02f10 nft_do_chain
 \tffffffff81a02f00 nf_hook_slow.isra.0
 \tffffffff81a02e00 napi_threaded_poll+0x17
 
@@ -44,7 +44,7 @@ vhost-1234     7
 
 
 def test_frames_are_named_by_owner_and_without_what_builds_differ_in() -> None:
-    found = fold(PRINTED.replace(" ([kernel.kallsyms])", "").splitlines(), OWNERS)
+    found = fold(PRINTED.splitlines(), OWNERS)
     assert dict(found.counts) == {
         "nf-1-1;napi_threaded_poll;nf_hook_slow;nft_do_chain": 1,
         "nf-1-1;nft_do_chain": 1,
@@ -63,18 +63,11 @@ def test_a_deep_stack_keeps_both_ends_and_long_names_are_cut() -> None:
 
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
-LINES = st.lists(
-    st.one_of(
-        WORDS,
-        st.builds(lambda name, tid: f"{name} {tid}", WORDS, st.sampled_from([0, 7, 41, 99])),
-        st.builds(lambda name: f"\t ffff12 {name}", WORDS),
-        st.just(""),
-    ),
-    max_size=60,
-)
+THREAD = st.builds(lambda name, tid: f"{name} {tid}", WORDS, st.sampled_from([0, 7, 41, 99]))
+FRAME = st.builds(lambda name: f"\t ffff12 {name}", WORDS)
 
 
-@given(LINES)
+@given(st.lists(st.one_of(WORDS, THREAD, FRAME, st.just("")), max_size=60))
 def test_whatever_is_printed_each_sample_is_counted_once_and_fits_a_record(lines: list[str]) -> None:
     found = fold(lines, OWNERS)
     assert found.samples == found.idle + found.elsewhere + found.counts.total()
@@ -97,20 +90,16 @@ def test_a_machine_that_cannot_sample_says_why(monkeypatch: pytest.MonkeyPatch, 
     assert "does not run with this kernel, so call stacks cannot be sampled; apt-get" in str(why_unsampled())
     shell_program(broken, "exit 0")
     monkeypatch.setattr(perf, "why_not_on", lambda *_: "Permission denied")
-    assert str(why_unsampled()).startswith(
-        "call stacks cannot be sampled: Permission denied (kernel.perf_event_paranoid is "
-    )
+    assert "cannot be sampled: Permission denied (kernel.perf_event_paranoid is " in str(why_unsampled())
     monkeypatch.setattr(perf, "why_not_on", lambda *_: "")
     assert why_unsampled() is None
 
 
-@pytest.mark.parametrize("status", [0, 3])
-def test_a_reader_of_samples_may_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int) -> None:
-    said = f"printf 'napi/x 41\\n\\t ff f\\n'\necho no such data >&2\nexit {status}"
-    program = str(shell_program(tmp_path / "perf", said))
-    monkeypatch.setattr(perf, "path_of", lambda _: program)
-    if status:
-        with pytest.raises(CommandFailed, match="no such data"):
-            read_samples(tmp_path / "perf.data", OWNERS)
-    else:
-        assert dict(read_samples(tmp_path / "perf.data", OWNERS).counts) == {"nf-1-1;f": 1}
+def test_a_reader_of_samples_may_fail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = "printf 'napi/x 41\\n\\t ff f\\n'\necho no such data >&2\nexit "
+    program = shell_program(tmp_path / "perf", f"{said}3")
+    monkeypatch.setattr(perf, "path_of", lambda _: str(program))
+    with pytest.raises(CommandFailed, match="no such data"):
+        read_samples(tmp_path / "perf.data", OWNERS)
+    shell_program(program, f"{said}0")
+    assert dict(read_samples(tmp_path / "perf.data", OWNERS).counts) == {"nf-1-1;f": 1}

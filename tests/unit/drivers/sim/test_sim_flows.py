@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.delays import LINK
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowLosses, TrialResult
-from resources.libraries.python.model.request.cell import Cell, Tap, TestType
+from resources.libraries.python.model.request.cell import Cell, Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits, UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
@@ -25,7 +25,6 @@ from resources.libraries.python.search.losses import LossPattern, loss_loads, lo
 from resources.libraries.python.studies.chains.model.record import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, cell_of, flow_of, plan_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
@@ -115,18 +114,16 @@ def timed(bed: Bed, load_share: float = 0.0) -> tuple[dict[str, float], TrialRes
 )
 def test_parts_add_up_to_the_simulated_latency(parameters: dict[str, object]) -> None:
     for load_share in (0.0, 0.8):
-        parts, _ = timed(Bed(PLAN, **parameters), load_share)
-        assert all(mean_s > 0 for mean_s in parts.values())
+        assert min(timed(Bed(PLAN, **parameters), load_share)[0].values()) > 0
 
 
-@pytest.mark.parametrize("nf", ["nf-1-1", "nf-1-3"])
-@pytest.mark.parametrize("delay_s", [20e-6, 500e-6])
+@pytest.mark.parametrize(("nf", "delay_s"), [("nf-1-1", 20e-6), ("nf-1-3", 20e-6), ("nf-1-3", 500e-6)])
 def test_a_delay_is_that_of_the_impaired_nf(nf: str, delay_s: float) -> None:
     before, _ = timed(Bed(PLAN))
     after, _ = timed(Bed(PLAN, impaired=[{"chain": KINDS, "nf": nf, "delay_s": delay_s}]))
     more = {owner: after[owner] - before[owner] for owner in OWNERS}
-    assert more[nf] == pytest.approx(delay_s, rel=0.05)
-    assert all(abs(each) < 0.02 * delay_s + 1e-6 for owner, each in more.items() if owner != nf)
+    assert more.pop(nf) == pytest.approx(delay_s, rel=0.05)
+    assert max(map(abs, more.values())) < 0.02 * delay_s + 1e-6
 
 
 @pytest.mark.parametrize("limit", ["vswitch", "nf-1-2"])
@@ -134,8 +131,8 @@ def test_packets_wait_at_the_limit_and_nowhere_else(limit: str) -> None:
     bed = Bed(PLAN, limited_by=limit)
     idle, busy = timed(bed)[0], timed(bed, 0.9)[0]
     more = {owner: busy[owner] - idle[owner] for owner in OWNERS}
-    assert more[limit] > 2e-6
-    assert all(abs(each) < 1e-6 for owner, each in more.items() if owner != limit)
+    assert more.pop(limit) > 2e-6
+    assert max(map(abs, more.values())) < 1e-6
 
 
 def test_noise_changes_the_parts_and_not_the_latency() -> None:
@@ -160,22 +157,16 @@ def chain(*kinds: NfKind, taps: tuple[Tap, ...] = (), limits: tuple[Limits, ...]
     return cell_of("CSC", 1, len(kinds), nf_kinds=kinds, taps=taps, limits=limits)
 
 
-def beside(*kinds: NfKind) -> Cell:
-    return cell_of("CSC", len(kinds), instance_kinds=kinds)
-
-
-def bed(asked: Cell, **parameters: object) -> Bed:
-    return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), TestType.NDRPDR, model="sharp", **parameters)
+def bed(asked: Cell) -> Bed:
+    return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), model="sharp")
 
 
 def test_a_tap_gets_both_ways_of_its_segment() -> None:
     running = bed(chain(ROUTER, taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
-    done = running.run(1000.0)
-    assert done.loss_ratio == 0
-    counts = running.counters()
+    assert running.run(1000.0).loss_ratio == 0
     for number in (1, 2):
-        assert counts[f"csn1t{number}"] == InterfaceCounters(1000, 0, 0, 0)
-        assert counts[f"csv1t{number}"] == InterfaceCounters(0, 1000, 0, 0)
+        assert running.counters()[f"csn1t{number}"] == InterfaceCounters(1000, 0, 0, 0)
+        assert running.counters()[f"csv1t{number}"] == InterfaceCounters(0, 1000, 0, 0)
 
 
 def test_a_slow_tap_loses_alone_and_is_as_busy_as_its_capacity_says() -> None:
@@ -222,17 +213,6 @@ def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
     assert running.system.used_s()["nf-1-1"] > 0.5
 
 
-def test_each_of_them_is_as_busy_as_its_own_capacity_says() -> None:
-    running = bed(beside(ROUTER, NGREP, NGREP), pressure={ROUTER: 0, NGREP: 0})
-    sampler = SimSampler(running.system)
-    before = sampler.read()
-    load = 3 * 0.5 * one_pps(NGREP, 1.0)
-    running.run(load)
-    cpu = work(running.plan, before, sampler.read(), 1.0).cpu
-    assert cpu["nf-2-1"] == cpu["nf-3-1"] == pytest.approx([0.5, 0.5])
-    assert cpu["nf-1-1"] == pytest.approx([load / 3 / one_pps(ROUTER, 1.0)] * 2)
-
-
 @pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.offered if kind != "sim"])
 def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
     programs = (UserProgram(start=("cat",)),) if kind == "process" else ()
@@ -271,8 +251,15 @@ def healthy() -> Runs:
     return measured()
 
 
+def faulty(healthy: Runs, **fault: float) -> ChainRun:
+    """The chain with a fault; other chains and the NF alone are as they were."""
+    found = measured(SPEC, fault)
+    assert {order for order in found if found[order] != healthy[order]} == {FAULTY}
+    return found[FAULTY]
+
+
 def test_losses_inside_an_nf_are_counted_by_no_port(healthy: Runs) -> None:
-    here = measured(SPEC, {"loss_ratio": 0.1})[FAULTY]
+    here = faulty(healthy, loss_ratio=0.1)
     assert here.loss_ratio == pytest.approx(0.1, rel=0.01)
     assert healthy[FAULTY].loss_ratio == 0
     for name in ("rx_dropped_pps", "tx_dropped_pps"):
@@ -281,20 +268,20 @@ def test_losses_inside_an_nf_are_counted_by_no_port(healthy: Runs) -> None:
 
 
 def test_what_a_short_queue_drops_is_counted_and_grows_with_the_load(healthy: Runs) -> None:
-    here = measured(SPEC, {"queue_loss_ratio": 0.1})[FAULTY]
+    here = faulty(healthy, queue_loss_ratio=0.1)
     assert 0.02 < here.loss_ratio < 0.06  # at some 42 % of what the slowest NF can
     assert feature(here, "vswitch", "tx_dropped_pps") > 0
     assert feature(healthy[FAULTY], "vswitch", "tx_dropped_pps") == 0
 
 
 def test_a_delay_is_in_the_latency_with_and_without_load(healthy: Runs) -> None:
-    here, other = measured(SPEC, {"delay_s": 50e-6})[FAULTY], healthy[FAULTY]
+    here, other = faulty(healthy, delay_s=50e-6), healthy[FAULTY]
     assert here.latency_s - other.latency_s == pytest.approx(50e-6, rel=0.05)
     assert here.idle_latency_s - other.idle_latency_s == pytest.approx(50e-6, rel=0.05)
 
 
 def test_a_co_located_load_makes_an_nf_wait_and_halves_its_capacity(healthy: Runs) -> None:
-    here = measured(SPEC, {"stolen_ratio": 0.6})[FAULTY]
+    here = faulty(healthy, stolen_ratio=0.6)
     assert feature(here, "ips", "waiting_percent") > 40
     assert feature(healthy[FAULTY], "ips", "waiting_percent") == 0
     assert feature(here, "ips", "cpu_percent") == pytest.approx(80, rel=0.05)  # 40 % of two CPUs: it is saturated
@@ -322,12 +309,6 @@ def test_a_fault_that_changes_nothing_is_refused(faults: list[dict[str, object]]
     found = measured(SPEC.model_copy(update={"least_measured": 0.0}), *faults)
     (failed,) = {run.failed for run in found.values() if run.failed}
     assert message in failed
-
-
-@pytest.mark.parametrize("impairment", [{"loss_ratio": 0.1}, {"delay_s": 1e-3}, {"stolen_ratio": 0.9}])
-def test_other_chains_and_the_nf_alone_are_as_they_were(healthy: Runs, impairment: dict[str, float]) -> None:
-    found = measured(SPEC, impairment)
-    assert {order for order in found if found[order] != healthy[order]} == {FAULTY}
 
 
 @settings(max_examples=share(25), deadline=None)

@@ -59,65 +59,64 @@ def sections(**changes: object) -> dict[str, list[str]]:
     return found
 
 
-def test_every_vpp_has_places_and_threads_of_its_own() -> None:
+def test_every_vpp_has_places_of_its_own() -> None:
     found = sections()
     assert {"nodaemon", "cli-no-pager", "cli-listen /run/vpp/nf-1-1/cli.sock"} <= set(found["unix"])
     assert "runtime-dir /run/vpp/nf-1-1" in found["unix"]
     assert "pidfile /run/vpp/nf-1-1/vpp.pid" in found["unix"], "VPP refuses one outside of runtime-dir"
     assert found["statseg"][0] == "socket-name /run/vpp/nf-1-1/stats.sock"
-    assert found["socksvr"] == ["socket-name /run/vpp/nf-1-1/api.sock"]
-    assert found["api-segment"] == ["prefix csit-nf-1-1"]
-    assert found["cpu"] == ["main-core 2", "corelist-workers 3,4"]
-    assert sections(placement=place(1, (1,)))["cpu"] == ["main-core 1"], "one CPU, one thread"
-
-
-@pytest.mark.parametrize("size", ["4k", "2m"])
-def test_memory_is_of_one_kind_of_pages(size: str) -> None:
-    found = sections(pages=HugePageChoice(size, ""))
-    assert found["memory"] == ["main-heap-size 512M", f"main-heap-page-size {size}"]
-    assert found["buffers"] == ["buffers-per-numa 16384", f"page-size {size}"]
-
-
-def test_only_plugins_that_are_needed() -> None:
-    found = sections(plugins=("af_packet", "memif"), plugin_folder=Path("/opt/vpp/lib/vpp_plugins"))
-    assert found["plugins"] == [
-        "path /opt/vpp/lib/vpp_plugins",
-        "plugin default { disable }",
-        "plugin af_packet_plugin.so { enable }",
-        "plugin memif_plugin.so { enable }",
-    ]
-
-
-def test_an_idle_main_thread_sleeps_only_where_configured_and_commands_with_keys_are_not_logged() -> None:
-    unix = sections()["unix"]
-    assert not [line for line in unix if "poll-sleep" in line]
+    assert "log /run/vpp/nf-1-1/commands.log" in found["unix"]
+    assert not [line for line in found["unix"] if "poll-sleep" in line]
     assert "poll-sleep-usec 100" in sections(waiting=IdleBehaviour("interrupt", 100))["unix"]
-    assert "log /run/vpp/nf-1-1/commands.log" in unix
-    assert not [line for line in sections(logs_commands=False)["unix"] if line.startswith("log ")]
+    with_keys = sections(logs_commands=False)["unix"]
+    assert not [line for line in with_keys if line.startswith("log ")], "keys are in no log"
 
 
-def test_physical_ports_by_their_address() -> None:
-    text = startup(devices=(VppDevice("0000:af:00.0", "csv1p1"),)).text()
-    assert "  dev 0000:af:00.0 {\n    name csv1p1\n    num-rx-queues 1\n  }" in text
-    assert "no-hugetlb" in text and "no-multi-seg" in text
-    assert "no-multi-seg" not in startup(devices=(VppDevice("0000:af:00.0", "x"),), largest_frame_bytes=9018).text()
-    assert "dpdk {" not in startup().text()
+PLUGINS = [f"plugin {name}_plugin.so {{ enable }}" for name in ("af_packet", "memif")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "section", "lines"),
+    [
+        ({}, "socksvr", ["socket-name /run/vpp/nf-1-1/api.sock"]),
+        ({}, "api-segment", ["prefix csit-nf-1-1"]),
+        ({}, "cpu", ["main-core 2", "corelist-workers 3,4"]),
+        ({"placement": place(1, (1,))}, "cpu", ["main-core 1"]),  # one CPU, one thread
+        ({}, "memory", ["main-heap-size 512M", "main-heap-page-size 4k"]),
+        ({}, "buffers", ["buffers-per-numa 16384", "page-size 4k"]),
+        ({"pages": HugePageChoice("2m", "")}, "memory", ["main-heap-size 512M", "main-heap-page-size 2m"]),
+        ({"pages": HugePageChoice("2m", "")}, "buffers", ["buffers-per-numa 16384", "page-size 2m"]),
+        (
+            {"plugins": ("af_packet", "memif"), "plugin_folder": Path("/opt/vpp")},
+            "plugins",
+            ["path /opt/vpp", "plugin default { disable }", *PLUGINS],
+        ),
+    ],
+)
+def test_threads_memory_and_plugins_are_what_was_asked_for(
+    changes: dict[str, object], section: str, lines: list[str]
+) -> None:
+    assert sections(**changes)[section] == lines
 
 
 @pytest.mark.parametrize("driver", [None, "igb_uio", "vfio-pci"])
-def test_vpp_takes_ports_by_the_driver_that_the_topology_names(driver: str | None) -> None:
+def test_physical_ports_by_their_address_and_by_the_driver_that_the_topology_names(driver: str | None) -> None:
     """By itself VPP asks for vfio-pci behind an IOMMU, also for ports of igb_uio (`vlib_pci_bind_to_uio`)."""
     devices = tuple(VppDevice(f"0000:af:00.{number}", f"csv1p{number}", uio_driver=driver) for number in (0, 1))
+    text = startup(devices=devices).text()
+    assert "  dev 0000:af:00.0 {\n    name csv1p0\n    num-rx-queues 1\n  }" in text
+    assert "no-hugetlb" in text and "no-multi-seg" in text
     named = [line for line in sections(devices=devices)["dpdk"] if line.startswith("uio-driver")]
     assert named == ([] if driver is None else [f"uio-driver {driver}"])
+    assert "no-multi-seg" not in startup(devices=devices, largest_frame_bytes=9018).text()
+    assert "dpdk {" not in startup().text()
 
 
 def test_how_threads_wait() -> None:
-    assert waiting(Vpp(), oversubscribed=False) == IdleBehaviour("polling", 0)
-    assert waiting(Vpp(), oversubscribed=True) == IdleBehaviour("interrupt", 100)
+    alone, folded = (waiting(Vpp(), oversubscribed=oversubscribed) for oversubscribed in (False, True))
+    assert (alone, folded) == (IdleBehaviour("polling", 0), IdleBehaviour("interrupt", 100))
+    assert (alone.data_threads, folded.data_threads) == ("poll", "wait for interrupts")
     assert waiting(Vpp(rx_mode="adaptive", poll_sleep_us=7), oversubscribed=True) == IdleBehaviour("adaptive", 7)
-    assert waiting(Vpp(), oversubscribed=False).data_threads == "poll"
-    assert waiting(Vpp(), oversubscribed=True).data_threads == "wait for interrupts"
 
 
 @pytest.mark.parametrize(("free", "size"), [(0, "4k"), (589, "4k"), (590, "2m")])

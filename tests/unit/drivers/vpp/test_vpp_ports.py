@@ -1,6 +1,6 @@
 """VPP's driver for a physical port, by its attachment, its kind and the plugins of the installation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,23 +23,19 @@ from resources.libraries.python.drivers.vpp.registration import Vpp, descriptors
 from resources.libraries.python.drivers.vpp.show_output import InterfaceRow, counted
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch, kind_of
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.driver import PolledPorts
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Nic, Plan
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.attachment import Attachment
-from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
-from resources.libraries.python.planning.names import vswitch_name
 from resources.libraries.python.planning.placement.queues import expected_ports, ports_of
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
-from tests.builders import TOPOLOGIES, cell_of, cpus, shipped
+from resources.libraries.python.studies.density.planning.matrix import candidates
+from tests.builders import cell_of, cpus
 from tests.unit.planning.labs import Word, lab
 from tests.unit.planning.polled_ports import planned, polled
 
@@ -222,24 +218,13 @@ def test_a_vpp_with_many_nics_has_longer_until_it_answers_and_they_are_named(
     assert ("(DPDK configures 16 NICs before: 0000:00:00.0, 0000:01:00.0" in what) is (nics == 16)
 
 
-LABS = {
-    path.stem: each
-    for path in sorted((TOPOLOGIES / "available").glob("*.yaml"))
-    if (each := load_topology(path)).dut.vswitch == "vpp"
-}
 TWO_OF_FOUR = PolledPorts((4, 4), 4)
 """Two ports, four workers: 8 receive queues, and 10 to send from."""
 
 
-def rows(topology: Topology, *, cells: str, vswitch: str, types: str = "CSC,CSP,VSC") -> Iterator[Candidate]:
-    selection = parse_selection(service_types=types, cells=cells, nf_sizes="1c", vswitch=vswitch)
-    return (row for row in candidates(topology, {}, selection) if row.runs)
-
-
-def pool(topology: Topology, plan: Plan, number: int = 1) -> int:
-    """Buffers that a vSwitch of a plan is started with."""
-    dut = list(topology.duts.values())[number - 1]
-    return sized(dut.settings(Vpp), ports_of(plan.links, plan.cores, vswitch_name(number))).buffers
+def pool(topology: Topology, plan: Plan) -> int:
+    """Buffers that the vSwitch of a plan is started with."""
+    return sized(topology.dut.settings(Vpp), ports_of(plan.links, plan.cores, "vswitch")).buffers
 
 
 def test_a_buffer_can_be_in_each_descriptor_of_each_queue_and_as_many_are_on_their_way() -> None:
@@ -248,20 +233,6 @@ def test_a_buffer_can_be_in_each_descriptor_of_each_queue_and_as_many_are_on_the
     assert sized(Vpp(), PolledPorts((1, 1), 1)).buffers == 16384, "what it needs is less than VPP's own default"
     assert sized(Vpp(), PolledPorts()).buffers == Vpp().buffers == 16384
     assert sized(Vpp(buffers_per_numa=2048), TWO_OF_FOUR).buffers == 2048, "the topology's number counts"
-
-
-@pytest.mark.parametrize("name", LABS)
-def test_every_cell_of_a_lab_has_more_buffers_than_descriptors(name: str) -> None:
-    topology, more = LABS[name], 0
-    for row in rows(topology, cells="1x1,2x2,4x1", vswitch="1,2,4"):
-        plan = make_plan(topology, row.cell, {})
-        for number in range(1, len(topology.duts) + 1):
-            ports = ports_of(plan.links, plan.cores, vswitch_name(number))
-            assert (ports.threads, len(ports.rx_queues)) == (2 * row.cell.vs_dtc, 2)
-            assert pool(topology, plan, number) >= max(16384, 2 * descriptors(ports))
-            more += pool(topology, plan, number) > 16384
-        assert not [text for text in plan.warnings if "buffers" in text]
-    assert more, "with several workers a pool of VPP's own size is too small"
 
 
 @given(
@@ -292,17 +263,6 @@ def test_where_processors_are_not_known_a_core_is_taken_to_have_two_threads() ->
     assert expected_ports(unknown, cell, cpus(8)) == PolledPorts((2, 2), 2)
 
 
-def test_one_machine_has_the_pool_the_memory_and_the_plan_that_it_had() -> None:
-    local, cell = shipped("local-vpp"), cell_of("CSC", 2, 2, vs_dtc=4)
-    sixteen = layout((cpu, cpu // 2, 0, 0) for cpu in range(64))
-    plan = make_plan(local, cell, sixteen)
-    assert pool(local, plan) == 16384
-    assert need(local, cell, sixteen) == MemoryNeed(5 * (2 + 128), 0, 5 * (512 + 39))
-    said = local.dut.model_copy(update={"vpp": {"buffers_per_numa": 1024}})
-    few = local.model_copy(update={"nodes": {**local.nodes, "DUT1": said}})
-    assert digest_of_model(make_plan(few, cell, sixteen)) == digest_of_model(plan)
-
-
 def test_guests_and_nfs_of_a_lab_keep_theirs() -> None:
     guests = lab(smt=True, vms="qemu_vpp")
     plan = planned(guests, "VSC", vs_dtc=4)
@@ -328,15 +288,16 @@ def test_a_plan_warns_of_a_pool_that_is_smaller_than_the_descriptors(vpp: dict[s
         "queues of 1024 descriptors: remove the key, or set it to 36864"
         for name in ("DUT1", "DUT2")[: 2 * warned]
     ]
-    (row,) = rows(topology, cells="1x1", vswitch="2", types="CSC")
+    selection = parse_selection(service_types="CSC", cells="1x1", nf_sizes="1c", vswitch="2")
+    (row,) = candidates(topology, {}, selection)
     assert [text for text in row.port_warnings if "buffers" in text] == found
 
 
-@pytest.mark.parametrize(("said", "expected"), [(None, 36864), (40000, 40000)])
+@pytest.mark.parametrize(("said", "expected"), [({}, 36864), ({"buffers_per_numa": 40000}, 40000)])
 def test_the_vswitch_is_started_with_it_and_says_so(
-    said: int | None, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    said: dict[str, int], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topology = lab(smt=True, vpp={} if said is None else {"buffers_per_numa": said})
+    topology = lab(smt=True, vpp=said)
     plan = planned(topology, vs_dtc=2)
     fabric = cast(Fabric, SimpleNamespace(run_inside=lambda *_, **__: None, owners=()))
     monkeypatch.setattr(Site, "folder", tmp_path)

@@ -63,9 +63,9 @@ def test_a_memif_with_two_rings_is_fed_when_both_are(second: int, fed: bool) -> 
 
 
 def test_where_queues_are() -> None:
-    assert show_output.rx_placement(text("switch-interface-rx-placement")) == dict.fromkeys(
-        ("csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2"), (Queue(1, "interrupt"),)
-    )
+    names = ("csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2")
+    placed = show_output.rx_placement(text("switch-interface-rx-placement"))
+    assert placed == dict.fromkeys(names, (Queue(1, "interrupt"),))
     two = """Thread 0 (vpp_main):
  node af-packet-input:
     csv1p1 queue 0 (polling)
@@ -73,10 +73,8 @@ Thread 2 (vpp_wk_1):
     csv1p2 queue 1 (polling)
 Thread 3 (vpp_wk_2):
     csv1p2 queue 0 (adaptive)"""
-    assert show_output.rx_placement(two) == {
-        "csv1p1": (Queue(0, "polling"),),
-        "csv1p2": (Queue(3, "adaptive"), Queue(2, "polling")),
-    }
+    of_two = {"csv1p1": (Queue(0, "polling"),), "csv1p2": (Queue(3, "adaptive"), Queue(2, "polling"))}
+    assert show_output.rx_placement(two) == of_two
     assert show_output.rx_placement("") == {}
 
 
@@ -150,9 +148,7 @@ def test_counters_of_ports_come_from_the_part_that_has_them() -> None:
 
 
 def test_vhost_user_is_connected_when_the_guest_has_shared_its_memory() -> None:
-    text_of_two = """Virtio vhost-user interfaces
-Global:
-  coalesce frames 32 time 1e-3
+    shown = """Virtio vhost-user interfaces
 Interface: csv1x1i1 (ifindex 1)
  socket filename /run/x.vhost type server errno "Success"
 
@@ -160,7 +156,7 @@ Interface: csv1x1i1 (ifindex 1)
 Interface: csv1x1i2 (ifindex 2)
  Memory regions (total 0)
 """
-    assert show_output.vhosts(text_of_two) == {"csv1x1i1": SharedMemoryLink(True), "csv1x1i2": SharedMemoryLink(False)}
+    assert show_output.vhosts(shown) == {"csv1x1i1": SharedMemoryLink(True), "csv1x1i2": SharedMemoryLink(False)}
 
 
 def test_associations_of_tunnels() -> None:

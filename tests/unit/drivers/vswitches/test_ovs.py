@@ -116,9 +116,8 @@ def test_the_kind_of_ports_asked_for(
             ovs.choose(asked, offered, datapaths)
         return
     assert ovs.choose(asked, offered, datapaths) is kind
-    bridge = next(
-        words for words in commands(ovs.of_plan(bridge_plan(1, 1), kind, 1500)) if words[:2] == ["set", "Bridge"]
-    )
+    made = commands(ovs.of_plan(bridge_plan(1, 1), kind, 1500))
+    (bridge,) = (words for words in made if words[:2] == ["set", "Bridge"])
     assert f"datapath_type={'system' if kind is ovs.KERNEL else 'netdev'}" in bridge
 
 
@@ -237,9 +236,8 @@ def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep_unles
     assert ovs.sleep_us(dpdk_plan(cores=2, oversubscribe=True)) == 100
     assert ovs.sleep_us(dpdk_plan(ovs={"ports": "system"})) == 100
     assert ovs.sleep_us(dpdk_plan(), asked_us=250) == 250
-    assert "pmd-sleep-max=0" in " ".join(
-        ovs.of_daemon(dpdk_plan(cores=2, oversubscribe=True), "auto", asked_sleep_us=0)
-    )
+    settings = ovs.of_daemon(dpdk_plan(cores=2, oversubscribe=True), "auto", asked_sleep_us=0)
+    assert "other_config:pmd-sleep-max=0" in settings
 
 
 def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:

@@ -41,11 +41,9 @@ def chain(*names: str, memory_mib: int | None = None) -> spec.Chain:
 
 
 def spec_of(
-    names: Sequence[str],
-    policies: Sequence[str] = (),
-    lengths: Sequence[int] = (),
+    names: Sequence[str], policies: Sequence[str] = (), lengths: Sequence[int] = (),
     volumes_bps: Sequence[float] = (2e8,),
-) -> spec.ChainStudySpec:
+) -> spec.ChainStudySpec:  # fmt: skip
     return spec.ChainStudySpec(
         name="study", vnfs=tuple(spec.VnfSpec(name=name, kind=NfKind("linux_router")) for name in names),
         policies=tuple(policies), lengths=tuple(lengths), workloads=tuple(map(workload, volumes_bps)),
@@ -53,14 +51,10 @@ def spec_of(
 
 
 def run(
-    what: spec.Chain,
-    volume_bps: float,
-    throughput_bps: float,
-    features: Mapping[str, Mapping[str, Sequence[float | None]]] | None = None,
-    *,
-    graphs: Iterable[StateGraph] = (),
+    what: spec.Chain, volume_bps: float, throughput_bps: float,
+    features: Mapping[str, Mapping[str, Sequence[float | None]]] | None = None, *, graphs: Iterable[StateGraph] = (),
     planted: str | None = None,
-) -> ChainRun:
+) -> ChainRun:  # fmt: skip
     """Features by owner and name, a value a second."""
     return ChainRun(
         chain=what,
@@ -81,12 +75,9 @@ def run(
 
 
 def noisy_runs(
-    chains: Iterable[spec.Chain],
-    volumes_bps: Sequence[float],
-    faulty: spec.Chain | None = None,
-    throttled: str = "",
+    chains: Iterable[spec.Chain], volumes_bps: Sequence[float], faulty: spec.Chain | None = None, throttled: str = "",
     seed: int = 1,
-) -> list[ChainRun]:
+) -> list[ChainRun]:  # fmt: skip
     """VNFs whose CPU follows the volume with 3 % noise; in one chain one of them is throttled to a third.
 
     Beside what the fault touches each VNF has features of nothing but noise, and those behind it get fewer packets.

@@ -108,13 +108,10 @@ def test_delays_of_two_chains_that_differ_are_two_causes() -> None:
     assert {each.what for each in found} == {"only nat > gw", "only gw > nat"}
 
 
-def test_descriptions_of_the_same_chains_are_all_named() -> None:
+def test_descriptions_of_the_same_chains_are_all_named_and_those_by_chance_are_marked() -> None:
     (cause,) = explained([each for each in PAIRS if each.order[-1] == "nat"], "nat")
     assert cause.same == ("ending with nat",)
     assert "cannot tell them apart from those ending with nat" in cause_in_words(cause)
-
-
-def test_a_description_that_fits_by_chance_is_marked() -> None:
     some = [chain("fw", "nat"), chain("gw", "nat"), chain("nat", "gw")]
     (cause,) = explained(some[:2], "nat", some)
     assert cause.chance == pytest.approx(2 / 3)
@@ -174,11 +171,9 @@ ENTRY, HALT, PAUSE = ("kvm_entry", "kvm_exit:HLT"), ("kvm_exit:HLT", "x"), ("kvm
 
 
 def said(
-    here: Mapping[str, float] | None = None,
-    alone: Mapping[str, float] | None = None,
-    graphs: tuple[StateGraph, StateGraph] | None = None,
-    cpus: float | None = 1.0,
-) -> list[str]:
+    here: Mapping[str, float] | None = None, alone: Mapping[str, float] | None = None,
+    graphs: tuple[StateGraph, StateGraph] | None = None, cpus: float | None = 1.0,
+) -> list[str]:  # fmt: skip
     one, other = graphs or (None, None)
     classes = portions(one, other) if one else ()
     here, alone = here or {}, alone or {}

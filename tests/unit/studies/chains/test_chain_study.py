@@ -78,14 +78,11 @@ def test_without_truth_cooks_distance_still_ranks_with_a_note() -> None:
     assert found.notes == ("without a baseline, which chains with them need: firewall, nat, monitor, ids",)
 
 
-def test_without_truth_and_with_one_volume_nothing_is_judged_with_a_note() -> None:
+def test_without_enough_runs_nothing_is_judged_with_a_note() -> None:
     spec = spec_of(("a", "b"), volumes_bps=(1e8,))
     found = analyse(spec, [run(chain("a", "b"), 1e8, 9e7)])
     assert not found.suspects
     assert found.notes[0] == "chains cannot be judged: one volume only, and their VNFs were not measured alone"
-
-
-def test_nothing_measured_is_nothing_found() -> None:
     found = analyse(spec_of(("a", "b")), [])
     assert not any((found.statistics, found.suspects, found.notes, found.causes, found.changed))
     assert found.judged == ("no chain of two or more VNFs was measured, so that there is none to judge",)
@@ -195,11 +192,13 @@ def found(*runs: ChainRun, baselines: Sequence[ChainRun] = BASELINES) -> Mapping
     return {(each.owner, each.feature): each.excess for each in judge((*baselines, *runs)).worse}
 
 
-def test_a_chain_that_is_the_sum_of_its_parts_is_not_worse() -> None:
+def test_the_sum_of_its_parts_is_not_worse_and_a_fault_of_all_chains_is() -> None:
     judged = judge((*BASELINES, of(AB), of(BA)))
     assert judged.worse == ()
     assert judged.compared[CHAIN, "loss_ratio"] == {AB: 0, BA: 0}
     assert to_repeat((*BASELINES, of(AB), of(BA)), 9) == ()
+    runs = [of(each, 0.05, at="a", latency_s=528e-6) for each in (AB, BA)]
+    assert {each.chain for each in judge((*BASELINES, *runs)).worse} == {AB, BA}
 
 
 def test_loss_is_judged_in_two_chains_and_attributed_to_its_part() -> None:
@@ -212,17 +211,14 @@ def test_loss_is_judged_in_two_chains_and_attributed_to_its_part() -> None:
     assert found(of(AB, 0.008, at="a"), baselines=alone_as_well) == {}
 
 
-def test_latency_is_compared_with_the_sum_less_the_path() -> None:
+def test_latency_without_the_path_and_cpu_time_at_equal_rates_are_compared() -> None:
     assert found(of(AB, latency_s=48e-6)) == {
         (CHAIN, "latency_s"): pytest.approx(20e-6),
         (CHAIN, "idle_latency_s"): pytest.approx(20e-6),
     }
     assert found(of(AB, latency_s=48e-6), baselines=BASELINES[:2]) == {}, "without a path it is not known"
-
-
-def test_a_fault_of_all_chains_is_no_less_a_fault() -> None:
-    runs = [of(each, 0.05, at="a", latency_s=528e-6) for each in (AB, BA)]
-    assert {each.chain for each in judge((*BASELINES, *runs)).worse} == {AB, BA}
+    assert found(of(AB, cpu_percent=26.0)) == {("a", "cpu_per_packet_s"): pytest.approx(0.3)}
+    assert found(of(AB, cpu_percent=26.0, rx_pps=1.2e4)) == {}
 
 
 @pytest.mark.parametrize(("waiting", "is_worse"), [(3.9, False), (4.1, True), (140.0, True)])
@@ -230,13 +226,10 @@ def test_waiting_counts_from_a_fifth_of_the_cpu_time(waiting: float, is_worse: b
     assert (("a", "waiting_percent") in found(of(AB, waiting_percent=waiting))) is is_worse
 
 
-def test_waiting_for_parts_on_the_same_cpu_is_expected() -> None:
+def test_waiting_or_losses_that_are_expected_are_no_excess() -> None:
     shared = of(AB, waiting_percent=35.0).model_copy(update={"placed": {"a": (1,), "b": (1,), VSWITCH: (9,)}})
     assert found(shared) == {}
     assert ("a", "waiting_percent") in found(of(AB, waiting_percent=35.0))
-
-
-def test_where_a_vnf_is_saturated_a_tenth_of_the_throughput_is_noise() -> None:
     baselines = (of(A, 0.2), of(B), of(PATH))
     assert found(of(AB, 0.27), baselines=baselines) == {}
     assert found(of(AB, 0.29), baselines=baselines) == {(CHAIN, "throughput_bps"): pytest.approx(1 - 0.71 / 0.8)}
@@ -247,30 +240,19 @@ def test_chains_with_a_vnf_that_was_not_measured_alone_are_not_judged() -> None:
     assert (judged.worse, judged.unknown, judged.compared) == ((), (AB,), {})
 
 
-def test_what_deviates_is_repeated_with_its_vnfs_alone_and_the_path() -> None:
+def test_what_deviates_is_repeated_and_only_repeated_runs_decide() -> None:
     runs = (*BASELINES, of(AB, 0.02, at="a"), of(BA, 0.05, at="a"))
     assert to_repeat(runs, 9) == (BA, AB, B, A, PATH)
     assert to_repeat(runs, 1) == (BA, B, A, PATH)
-
-
-def test_only_repeated_runs_decide() -> None:
     once = (*BASELINES, of(AB, 0.5, at="a"))
     assert judge((*once, *BASELINES, of(AB), *BASELINES, of(AB))).worse == ()
     judged = judge((*once, *BASELINES, of(AB, 0.0248, at="a"), *BASELINES, of(AB, 0.0252, at="a")))
     (loss,) = [each for each in judged.worse if each.owner == CHAIN]
     assert (loss.excess, loss.runs) == (pytest.approx(0.025), 2)
     assert loss.low < 0.025 < loss.high
-
-
-def test_an_excess_within_the_spread_of_the_repeated_runs_is_none() -> None:
     rows = [0.0, 0.04, 0.0, 0.01]
     repeated = [each for lost in rows for each in (*BASELINES, of(AB, lost, at="a"))]
     assert judge((*BASELINES, of(AB, 0.05, at="a"), *repeated)).worse == ()
-
-
-def test_cpu_time_per_packet_is_compared_at_equal_rates() -> None:
-    assert found(of(AB, cpu_percent=26.0)) == {("a", "cpu_per_packet_s"): pytest.approx(0.3)}
-    assert found(of(AB, cpu_percent=26.0, rx_pps=1.2e4)) == {}
 
 
 Floats = NDArray[np.float64]

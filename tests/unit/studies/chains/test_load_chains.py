@@ -154,13 +154,10 @@ def test_names_of_the_plan_lead_to_vnfs() -> None:
         assert owners(chain(*order.split()), watched) == dict(zip(names.split(), order.split(), strict=True))
 
 
-def test_a_program_goes_to_its_node() -> None:
+def test_a_program_goes_to_its_node_and_what_forwards_packets_cannot_be_passive() -> None:
     program = UserProgram(start=("sleep", "9"))
     vnfs = (VNFS[0], VnfSpec(name="own", kind=NfKind("process"), program=program))
     assert cell_of(chain("gateway", "own"), four_vnfs(vnfs=vnfs)).programs == (None, program)
-
-
-def test_what_forwards_packets_cannot_be_passive() -> None:
     vnfs = (VnfSpec(name="nat", kind=NfKind("linux_nat"), mode=Mode.PASSIVE),)
     with pytest.raises(PlanError, match=r"nat: an NF of kind linux_nat cannot be passive"):
         cell_of(chain("nat"), four_vnfs(vnfs=vnfs))

@@ -25,7 +25,6 @@ from resources.libraries.python.model.measurements.features import HOST, VSWITCH
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import MeasurementRequest
@@ -38,7 +37,7 @@ from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORD
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
-from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Workload
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec
 from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -66,18 +65,12 @@ def measured(study: ChainStudyTest) -> ChainStudy:
     return study.run()
 
 
-@pytest.mark.parametrize(
-    ("order", "vnf", "cpu"),
-    [("nat gateway", "nat", 0.02), ("firewall gateway", "firewall", 0.015), ("gateway monitor", "monitor", 0.005)],
-)
-def test_the_chain_with_the_planted_fault_comes_first_wherever_it_is_planted(order: str, vnf: str, cpu: float) -> None:
-    """Whatever the noise; tests/truth/chains.py has hundreds."""
-    fault = Fault(chain=tuple(order.split()), vnf=vnf, limits=Limits(cpu=cpu))
-    asked = study_of(four_vnfs(faults=(fault,), duration_s=2))
-    found = asked.run()
-    assert found.suspects[0].chain.order == fault.chain
-    assert any("throttled" in reason for reason in found.suspects[0].reasons)
-    asked.faults_first()
+def test_the_chain_with_the_planted_fault_comes_first(study: ChainStudyTest, measured: ChainStudy) -> None:
+    """Whatever the noise and wherever it is planted: tests/truth/chains.py has hundreds."""
+    first = measured.suspects[0]
+    assert (first.chain.order, first.planted) == (FAULT.chain, "nat is limited to 0.02 CPUs")
+    assert any("throttled" in reason for reason in first.reasons)
+    study.faults_first()
 
 
 def test_without_a_fault_no_chain_is_suspected_and_all_is_measured() -> None:
@@ -95,12 +88,9 @@ def test_each_chain_is_measured_under_each_workload(study: ChainStudyTest, measu
     assert {run.chain.order for run in measured.runs if len(run.chain.members) == 1} == {(vnf.name,) for vnf in VNFS}
     assert measured.coverage.measured == measured.coverage.asked == 30
     study.enough()
-
-
-def test_features_are_those_of_the_vnfs_of_the_chain_one_value_for_each_second(measured: ChainStudy) -> None:
     run = next(run for run in measured.runs if run.chain.order == ("monitor", "nat"))
     assert {series.owner for series in run.series} == {"monitor", "nat", HOST, VSWITCH}
-    assert {len(series.values) for series in run.series} == {4}
+    assert {len(series.values) for series in run.series} == {4}, "one value for each second"
     cpu = {series.owner: series.values[0] for series in run.series if series.feature == "cpu_percent"}
     assert cpu["nat"] and cpu["monitor"]
 
@@ -139,12 +129,6 @@ def test_simulated_graphs_have_the_packets_and_the_idle_time_of_each_vnf(measure
     assert sent / run.graphs[0].traced_s == pytest.approx(rows["gateway", "tx_pps"], rel=0.05)
 
 
-def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
-    again = study_of(measured.spec)
-    again.stacks_s = 60.0
-    assert again.run() == measured
-
-
 def test_tables_have_a_row_for_each_thing_that_was_measured(study: ChainStudyTest, measured: ChainStudy) -> None:
     tables = dict(chain_tables(record_of(study)))
     assert len(tables["runs"]) == 1 + len(measured.runs)
@@ -169,41 +153,27 @@ def test_the_preview_counts_chains_names_policies_and_planted_faults(study: Chai
 
 @pytest.mark.parametrize("sessions", [(1,), (1, 8)])
 def test_a_study_does_what_its_preview_counts(sessions: tuple[int, ...]) -> None:
-    spec = four_vnfs(
-        vnfs=tuple(vnf.model_copy(update={"memory_mib": (64, 128)}) for vnf in VNFS[:2]),
-        lengths=(),
-        workloads=[
-            Workload(volume_bps=volume, sessions=count, frame=frame("64B"))
-            for count in sessions
-            for volume in (2e6, 3e6)
-        ],
-        duration_s=1,
-    )
+    load = {"volume_bps": 2e6, "frame": frame("64B")}
+    vnfs = [vnf.model_copy(update={"memory_mib": (64, 128)}) for vnf in VNFS[:2]]
+    spec = four_vnfs(vnfs=vnfs, lengths=(), workloads=[{**load, "sessions": count} for count in sessions], duration_s=1)
     world = World(topology=SIM)
     study = study_of(spec, world)
     found, previewed = study.run(), cost(generate(spec))
-    assert previewed == study.cost
-    assert world.deployed == previewed.counted["deployments"]
-    assert len(found.runs + found.path) == previewed.runs
-    assert len({run.chain for run in found.runs + found.path}) == previewed.counted["chains"] + 1
-    assert previewed.seconds == previewed.counted["deployments"] * 4.0 + previewed.runs * (1 + 1)
+    measured = found.runs + found.path
+    assert previewed == study.cost and previewed.runs == len(measured)
+    assert len({run.chain for run in measured}) == previewed.counted["chains"] + 1
     assert previewed.counts() == {
-        **previewed.counted,
-        "chains": len(list(generate(spec))),
-        "measurements": previewed.runs,
-        "seconds": previewed.seconds,
-    }
+        "chains": len(list(generate(spec))), "deployments": world.deployed, "measurements": len(measured),
+        "seconds": world.deployed * 4.0 + len(measured) * (1 + 1),
+    }  # fmt: skip
 
 
-def test_suspects_come_with_rank_fault_and_reasons(measured: ChainStudy) -> None:
+def test_suspects_have_rank_fault_and_reasons_and_what_failed_its_reason(measured: ChainStudy) -> None:
     cause, first, reason, *_ = sentences(measured)
     assert cause.startswith("only nat > gateway has nat throttled ")
     assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
     assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
     assert reason.startswith("    ")
-
-
-def test_chains_that_were_not_measured_are_named_with_the_reason(measured: ChainStudy) -> None:
     run = measured.runs[0].model_copy(update={"failed": "no traffic"})
     bare = measured.model_copy(update={"runs": (run,), "suspects": (), "causes": ()})
     *_, failed = sentences(bare)

@@ -172,11 +172,9 @@ def test_threads_of_a_node_are_one_row_and_the_lightest_nodes_are_left_out() -> 
         return NodeCost(part="vswitch", thread=thread, node=node, packets=packets, calls=calls, cost=cost, error=0.5)
 
     nodes = (
-        row("light", "wk_0", 10, 1.0),
-        row("lookup", "wk_0", 100, 20.0),
-        row("lookup", "wk_1", 300, 40.0),
+        row("light", "wk_0", 10, 1.0), row("lookup", "wk_0", 100, 20.0), row("lookup", "wk_1", 300, 40.0),
         row("output", "wk_0", 50, None, calls=None),
-    )
+    )  # fmt: skip
     found = NodeCosts(load="PDR", load_pps=1e6, received=200, read_s=0.1, nodes=nodes)
     (lookup,) = found.by_node(1)
     assert (lookup.cost, lookup.packets, lookup.packets_per_call, lookup.error) == (35.0, 400, 20.0, 0.5)

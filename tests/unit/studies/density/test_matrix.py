@@ -47,16 +47,13 @@ def test_two_cores_run_what_is_only_a_matter_of_their_number(kind: str, size: st
     assert (row.runs, row.oversubscribed, row.fits) == (runs, runs, False)
 
 
-def test_more_instances_than_addresses() -> None:
+def test_all_reasons_are_reported_at_once_with_their_numbers() -> None:
     asked = parse_selection(service_types="CSC", cells="300x1", nf_sizes="1c")
     (row,) = candidates(LOCAL, TWO_CORES, asked)
     assert row.reason == (
         "needs addresses for 300 instances and 300 NFs, there are 254 and 65535; needs 454 cores on NUMA 0, 2 available"
     )
     assert not row.runs, "addresses cannot be shared, whatever is true of cores"
-
-
-def test_all_reasons_are_reported_at_once_with_their_numbers() -> None:
     (row,) = candidates(SIM, SIM.dut.layout, parse_selection(service_types="VSC", cells="10x10", nf_sizes="1c"))
     assert [(reason.limit, reason.needs, reason.there) for reason in row.reasons] == [
         (Limit.CORES, 1 + 2 + 50 + 100, 28),
@@ -93,14 +90,11 @@ def test_names_tags_and_arguments_say_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "points"),
     [
-        ("1x1,1x2,2x1", ((1, 1), (1, 2), (2, 1))),
-        ("{1,2}x{1,4}", ((1, 1), (1, 4), (2, 1), (2, 4))),
-        ("1-3x2", ((1, 2), (2, 2), (3, 2))),
-        ("{1-2,5}x1, 1x1", ((1, 1), (2, 1), (5, 1))),
-        ("2R4C, 1-2x1, 1r1c", ((2, 4), (1, 1), (2, 1))),
-        ("32x32", ((32, 32),)),
+        ("1x1,1x2,2x1", ((1, 1), (1, 2), (2, 1))), ("{1,2}x{1,4}", ((1, 1), (1, 4), (2, 1), (2, 4))),
+        ("1-3x2", ((1, 2), (2, 2), (3, 2))), ("{1-2,5}x1, 1x1", ((1, 1), (2, 1), (5, 1))),
+        ("2R4C, 1-2x1, 1r1c", ((2, 4), (1, 1), (2, 1))), ("32x32", ((32, 32),)),
     ],
-)
+)  # fmt: skip
 def test_cells_are_selected_from_the_drafts_grid_or_any_other(text: str, points: tuple[tuple[int, int], ...]) -> None:
     assert parse_selection(cells=text).points == points
     assert len(parse_selection().points) == 36

@@ -64,37 +64,32 @@ def test_what_differs_is_no_prior(tmp_path: Path, path: str, value: Any) -> None
     assert found is None or "NDR" not in found.lower_pps
 
 
+SIMULATED = builders.result(ServiceType.CSC, 2, 1, simulated=True)
+
+
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("record", "path", "value"),
     [
-        ("environment.hostname", "another"), ("environment.git_revision", "another"), ("environment.python", "3.99"),
-        ("finished_at", "2027-01-01T00:00:00.000+00:00"),
+        (EARLIER, "environment.hostname", "another"), (EARLIER, "environment.git_revision", "another"),
+        (EARLIER, "environment.python", "3.99"), (EARLIER, "finished_at", "2027-01-01T00:00:00.000+00:00"),
+        (SIMULATED, "environment.cpu_model", "another"),
     ],
 )  # fmt: skip
-def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, path: str, value: Any) -> None:
-    write_record(changed(EARLIER, path, value), tmp_path)
+def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, record: DensityRecord, path: str, value: Any) -> None:
+    write_record(changed(record, path, value), tmp_path)
     (tmp_path / "results" / "broken.json").write_text("{", encoding="utf-8")  # no result: it is passed over
-    assert asked_for(EARLIER, tmp_path) is not None
+    assert asked_for(record, tmp_path) is not None
 
 
-def test_a_simulated_system_runs_the_same_on_any_machine(tmp_path: Path) -> None:
-    simulated = builders.result(ServiceType.CSC, 2, 1, simulated=True)
-    write_record(changed(simulated, "environment.cpu_model", "another"), tmp_path)
-    assert asked_for(simulated, tmp_path) is not None
-
-
-def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no such folder of earlier results"):
-        PriorBook(tmp_path / "none")
-
-
-def test_the_newest_run_beside_a_run_has_results(tmp_path: Path) -> None:
+def test_the_newest_run_beside_a_run_has_results_and_no_folder_has_none(tmp_path: Path) -> None:
     assert newest_run(tmp_path / "now") is None
     for index, name in enumerate(("old", "new", "now")):
         write_record(EARLIER, tmp_path / name)
         os.utime(tmp_path / name / "results", (index + 1, index + 1))
     (tmp_path / "empty" / "results").mkdir(parents=True)
     assert newest_run(tmp_path / "now") == tmp_path / "new"
+    with pytest.raises(ConfigError, match="no such folder of earlier results"):
+        PriorBook(tmp_path / "none")
 
 
 def test_a_test_takes_as_long_as_its_newest_result(tmp_path: Path) -> None:

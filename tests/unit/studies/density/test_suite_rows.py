@@ -196,11 +196,8 @@ def test_drivers_are_those_that_take_the_ports(driver: str, ports: str, tag: str
     assert {each for each in made[0].tags if each.startswith("DRV_")} == {tag}
 
 
-def test_suite_ids_of_vpp_say_what_its_links_are() -> None:
+def test_suite_ids_say_what_links_are_and_a_soak_is_one_whatever_its_suite_is() -> None:
     assert rows(csit_lab(containers="linux_router"), cells="1x1")[0].name.startswith("64B-1c-eth-l2bd-1ch-2veth-1dcr")
-
-
-def test_a_soak_is_one_whatever_its_suite_is() -> None:
     asked = parse_selection(service_types="CSC", cells="1x1")
     (row, *_) = make_rows(SIM, SIM.dut.layout, asked, TestType.NDRPDR, soak=True).rows
     assert {"SOAK", "NDRPDR"} & set(row.tags) == {"SOAK"}

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from resources.libraries.python import errors
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT, specification_file
-from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType, Resource
 from resources.libraries.python.studies.interference.planning import cost as interference_cost
@@ -31,21 +29,17 @@ from resources.libraries.python.studies.stateful.model.record import StatefulSpe
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up
+from tests.builders import Altered, raising
+from tests.unit.studies.chains.chain_runs import VNFS, four_vnfs
 from tests.unit.studies.worlds import LOST, ROUTER_SWEEP, SIM, Killed, World
 
 AnyStudy = StepStudy[Any, Any, Any, Any]
 SMALL: dict[type[AnyStudy], Any] = {
-    ChainStudyTest: ChainStudySpec(
-        name="chains",
-        vnfs=(VnfSpec(name="gateway", kind=NfKind("linux_gateway")), VnfSpec(name="nat", kind=NfKind("linux_nat"))),
-        workloads=(Workload(volume_bps=2e6, sessions=1, frame=frame("64B")),),
-        duration_s=2,
+    ChainStudyTest: four_vnfs(
+        vnfs=VNFS[::2], lengths=(), workloads=[{"volume_bps": 2e6, "frame": frame("64B")}], duration_s=2
     ),
     InterferenceTest: InterferenceSpec(
-        name="pairs",
-        frame=frame("512B"),
-        duration_s=0.4,
-        repetitions=1,
+        name="pairs", frame=frame("512B"), duration_s=0.4, repetitions=1,
         contenders=(
             Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind("linux_gateway")),
             Contender(name="monitor", type=NfType.MONITOR, kind=NfKind("pktstat")),
@@ -109,12 +103,10 @@ def record(study: AnyStudy) -> str:
 @pytest.mark.parametrize(
     ("names", "changes"),
     [
-        (1, {}),
-        (3, {"repetitions": 2, "guarantee": (Resource.NETWORK,)}),
-        (2, {"repetitions": 2, "together": 3}),
+        (1, {}), (3, {"repetitions": 2, "guarantee": (Resource.NETWORK,)}), (2, {"repetitions": 2, "together": 3}),
         (2, {"guarantee": (Resource.NETWORK,), "frames": (frame("512B"), frame("64B"))}),
     ],
-)
+)  # fmt: skip
 def test_a_study_of_interference_does_what_its_preview_counts(names: int, changes: dict[str, Any]) -> None:
     kinds = map(NfKind, ("linux_gateway", "linux_nat", "linux_router")[:names])
     contenders, world = tuple(Contender(name=kind, type=NfType.NAT, kind=kind) for kind in kinds), World()
@@ -336,27 +328,19 @@ def test_a_file_that_is_no_journal_of_this_study_is_refused_and_two_do_not_write
         pass
 
 
-class LostWhileItIsCleaned(World):
-    """Loses a node when it is asked what is left there."""
+@pytest.mark.parametrize(("times", "ends"), [(1, False), (2, True)])
+def test_a_node_that_is_lost_while_it_is_cleaned_is_waited_for_once(times: int, ends: bool) -> None:
+    world, lost = World(), iter(range(times))
 
-    def __init__(self, times: int) -> None:
-        super().__init__()
-        self._left = times
+    def leftovers(_: object) -> tuple[str, ...]:
+        world.lost = next(lost, None) is not None
+        return raising(errors.ConnectionFailed(LOST))() if world.lost else ()
 
-    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        if self._left:
-            self._left -= 1
-            self.lost = True
-            raise errors.ConnectionFailed(LOST)
-        return super().leftovers(plan)
-
-
-def test_a_node_that_is_lost_while_it_is_cleaned_is_waited_for_once() -> None:
-    world = LostWhileItIsCleaned(1)
-    assert clean_up(world, None) == ()
+    cleaned: Any = Altered(world, leftovers=leftovers)
+    stopped = pytest.raises(errors.RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137")
+    with stopped if ends else nullcontext():
+        assert clean_up(cleaned, None) == ()
     assert world.recovered == 1
-    with pytest.raises(errors.RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137"):
-        clean_up(LostWhileItIsCleaned(2), None)
 
 
 @pytest.mark.parametrize("kind", [InterferenceTest, OutageTest, pytest.param(StatefulTest, marks=pytest.mark.slow)])

@@ -78,6 +78,7 @@ SHORT, MODE, VCPUS = '"short": "sp"', '"mode": "directed"', '"vcpus": 6'
         ('"install.sh"', '"missing.sh"', "/deployment.json: install: no script /missing.sh"),
         ('"vcpus": 1,', '"vcpus": "1",', ":9: flavors.small.vcpus: a number is expected here, not the string '1'"),
         ('"vcpus": 1,', '"vcpus": 1', "deployment.json:9: not valid JSON"),
+        ('"vcpus": 1,', '"vcpus": NaN,', "not valid JSON: NaN is not a JSON number"),
         ('"name": "sprout"', '"name": "bono"', ":5: components.1.name: 'bono' is components.0, too"),
         (SHORT, '"short": "bn"', ":5: components.1.short: 'bn' is components.0, too"),
         (f'{SHORT}, "flavors": ["small"', f'{SHORT}, "flavors": ["tiny"', ":5: components.1.flavors.0: no flavor"),

@@ -146,12 +146,14 @@ def test_a_rate_beyond_the_table_or_the_generator_is_a_lower_bound_with_its_reas
     assert "a trial of 0.1 s at a higher rate fills more than 80% of a table of 10,000 entries" in cell.rate.remark
 
 
-def test_cells_that_do_not_fit_are_skipped_and_none_is_an_error(tmp_path: Path) -> None:
+def test_cells_that_do_not_fit_are_skipped_none_is_an_error_and_so_is_nothing_established(tmp_path: Path) -> None:
     study = run_of(tmp_path, topology(), SPEC.replace("[1, 2]", "[1, 64]"))
     assert [cell.name for cell in study.result().cells] == ["1x1"]
     assert "64x1" in study.result().skipped
     with pytest.raises(PlanError, match="cores"):
         study_of(tmp_path, topology(), SPEC.replace("[1, 2]", "[64]")).plan()
+    with pytest.raises(CsitError, match="connections are not established at 500 per second: 10 of 50 of"):
+        run_of(tmp_path, topology(limit=10, reports_limit=False, when_full="refuse"))
 
 
 def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -170,11 +172,6 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> Non
         study_of(tmp_path, other).plan()
     with pytest.raises(CsitError, match="nothing was measured"):
         study_of(tmp_path, topology()).result()
-
-
-def test_a_service_that_establishes_nothing_fails_before_the_search(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match="connections are not established at 500 per second: 10 of 50 of"):
-        run_of(tmp_path, topology(limit=10, reports_limit=False, when_full="refuse"))
 
 
 def test_no_trial_asks_for_more_than_fits_on_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,12 +64,9 @@ def printed_sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int 
 
 
 def sweep_of(
-    rates: Array,
-    functions: Mapping[ProfileMetric, Function],
-    cpu: Mapping[str, tuple[Function, ...]],
-    noise: float = 0.0,
-    seed: int = 0,
-) -> tuple[SweepPoint, ...]:
+    rates: Array, functions: Mapping[ProfileMetric, Function], cpu: Mapping[str, tuple[Function, ...]],
+    noise: float = 0.0, seed: int = 0,
+) -> tuple[SweepPoint, ...]:  # fmt: skip
     """Sample functions of the rate in Gbit/s; `cpu` has those of each thread by VNF, `noise` is relative."""
     random = np.random.default_rng(seed)
 
@@ -119,29 +116,16 @@ def line(slope: float, base: float) -> Fit:
     return function("linear", "a*r+b", a=slope, b=base)
 
 
-def known_profile(
-    name: str,
-    capacity: float | None,
-    *,
-    used: float = 1.0,
-    vcpus: int = 1,
-    delay_ms: float = 0.5,
-    saturated_ms: float = 10.0,
+def known_profile(  # noqa: PLR0917 - of which all but two have a default
+    name: str, capacity: float | None, used: float = 1.0, vcpus: int = 1, delay_ms: float = 0.5, full_ms: float = 10.0
 ) -> Profile:
     """Lets r through below its capacity and exactly the capacity above; delay is constant below, a + r above."""
-    if capacity is None:
-        metrics = (
-            MetricProfile(metric=ProfileMetric.THROUGHPUT, nonsat=line(1, 0), sat=None),
-            MetricProfile(metric=ProfileMetric.DELAY, nonsat=line(0, delay_ms), sat=None),
-            MetricProfile(metric=ProfileMetric.LOSS, nonsat=line(0, 0), sat=None),
-        )
-        return Profile(name=name, break_point=None, metrics=metrics)
-    metrics = (
-        MetricProfile(metric=ProfileMetric.THROUGHPUT, nonsat=line(1, 0), sat=line(0, capacity)),
-        MetricProfile(metric=ProfileMetric.DELAY, nonsat=line(0, delay_ms), sat=line(1, saturated_ms)),
-        MetricProfile(
-            metric=ProfileMetric.LOSS, nonsat=line(0, 0), sat=function("excess", "100*(1-d/(r-g))", d=capacity, g=0.0)
-        ),
-    )
-    point = BreakPoint(rate=capacity, vnf=name, cpus_used=used, cpus_there=vcpus, reason="known")
-    return Profile(name=name, break_point=point, metrics=metrics)
+    below = (line(1, 0), line(0, delay_ms), line(0, 0))
+    above: tuple[Fit | None, ...] = (None, None, None)
+    point = None
+    if capacity is not None:
+        above = (line(0, capacity), line(1, full_ms), function("excess", "100*(1-d/(r-g))", d=capacity, g=0.0))
+        point = BreakPoint(rate=capacity, vnf=name, cpus_used=used, cpus_there=vcpus, reason="known")
+    of = (ProfileMetric.THROUGHPUT, ProfileMetric.DELAY, ProfileMetric.LOSS)
+    rows = [MetricProfile(metric=one, nonsat=low, sat=high) for one, low, high in zip(of, below, above, strict=True)]
+    return Profile(name=name, break_point=point, metrics=tuple(rows))

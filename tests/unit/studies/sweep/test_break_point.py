@@ -185,18 +185,6 @@ def shifted(values: Array, size: float, seed: int = 0) -> Array:
     return values + size * np.random.default_rng(seed).standard_normal(len(values))
 
 
-@pytest.mark.parametrize(
-    ("x_shift", "x_unit", "y_unit"), [(10.0, 1.0, 1.0), (0.0, 1e3, 1.0), (5.0, 1e-3, 1e4), (0.0, 1.0, 1e-6)]
-)
-def test_a_break_point_moves_with_the_points_whatever_their_units(x_shift: float, x_unit: float, y_unit: float) -> None:
-    used = shifted(np.minimum(RATES / 2.4, 1) + 0.03 * np.maximum(RATES - 2.4, 0), 0.005)
-    plain, moved = curve_break_point(RATES, used), curve_break_point(x_shift + x_unit * RATES, y_unit * used)
-    assert moved.at == pytest.approx(x_shift + x_unit * plain.at)
-    assert moved.level == pytest.approx(y_unit * plain.level)
-    assert plain.at == pytest.approx(2.4, abs=0.1)
-    assert plain.level == pytest.approx(1.0, abs=0.02)
-
-
 def test_five_points_show_a_break_point_and_four_do_not() -> None:
     rates, used = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
     found = curve_break_point(rates, used)
@@ -253,13 +241,10 @@ def test_two_break_points_are_found_and_said_whichever_of_them_the_cpu_shows(ful
     assert not any("does not describe" in note for note in profile.notes)
 
 
-def test_a_change_of_the_growth_of_a_cpu_before_it_is_full_is_the_second_break_point() -> None:
+def test_a_second_break_point_is_where_a_cpu_changes_its_growth_or_throughput_falls_behind() -> None:
     profile = profiled(lambda r: np.minimum(r, 2.0), lambda r: np.interp(r, [0, 1, 2, 4], [0.05, 0.7, 1, 1]))
     assert [each.rate for each in profile.break_points] == pytest.approx([1.0, 2.0], rel=0.02)
     assert profile.second is not None and profile.second.reason.startswith("the CPU of v changes by 0.3")
-
-
-def test_under_noise_that_hides_other_bends_throughput_that_falls_behind_the_rate_is_one() -> None:
     second = profiled(halved_from_1_to_2, growing_to(1.0, 2.0), noise=0.05).second
     assert second.indicator == "throughput"
     assert second.rate == pytest.approx(1.0, rel=0.2)

@@ -195,7 +195,7 @@ def test_bursts_are_found_where_the_first_begins_although_the_last_second_is_idl
     assert [row.cpu["nf-1-1"][0] for row in busiest(made, readings, 2)] == pytest.approx([0.4, 0.0], abs=1e-6)
 
 
-def test_the_senders_interface_counts_what_it_dropped_and_no_probes() -> None:
+def test_the_senders_interface_counts_no_probes_which_are_few_beside_the_load() -> None:
     made = plan(2)
     ports = [flow.tx_interface for flow in made.flows]
     before = dict.fromkeys(ports, InterfaceCounters(0, 100, 0, 0))
@@ -203,9 +203,6 @@ def test_the_senders_interface_counts_what_it_dropped_and_no_probes() -> None:
     assert sender_pps(made, [result()], before, after) == pytest.approx(1050.0)
     assert sender_pps(made, [result(interface_sent=1800)], before, after) == pytest.approx(900.0)
     assert sender_pps(made, [result()], {}, {}) is None
-
-
-def test_probes_are_few_beside_the_load() -> None:
     made = plan(2)
     assert [probes_pps(made, rate) for rate in (0.0, 10_000.0, 1e6)] == [20.0, 100.0, 1000.0]
 
@@ -219,10 +216,9 @@ def spec(**given: object) -> SweepSpec:
 
 
 def run(
-    asked: SweepSpec,
-    most_pps: float = float("inf"),
+    asked: SweepSpec, most_pps: float = float("inf"),
     sender: Callable[[float], float | None] = lambda counted_pps: counted_pps,
-) -> list[load_steps.MeasuredLoad]:
+) -> list[load_steps.MeasuredLoad]:  # fmt: skip
     """Of a system that forwards up to its capacity; its generator offers no more than this, its interface counts so."""
 
     def measure(load: load_steps.LoadStep) -> load_steps.MeasuredLoad:
@@ -268,13 +264,10 @@ def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
     assert [each.flagged for each in made] == [None, *offered]
 
 
-def test_all_flows_together_are_what_the_sender_must_reach() -> None:
+def test_a_sender_that_is_slower_than_all_flows_together_is_flagged() -> None:
     made = points(spec(flows=4))
     assert [each.input_pps for each in made[:2]] == [4e4, 8e4]
     assert all(each.flagged is None for each in made)
-
-
-def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
     made = points(spec(), sender=lambda counted_pps: 0.9 * counted_pps)
     assert made[0].flagged == "its interface saw 9.00 kpps, and it counted 10.0 kpps"
     assert made[0].sender_pps == pytest.approx(9000)
@@ -360,38 +353,29 @@ def logging(cell: CellUnderTest, *, keeps: bool = True, arriving: float = 0.5) -
     return asked
 
 
-def test_a_load_is_a_trial_for_each_second_both_ways_and_of_all_flows(cell: CellUnderTest) -> None:
+def test_a_load_is_a_trial_for_each_second_both_ways_and_between_bursts_of_probes(cell: CellUnderTest) -> None:
     found = Sampling(cell, B64, Protocol.IP, by_log=False).measure(SPEC, load_steps.LoadStep(1000.0, 4, 3))
     assert [sample.second for sample in found.samples] == [4, 5, 6]
     assert all(sample.input_pps == sample.output_pps == 2000.0 for sample in found.samples)
     assert all(sample.rate_pps == 1000.0 and sample.delay_s for sample in found.samples)
     assert all(0 < sum(sample.cpu["nf-1-1"]) < 0.1 for sample in found.samples)
-
-
-def test_between_bursts_only_probes_are_sent(cell: CellUnderTest) -> None:
     (sample,) = Sampling(cell, B64, Protocol.IP, by_log=False).measure(SPEC, load_steps.LoadStep(0.0, 2, 1)).samples
     assert (sample.input_pps, sample.loss_ratio) == (0.0, None)
     assert sample.delay_s is not None
 
 
-def test_a_generator_with_a_log_sends_a_load_in_one_trial_of_the_protocol(cell: CellUnderTest) -> None:
+def test_a_generator_with_a_log_sends_a_load_or_its_bursts_in_one_trial(cell: CellUnderTest) -> None:
     asked = logging(cell)
     found = Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, load_steps.LoadStep(1500.0, 0, 3))
     (trial,) = asked
     assert (trial.load_pps, trial.duration_s, trial.protocol, trial.on_off_s) == (6000.0, 3.0, Protocol.UDP, None)
     assert [(sample.input_pps, sample.loss_ratio) for sample in found.samples] == [(2000.0, 0.5)] * 3
     assert found.sender_pps == pytest.approx(2000.0)
-
-
-def test_its_bursts_are_one_trial_too(cell: CellUnderTest) -> None:
     asked = logging(cell)
     spec = SPEC.model_copy(update={"rates": None, "bursts": Bursts(rate_pps=1500, on_s=2, off_s=1)})
     found = Sampling(cell, B64, Protocol.UDP, by_log=True).measure(spec, load_steps.LoadStep(1500.0, 0, 3))
     assert asked[0].on_off_s == (2.0, 1.0)
     assert [sample.rate_pps for sample in found.samples] == [1500.0, 1500.0, 0.0]
-
-
-def test_a_silent_generator_is_reported(cell: CellUnderTest) -> None:
     logging(cell, keeps=False)
     with pytest.raises(CsitError, match=r"the generator reported no second of 3 s at 1\.50 kpps"):
         Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, load_steps.LoadStep(1500.0, 0, 3))

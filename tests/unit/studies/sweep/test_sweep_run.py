@@ -107,10 +107,13 @@ def test_a_sweep_ends_early_where_loads_lose_too_much(tmp_path: Path) -> None:
     assert 3 <= len(found.points) < 9 and len(seen) == len(found.points)
 
 
-def test_another_plan_or_other_rates_begin_anew(tmp_path: Path) -> None:
+def test_another_plan_or_other_rates_begin_anew_and_smt_as_it_is_does_not(tmp_path: Path) -> None:
+    """Runs that were begun before are resumed; what differs is in the plan."""
     run(ROUTER_SWEEP, tmp_path / "sweep.jsonl")
     for other in (ROUTER_SWEEP.model_copy(update={"flows": 2}), ROUTER_SWEEP.model_copy(update={"duration_s": 2})):
         assert all(step.work for step in run(other, tmp_path / "sweep.jsonl")[2])
+    usual, on, off = (planned(smt).digest() for smt in (None, True, False))
+    assert usual == on != off
 
 
 CAPACITY = 0.22
@@ -189,16 +192,13 @@ def test_an_nf_that_runs_out_of_buffers_saturates_by_memory_at_the_known_load(se
         assert ("a-memory" in [figure.identity for figure in sweep_figures("a", each)]) is has_memory
 
 
-def test_known_capacities_are_compared_without_intervals_where_these_are_unknown() -> None:
+def test_known_capacities_are_compared_and_what_one_of_both_lacks_is_left_out() -> None:
     break_point, throughput = smt_gains(known_profile("nf", 1.3), known_profile("nf", 1.0))
     assert (break_point.quantity, throughput.quantity) == ("break-point", "saturated throughput")
     for row in (break_point, throughput):
         assert row.gain.value == pytest.approx(0.3)
         assert (row.smt_on.value, row.smt_off.value) == (1.3, 1.0)
         assert (row.gain.low, row.gain.high, row.smt_on.low) == (None, None, None)
-
-
-def test_a_quantity_that_one_of_both_lacks_is_left_out() -> None:
     assert smt_gains(known_profile("nf", None), known_profile("nf", 1.0)) == ()
     unfitted = known_profile("nf", 1.0)
     rows = tuple(row.model_copy(update={"sat": None}) for row in unfitted.metrics)
@@ -276,12 +276,9 @@ def test_titles_and_records_say_that_smt_was_off() -> None:
 
 
 def planned(
-    smt: bool | None,
-    kind: str = "linux_firewall",
-    topology: Topology = SIM,
-    world: Any = None,
+    smt: bool | None, kind: str = "linux_firewall", topology: Topology = SIM, world: Any = None,
     environment: Environment = NOWHERE,
-) -> ServiceSweep:
+) -> ServiceSweep:  # fmt: skip
     """A sweep with SMT, without it, or as the machine is."""
     asked = ROUTER_SWEEP.model_copy(
         update={"name": "firewall", "cell": firewall_of("firewall", (NfKind(kind),)).cell, "duration_s": 2, "smt": smt}
@@ -334,9 +331,3 @@ def test_intervals_hold_the_truth() -> None:
         for row in smt_gains(measured(1.3, 2, 0.01, seed), measured(1.0, 1, 0.01, 1000 + seed)):
             held[row.quantity] += row.gain.low <= 0.3 <= row.gain.high
     assert min(held.values()) >= 0.8 * rounds, held
-
-
-def test_the_request_changes_no_digest_by_itself() -> None:
-    """Runs that were begun before are resumed; what differs is in the plan."""
-    usual, on, off = (planned(smt).digest() for smt in (None, True, False))
-    assert usual == on != off

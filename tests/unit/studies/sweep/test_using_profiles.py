@@ -51,14 +51,11 @@ def with_metric(metric: ProfileMetric, nonsat: Fit, sat: Fit | None) -> Profile:
     return known_profile("v", 2.0 if sat else None).model_copy(update={"metrics": metrics})
 
 
-def test_a_value_is_that_of_the_region() -> None:
+def test_a_value_is_that_of_the_region_not_negative_and_no_loss_beyond_all() -> None:
     profile = known_profile("v", 2.0)
     assert value_at(profile, ProfileMetric.DELAY, 1.999) == pytest.approx(0.5)
     assert value_at(profile, ProfileMetric.DELAY, 2.0) == pytest.approx(12.0)
     assert value_at(profile, ProfileMetric.LOSS, 4.0) == pytest.approx(50.0)
-
-
-def test_no_value_is_negative_and_loss_is_no_more_than_all() -> None:
     profile = with_metric(ProfileMetric.LOSS, line(100, -50), None)
     assert value_at(profile, ProfileMetric.LOSS, 0.1) == 0.0
     assert value_at(profile, ProfileMetric.LOSS, 3.0) == 100.0
@@ -99,6 +96,7 @@ def test_the_highest_rate_is_where_the_bound_is_met(  # noqa: PLR0917 - a row of
     found = highest_rate(profile, bounds)
     assert found.rate == (rate and pytest.approx(rate, rel=1e-5))
     assert (found.limited_by, found.known) == (limited_by, known)
+    assert (found.low, found.high) == (None, None), "no function has an interval"
     assert sentences.highest_in_words(found) == words
 
 
@@ -149,16 +147,13 @@ SMALL, MIDDLE, LARGE = (
 )
 
 
-def test_the_best_flavor_is_the_smallest_that_carries_the_rate() -> None:
+def test_the_best_flavor_is_the_smallest_that_is_known_to_carry_the_rate() -> None:
     found = answers([LARGE, SMALL, MIDDLE], QualityBounds(loss_percent=0.5), 1.5)
     assert [(each.flavor.name, each.carries) for each in found] == [("small", False), ("middle", True), ("large", True)]
     assert best_flavor(found).flavor is MIDDLE
     assert best_flavor(answers([SMALL], QualityBounds(loss_percent=0.5), 1.5)) is None
-
-
-def test_a_rate_beyond_what_was_measured_is_not_known_to_be_carried() -> None:
-    (found,) = answers([ProfiledFlavor("v", 1, known_profile("v", None))], QualityBounds(loss_percent=1), LAST + 1)
-    assert found.carries is None
+    (beyond,) = answers([ProfiledFlavor("v", 1, known_profile("v", None))], QualityBounds(loss_percent=1), LAST + 1)
+    assert beyond.carries is None
     (unasked,) = answers([SMALL], QualityBounds(loss_percent=1))
     assert unasked.carries is None
 
@@ -218,7 +213,7 @@ def test_without_a_lower_end_of_a_break_point_the_gain_is_unknown(order: int) ->
 
 PATH = MeasuredPath("path", (0.5, 1.5, 2.5), (0.1, 0.2, 0.4))
 ROUTER = known_profile("router", 2.5, delay_ms=0.3)
-FIREWALL = known_profile("firewall", 1.5, delay_ms=0.8, saturated_ms=200.0)
+FIREWALL = known_profile("firewall", 1.5, delay_ms=0.8, full_ms=200.0)
 BOTH = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)]
 BRANCHES = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL, 0.5), MeasuredVnf(FIREWALL, 0.5)]
 
@@ -352,7 +347,7 @@ def test_a_prediction_is_compared_with_the_measured_chain() -> None:
     )
 
 
-def test_errors_leave_out_what_cannot_be_compared() -> None:
+def test_errors_leave_out_what_cannot_be_compared_and_no_chain_is_without_vnfs() -> None:
     points = [
         PredictedPoint(
             rate=1, predicted={ProfileMetric.DELAY: 2.0, ProfileMetric.LOSS: 3.0}, measured={ProfileMetric.LOSS: 1.0}
@@ -360,9 +355,6 @@ def test_errors_leave_out_what_cannot_be_compared() -> None:
         PredictedPoint(rate=2, predicted={ProfileMetric.THROUGHPUT: 1.0}, measured={ProfileMetric.THROUGHPUT: 0.0}),
     ]
     assert errors(points) == {ProfileMetric.LOSS: 2.0}
-
-
-def test_a_chain_has_a_vnf() -> None:
     with pytest.raises(ValueError, match="at least one VNF"):
         predict_rates("chain", [], [1.0], "hungriest")
 

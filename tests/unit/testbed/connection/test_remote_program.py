@@ -202,6 +202,8 @@ def ends() -> Iterator[tuple[paramiko.Transport, paramiko.Transport]]:
     """A connection: the client's end, and the server's."""
     near, far = socket.socketpair()
     client, server = OrderedTransport(near), paramiko.Transport(far)
+    for end in (client, server):
+        end.banner_timeout = end.handshake_timeout = WITHIN_S
     server.add_server_key(paramiko.ECDSAKey.generate())
     server.start_server(event=threading.Event(), server=Server())
     client.start_client(timeout=WITHIN_S)

@@ -104,11 +104,8 @@ class Leases(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.true_s = 10_000.0
-        self.booted_at_s = 0.0
-        self.boots = 0
-        self.clock_error_s = 0.0
-        self.restarts = False
+        self.true_s, self.booted_at_s, self.boots = 10_000.0, 0.0, 0
+        self.clock_error_s, self.restarts = 0.0, False
         self.state: dict[str, Any] = {}
         self.ours_until: dict[str, float] = {}
         self.travelling: list[tuple[str, float, dict[str, Any]]] = []

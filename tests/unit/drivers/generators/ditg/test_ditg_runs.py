@@ -54,14 +54,11 @@ def test_the_decoders_table_is_read_over_midnight_too() -> None:
         programs.packets(DECODED.replace("Size>  470", "Size>", 1))
 
 
-def test_delays_are_averaged_over_the_second_in_which_packets_were_sent() -> None:
+def test_delays_and_what_left_the_ports_are_those_of_the_second_in_which_packets_were_sent() -> None:
     sent = np.array([86399.5, 86399.6, 0.6])
     log = programs.Packets(np.ones(3, int), sent, sent + np.array([0.002, 0.004, 0.010]))
     assert programs.mean_one_way_ns(log, [86399.4, 0.4, 1.4, 2.4]) == (pytest.approx(1.5e6), pytest.approx(5e6), None)
     assert programs.mean_one_way_ns(programs.nothing(), [10.0, 11.0]) == (None,)
-
-
-def test_sar_says_what_left_the_sending_ports_in_each_second() -> None:
     assert programs.sent_by_second(SAID_BY_SAR, {"g1"}) == (0.0, 1939.0)
     assert programs.sent_by_second(SAID_BY_SAR, {"g1", "g2"}) == (7.0, 3877.0)
     assert programs.sent_by_second("sar: command not found", {"g1"}) == ()
@@ -111,13 +108,9 @@ def test_what_is_doubtful_is_noted(changes: dict[str, Any], limited: bool, note:
     assert (made.generator_limited, made.note) == (limited, note)
 
 
-def test_icmp_has_no_delay() -> None:
+def test_icmp_has_no_delay_and_bursts_are_judged_by_the_time_that_they_are_on() -> None:
     made = result(TRIAL.model_copy(update={"protocol": Protocol.ICMP}))
-    assert made.latency == ()
-    assert {each.delay_ns for each in made.intervals} == {None}
-
-
-def test_bursts_are_judged_by_the_time_that_they_are_on() -> None:
+    assert made.latency == () and {each.delay_ns for each in made.intervals} == {None}
     bursts = TRIAL.model_copy(update={"load_pps": 4000, "on_off_s": (1.0, 1.0)})
     assert not result(bursts).generator_limited
 

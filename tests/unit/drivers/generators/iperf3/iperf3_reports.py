@@ -5,7 +5,6 @@ from typing import Any
 
 from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.iperf3.driver import trial_result
-from resources.libraries.python.drivers.generators.iperf3.run import Reports
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow
@@ -35,7 +34,7 @@ def result(asked: Trial, client: dict[str, Any], server: dict[str, Any]) -> Tria
     return trial_result(
         asked,
         [flow(), flow(Direction.REVERSE)],
-        [Reports(flow(), client, server)],
+        [run.Reports(flow(), client, server)],
         before={"one": NOTHING, "two": NOTHING},
         after={"one": SOME, "two": SOME},
         started_at="2026-01-01T00:00:00+00:00",

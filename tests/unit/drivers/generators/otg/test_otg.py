@@ -23,6 +23,7 @@ from resources.libraries.python.errors import CsitError, InUse, Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.traffic import Protocol
+from tests.builders import raising
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS, SENDER
 
 PORTS = {"tg-1-1": ServerPort("tg-1-1", "tg-1-1"), "tg-1-2": ServerPort("tg-1-2", "eth7")}
@@ -141,25 +142,16 @@ def client(monkeypatch: pytest.MonkeyPatch) -> OtgClient:
     return made
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, client: OtgClient, **calls: object) -> None:
-    """Let calls of snappi return something, or raise it."""
-
-    def answer(value: object) -> Any:
-        def call(*_: object) -> object:
-            if isinstance(value, Exception):
-                raise value
-            return value(*_) if callable(value) else value
-
-        return call
-
-    for name, value in calls.items():
-        monkeypatch.setattr(client._api, name, answer(value))
+def answers(monkeypatch: pytest.MonkeyPatch, client: OtgClient, **calls: Any) -> None:
+    """Let calls of snappi do something, or raise an error."""
+    for name, call in calls.items():
+        monkeypatch.setattr(client._api, name, raising(call) if isinstance(call, Exception) else call)
 
 
-def metrics(flows: dict[str, str], ports: dict[str, str | None]) -> Any:
+def metrics(flows: dict[str, str], ports: dict[str, str | None] | None = None) -> Any:
     return lambda _: SimpleNamespace(
         flow_metrics=[SimpleNamespace(name=name, transmit=state) for name, state in flows.items()],
-        port_metrics=[SimpleNamespace(name=name, link=link) for name, link in ports.items()],
+        port_metrics=[SimpleNamespace(name=name, link=link) for name, link in (ports or {}).items()],
     )
 
 
@@ -190,21 +182,20 @@ def test_only_started_flows_are_running_and_ports_are_down_where_the_server_says
 def test_flows_of_another_run_are_not_stopped_and_those_of_one_that_has_ended_are(
     monkeypatch: pytest.MonkeyPatch, client: OtgClient
 ) -> None:
+    def running(sender: str) -> str:
+        flow, *_ = sent_flows(FLOWS, TRIAL, latency=False, sender=sender)
+        answers(monkeypatch, client, get_metrics=metrics({flow.name: "started"}))
+        return flow.name
+
     with subprocess.Popen(["true"]) as ended:
         pass
-    with subprocess.Popen(["sleep", "60"]) as alive:
-        for sender, user in (
-            (f"elsewhere {os.getpid()}", "a run on elsewhere"),
-            (f"{CONTROLLER} {alive.pid}", f"a run with pid {alive.pid}"),
-        ):
-            other, *_ = sent_flows(FLOWS, TRIAL, latency=False, sender=sender)
-            answers(monkeypatch, client, get_metrics=metrics({OWN[0]: "started", other.name: "started"}, {}))
-            with pytest.raises(InUse, match=rf"{user} sends there \(1 flow, such as {sender} 1 forward "):
-                client.own_running()
-        alive.kill()
-    left, *_ = sent_flows(FLOWS, TRIAL, latency=False, sender=f"{CONTROLLER} {ended.pid}")
-    answers(monkeypatch, client, get_metrics=metrics({left.name: "started"}, {}))
-    assert client.own_running() == [left.name]
+    here, there = f"{CONTROLLER} {os.getppid()}", f"elsewhere {os.getpid()}"
+    for sender, user in ((there, "a run on elsewhere"), (here, f"a run with pid {os.getppid()}")):
+        running(sender)
+        with pytest.raises(InUse, match=rf"{user} sends there \(1 flow, such as {sender} 1 forward "):
+            client.own_running()
+    left = running(f"{CONTROLLER} {ended.pid}")
+    assert client.own_running() == [left]
 
 
 def test_flows_of_another_program_are_not_stopped(monkeypatch: pytest.MonkeyPatch, client: OtgClient) -> None:
@@ -217,7 +208,7 @@ def test_flows_of_another_program_are_not_stopped(monkeypatch: pytest.MonkeyPatc
     (left,) = stop_left([Otg(location=URL)])
     assert left.startswith("could not stop traffic: OTG server") and "another program" in left
     assert not sent
-    answers(monkeypatch, client, get_metrics=metrics({OWN[0]: "started", "soak": "stopped"}, {}))
+    answers(monkeypatch, client, get_metrics=metrics({OWN[0]: "started", "soak": "stopped"}))
     assert stop_left([Otg(location=URL)]) == [f"stopped 1 flow of {URL}"]
     assert len(sent) == 1
 

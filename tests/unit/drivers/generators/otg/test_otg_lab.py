@@ -1,6 +1,6 @@
 """An OTG server as the generator of a lab: its machine is not planned, its ports are those of the cables."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +10,6 @@ import pytest
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.generators.otg import driver as otg_driver
-from resources.libraries.python.drivers.generators.otg.driver import OtgApi, OtgGenerator
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows, server_ports
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CommandFailed, CsitError, InUse, NotReady, Unsupported
@@ -29,9 +28,7 @@ from resources.libraries.python.testbed.kinds.factory import layout_of, make_tes
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
 from resources.libraries.python.testbed.maintenance import machines as machines_module
 from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
-from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.node import reservation
-from resources.libraries.python.testbed.node.reservation import Claim, acquire, release
 from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.roles.connection import CompletedProgram
@@ -44,15 +41,15 @@ PROBLEM = PreflightProblem("refused; no route to it", "start it; or correct otg.
 """A server's own words may have semicolons."""
 
 
-def planned(discriminator: str) -> Plan:
+def planned(discriminator: str = "link") -> Plan:
     topology = LAB.model_copy(update={"discriminator": discriminator})
     return make_plan(topology, CELL, layout_of(topology))
 
 
 def test_only_the_machine_of_the_system_under_test_is_reached_and_planned() -> None:
-    with Machines(LAB) as machines:
+    with machines_module.Machines(LAB) as machines:
         assert list(machines.places) == ["DUT1"]
-    plan = planned("link")
+    plan = planned()
     assert not plan.cores.elsewhere
     assert {thread.machine for thread in plan.cores.threads} == {None}
     assert plan.machines["generator"] == "TG"
@@ -81,16 +78,16 @@ def test_a_port_without_a_location_is_the_device(using: Any) -> None:
     nodes = LAB.nodes | {"TG": LAB.tg.model_copy(update={"interfaces": ports})}
     plan = make_plan(LAB.model_copy(update={"nodes": nodes}), CELL, layout_of(LAB))
     assert set(server_ports(plan, {}).values()) == {ServerPort(f"port{n}", f"eth{n}") for n in range(1, 5)}
-    client = using(_Client())
-    OtgApi(LAB.tg.model_copy(update={"interfaces": ports, "otg": Otg(ports={"port3": "1/3"})})).open()
+    client = using()
+    otg_driver.OtgApi(LAB.tg.model_copy(update={"interfaces": ports, "otg": Otg(ports={"port3": "1/3"})})).open()
     assert client.did == [["eth1", "eth2", "1/3", "eth4"], []]
 
 
 @pytest.fixture
-def wrong(monkeypatch: pytest.MonkeyPatch) -> type[OtgApi]:
+def wrong(monkeypatch: pytest.MonkeyPatch) -> type[otg_driver.OtgApi]:
     """A generator of a lab that is not there."""
 
-    class Wrong(OtgApi):
+    class Wrong(otg_driver.OtgApi):
         def problems(self) -> tuple[PreflightProblem, ...]:
             return (PROBLEM,)
 
@@ -107,14 +104,14 @@ def test_the_doctor_says_that_the_server_does_not_answer() -> None:
     assert (finding.what, finding.fix) == (PROBLEM.what, PROBLEM.fix)
 
 
-def _testbed(api: OtgApi) -> NodesTestbed:
+def _testbed(api: otg_driver.OtgApi) -> NodesTestbed:
     """One with a DUT that lacks nothing."""
     look = SimpleNamespace(problems=(), warnings=(), unsampled=None, numa_nodes={})
     does = {"look": lambda: look, "open": tuple, **dict.fromkeys(("reach", "close", "disconnect"), lambda: None)}
     return NodesTestbed(LAB, [cast(TestbedNode, SimpleNamespace(name="DUT1", prefix="", connection=None, **does))], api)
 
 
-def test_a_problem_of_the_server_is_the_doctors_once_and_stops_a_run(wrong: type[OtgApi]) -> None:
+def test_a_problem_of_the_server_is_the_doctors_once_and_stops_a_run(wrong: type[otg_driver.OtgApi]) -> None:
     world = _testbed(wrong(LAB.tg))
     assert [row.what for row in [*_of_api(LAB), *_of_drivers(LAB, world)]] == [PROBLEM.what, "have all they need"]
     with pytest.raises(Unsupported, match=rf"^TG: {PROBLEM.what}; {PROBLEM.fix}$"):
@@ -133,67 +130,68 @@ class _Here(LocalConnection):
 
 
 @pytest.fixture
-def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Reservations in a folder of the test."""
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[ExitStack, str], None]:
+    """Open a testbed with a server that sends nothing; reservations are in a folder of the test."""
     for module in (nodes_module, machines_module):
         monkeypatch.setattr(module, "LocalConnection", _Here)
     monkeypatch.setattr(leases, "DIRECTORY", str(tmp_path))
     monkeypatch.setattr(reservation, "_LOCKS", str(tmp_path))
     monkeypatch.delenv("CSIT_RESERVATION", raising=False)
-    return tmp_path
+
+    def open_it(stack: ExitStack, location: str) -> None:
+        api = otg_driver.OtgApi(LAB.tg.model_copy(update={"otg": Otg(location=location)}))
+        world = _testbed(cast(otg_driver.OtgApi, Altered(api, problems=tuple, open=tuple)))
+        world.open()
+        stack.callback(world.close)
+
+    return open_it
 
 
-def _opened(stack: ExitStack, location: str) -> None:
-    """Open a testbed with a server that sends nothing."""
-    api = OtgApi(LAB.tg.model_copy(update={"otg": Otg(location=location)}))
-    world = _testbed(cast(OtgApi, Altered(api, problems=tuple, open=tuple)))
-    world.open()
-    stack.callback(world.close)
-
-
-@pytest.mark.usefixtures("records")
-def test_a_server_is_used_by_one_run_at_a_time() -> None:
+def test_a_server_is_used_by_one_run_at_a_time(opened: Any) -> None:
     with ExitStack() as stack:
-        _opened(stack, "https://192.0.2.41:8443")
+        opened(stack, "https://192.0.2.41:8443")
         with pytest.raises(InUse, match=r"^TG \(https://192\.0\.2\.41:8443\) is in use by another run on this mach"):
-            _opened(stack, "https://192.0.2.41:8443/")
-        _opened(stack, "https://192.0.2.42:8443")
+            opened(stack, "https://192.0.2.41:8443/")
+        opened(stack, "https://192.0.2.42:8443")
     with ExitStack() as stack:
-        _opened(stack, "https://192.0.2.41:8443")
+        opened(stack, "https://192.0.2.41:8443")
 
 
-@pytest.mark.usefixtures("records")
-def test_a_reservation_for_hours_has_the_server_too_and_runs_join_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Machines(LAB) as machines, ExitStack() as stack:
+def test_a_reservation_for_hours_has_the_server_too_and_runs_join_it(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with machines_module.Machines(LAB) as machines, ExitStack() as stack:
         of_api = {name: node for name, node in machines.reservable.items() if name not in machines.places}
         assert list(of_api) == [f"TG ({LOCATION})"]
-        taken = Claim("lab", "tuning", 60.0)
-        acquire(of_api, taken)
+        taken = reservation.Claim("lab", "tuning", 60.0)
+        reservation.acquire(of_api, taken)
         with pytest.raises(InUse, match=r" for 'tuning'"):
-            _opened(stack, LOCATION)
+            opened(stack, LOCATION)
         monkeypatch.setenv("CSIT_RESERVATION", taken.token)
-        _opened(stack, LOCATION)
+        opened(stack, LOCATION)
+        assert reservation.release(of_api, taken.token) == ()
+        monkeypatch.setenv("CSIT_RESERVATION", "made-elsewhere")
+        opened(stack, LOCATION.replace("//", "//2."))
+        assert reservation.release(of_api, "made-elsewhere") == (), "it was free already"
 
 
-@pytest.mark.usefixtures("records")
-def test_a_reservation_made_on_another_machine_is_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reservation_made_on_another_machine_is_joined(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CSIT_RESERVATION", "made-elsewhere")
-    with Machines(LAB) as machines, ExitStack() as stack:
+    with machines_module.Machines(LAB) as machines, ExitStack() as stack:
         of_api = {name: node for name, node in machines.reservable.items() if name not in machines.places}
-        _opened(stack, LOCATION)
-        assert release(of_api, "made-elsewhere") == (), "it was free already"
+        opened(stack, LOCATION)
+        assert reservation.release(of_api, "made-elsewhere") == (), "it was free already"
 
 
-@pytest.mark.usefixtures("records")
 def test_without_the_rights_to_lock_or_reserve_a_server_it_is_used_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    opened: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(_Here, "rights", False)
     monkeypatch.setattr(reservation, "_LOCKS", str(tmp_path / "absent"))
-    with Machines(LAB) as machines, ExitStack() as stack:
+    with machines_module.Machines(LAB) as machines, ExitStack() as stack:
         assert [*machines.reservable] == [*machines.places]
-        _opened(stack, "https://192.0.2.41:8443")
-        _opened(stack, "https://192.0.2.41:8443")
+        opened(stack, "https://192.0.2.41:8443")
+        opened(stack, "https://192.0.2.41:8443")
     assert "https://192.0.2.41:8443 cannot be locked (" in caplog.text
 
 
@@ -202,41 +200,27 @@ def test_a_peer_cannot_take_its_place() -> None:
         test_type=TestType.MRR, cell=cell_of(), frame=frame("64B"), profile=profile("ladder"), generator="iperf3"
     )  # fmt: skip
     with pytest.raises(Unsupported, match=r"^TG is driven over its API: no iperf3 can run there$"):
-        make_testbed(LAB).parts(planned("link"), asked)
-
-
-class _Client:
-    """A client whose server sends what is given, and whose first port gets a carrier at the third look."""
-
-    def __init__(self, running: Any = (), looks: int = 3) -> None:
-        self._running, self._looks = running, looks
-        self.did: list[object] = []
-        self.transmit = self.did.append
-
-    def version(self) -> str:
-        return "1.62"
-
-    def own_running(self) -> list[str]:
-        if isinstance(self._running, CsitError):
-            raise self._running
-        return list(self._running)
-
-    def configure(self, content: dict[str, Any]) -> None:
-        self.did.append([port["location"] for port in content.get("ports", ())])
-
-    def check_counters(self) -> None:
-        pass
-
-    def ports_down(self) -> list[str]:
-        self._looks -= 1
-        return ["port1"] if self._looks > 0 else []
+        make_testbed(LAB).parts(planned(), asked)
 
 
 @pytest.fixture
-def using(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put a client in the place of that of the driver."""
+def using(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Put a client in the place of the driver's, whose first port gets a carrier at the third look."""
 
-    def use(client: _Client) -> _Client:
+    def use(running: Any = (), looks: int = 3) -> Any:
+        did: list[object] = []
+        down = iter([["port1"]] * (looks - 1))
+
+        def own_running() -> list[str]:
+            if isinstance(running, CsitError):
+                raise running
+            return list(running)
+
+        client = SimpleNamespace(
+            did=did, version=lambda: "1.62", own_running=own_running, transmit=did.append, check_counters=lambda: None,
+            configure=lambda content: did.append([port["location"] for port in content.get("ports", ())]),
+            ports_down=lambda: next(down, []),
+        )  # fmt: skip
         monkeypatch.setattr(otg_driver, "OtgClient", lambda _: client)
         monkeypatch.setattr(otg_driver, "_CARRIER_POLL_S", 0.001)
         return client
@@ -249,16 +233,16 @@ NAMES = [f"1/{number}" for number in range(1, 5)]
 
 @pytest.mark.parametrize(("flows", "said"), [(2, "2 flows"), (1, "1 flow")])
 def test_what_an_earlier_run_has_left_is_stopped_before_the_ports_are_tried(using: Any, flows: int, said: str) -> None:
-    client = using(_Client(running=["1 forward 64 load", "1 reverse 64 load"][:flows]))
-    assert OtgApi(LAB.tg).open() == (f"stopped {said} of {LOCATION}",)
+    client = using(running=["1 forward 64 load", "1 reverse 64 load"][:flows])
+    assert otg_driver.OtgApi(LAB.tg).open() == (f"stopped {said} of {LOCATION}",)
     assert client.did == ["stop", NAMES, []]
 
 
 @pytest.mark.parametrize("error", [InUse("another program sends"), CsitError("connection reset")])
 def test_a_server_that_others_use_or_that_is_gone_is_left_alone(using: Any, error: CsitError) -> None:
-    client = using(_Client(running=error))
-    generator = OtgGenerator(planned("link"), LAB.tg.settings(Otg))
-    for begin in (OtgApi(LAB.tg).open, generator.start):
+    client = using(running=error)
+    generator = otg_driver.OtgGenerator(planned(), LAB.tg.settings(Otg))
+    for begin in (otg_driver.OtgApi(LAB.tg).open, generator.start):
         with pytest.raises(CsitError) as caught:
             begin()
         assert caught.value is error
@@ -267,10 +251,10 @@ def test_a_server_that_others_use_or_that_is_gone_is_left_alone(using: Any, erro
 
 
 def test_the_first_trial_waits_for_the_cables(using: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = using(_Client())
-    OtgGenerator(planned("link"), LAB.tg.settings(Otg)).start()
+    client = using()
+    otg_driver.OtgGenerator(planned(), LAB.tg.settings(Otg)).start()
     assert client.did == [NAMES] and client.ports_down() == []
     monkeypatch.setattr(otg_driver, "CABLES_WITHIN_S", 0.01)
-    using(_Client(looks=10**6))
+    using(looks=10**4)
     with pytest.raises(NotReady, match=r"^cables of generator .*; last seen: 1 without carrier, port1"):
-        OtgGenerator(planned("link"), LAB.tg.settings(Otg)).start()
+        otg_driver.OtgGenerator(planned(), LAB.tg.settings(Otg)).start()

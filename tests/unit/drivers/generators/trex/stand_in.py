@@ -41,7 +41,7 @@ class StandIn:
         (package / "__init__.py").write_text("")
         shutil.copy(Path(__file__).with_name("stand_in_api.py"), package / "api.py")
         (package / "scenario.json").write_text(json.dumps(scenario))
-        shutil.copy(Path(__file__).with_name("stand_in_clock.py"), library / "__init__.py")
+        (library / "__init__.py").write_text("")
 
     def calls(self) -> list[dict[str, Any]]:
         """What the library was asked."""

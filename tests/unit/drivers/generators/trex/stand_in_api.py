@@ -2,7 +2,8 @@
 
 It behaves as a server in software mode was seen to: counts grow with the time since the start, a stream sends its rate
 times the duration and perhaps one more, counts of streams begin anew when the streams are made anew. What goes wrong
-is said by `scenario.json` beside it; what it was asked is written to `calls.jsonl`.
+is said by `scenario.json` beside it; what it was asked is written to `calls.jsonl`. Seconds pass only while the client
+sleeps: what it reports does not depend on when it gets a CPU.
 """
 
 import json
@@ -11,6 +12,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+
+class _Clock:
+    now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds + 1e-6  # a sleep to a given moment ends after it, whatever the rounding
+
+
+_CLOCK = _Clock()
+time.monotonic, time.sleep = _CLOCK.monotonic, _CLOCK.sleep  # type: ignore[misc] # of this process, for its whole life
 _HERE = Path(__file__).parent
 _SCENARIO = json.loads((_HERE / "scenario.json").read_text())
 

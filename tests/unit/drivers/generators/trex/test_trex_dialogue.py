@@ -11,27 +11,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from resources.libraries.python.drivers.generators.trex import client_process
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.trex import client_process, config, driver
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
+from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.plan import Nic, Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import traffic_profile
-from tests.builders import shell_program
+from resources.libraries.python.model.testbed.attachment import Attachment
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.deployment import cell
+from tests.builders import cell_of, finished, shell_program
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, StandIn, plan, running
+from tests.unit.planning.labs import lab
 
 PLAN = plan()
-ANSWER_S = 60.0
-"""A deadline that nothing here comes near."""
+ANSWER_S = 60.0  # a deadline that nothing here comes near
 PORTS = {"csg1p1": 0, "csg1p2": 1}
-
-
-def open_order(folder: Path, within_s: float = 5.0, ports: int = 2) -> OpenPorts:
-    return OpenPorts(directory=str(folder), ports=ports, within_s=within_s)
 
 
 def order(trial: Trial, most_s: float = 5.0, most_lost: int | None = None) -> RunTrial:
@@ -39,19 +47,18 @@ def order(trial: Trial, most_s: float = 5.0, most_lost: int | None = None) -> Ru
     return RunTrial(streams=made, duration_s=trial.duration_s, most_s=most_s, most_lost=most_lost)
 
 
-def opened(client: Client, folder: Path) -> OpenedPorts:
-    return client.ask(open_order(folder), OpenedPorts, "the server's answer", ANSWER_S)
+def opened(client: Client, folder: Path, **changes: float) -> OpenedPorts:
+    asked = OpenPorts(directory=str(folder), ports=2, within_s=5.0).model_copy(update=changes)
+    return client.ask(asked, OpenedPorts, "the server's answer", ANSWER_S)
 
 
-def run(
-    folder: Path, trial: Trial, *, most_s: float = 5.0, most_lost: int | None = None, **scenario: Any
-) -> TrialResult:
+def run(folder: Path, trial: Trial, most_s: float = 5.0, most_lost: int | None = None, **scenario: Any) -> TrialResult:
     """One trial in a scenario, from the order to the result."""
     StandIn(folder, **scenario)
     with running(folder) as client:
         opened(client, folder)
         report = client.ask(order(trial, most_s, most_lost), Report, "a trial's report", ANSWER_S)
-    return trial_result(trial, report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.0)
+    return trial_result(trial, report, PLAN.flows, "2026-11-21", 1.0)
 
 
 def trial(load_pps: float = 20_000.0, duration_s: float = 0.2, probe_pps: float = 0.0, frame: Frame = B64) -> Trial:
@@ -90,13 +97,6 @@ def test_ports_of_nics_are_used_when_they_have_a_link(tmp_path: Path) -> None:
     with running(tmp_path) as client:
         opened(client, tmp_path)
     assert [call["port"] for call in library.calls() if call["call"] == "get_port_attr"] == [0, 1, 1, 1, 1]
-
-
-def test_a_port_without_a_link_is_named(tmp_path: Path) -> None:
-    StandIn(tmp_path, driver="net_mlx5", looks_without_link=10_000)
-    order = open_order(tmp_path).model_copy(update={"links_within_s": 0.3})
-    with running(tmp_path) as client, pytest.raises(CsitError, match=r"no link after 0 s on ports 1 of 2"):
-        client.ask(order, OpenedPorts, "the server's answer", ANSWER_S)
 
 
 def test_what_a_trial_asks_of_the_library(tmp_path: Path) -> None:
@@ -138,6 +138,7 @@ def test_what_a_trial_asks_of_the_library(tmp_path: Path) -> None:
         ({}, {"one_more": 1}, (4002, 4002), 0.0),
         ({}, {"forwarded": 0.75}, (4000, 3000), 0.25),
         ({"load_pps": 0}, {}, (0, 0), None),
+        ({"load_pps": 50_000}, {"most_lost": 0}, (10_000, 10_000), 0.0),  # watched, and without loss
     ],
 )
 def test_every_packet_is_counted_and_loss_is_the_systems(
@@ -192,16 +193,20 @@ def test_a_lost_trial_ends_early(tmp_path: Path) -> None:
     assert result.offered_pps == pytest.approx(20_000, rel=0.01)
 
 
-def test_a_trial_without_loss_runs_to_its_end_although_it_is_watched(tmp_path: Path) -> None:
-    result = run(tmp_path, trial(duration_s=0.5), most_lost=0)
-    assert (result.aborted, result.sent) == (False, 10_000)
-
-
-def test_a_server_that_died_is_named_as_the_reason(tmp_path: Path) -> None:
-    StandIn(tmp_path)
-    died = "TRex was killed by SIGKILL"
-    with running(tmp_path, server_problem=died) as client, pytest.raises(CsitError, match=died):
-        opened(client, tmp_path)
+@pytest.mark.parametrize(
+    ("scenario", "asked", "problem", "says"),
+    [
+        ({"driver": "net_mlx5", "looks_without_link": 10_000}, {"links_within_s": 0.3}, "", "on ports 1 of 2"),
+        ({"refusals": 1000}, {"within_s": 0.3}, "", "failed to get response"),
+        ({}, {}, "TRex was killed by SIGKILL", "TRex was killed by SIGKILL"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_named(
+    tmp_path: Path, scenario: dict[str, Any], asked: dict[str, float], problem: str, says: str
+) -> None:
+    StandIn(tmp_path, **scenario)
+    with running(tmp_path, server_problem=problem) as client, pytest.raises(CsitError, match=says):
+        opened(client, tmp_path, **asked)
 
 
 def test_a_client_that_died_is_reported_with_its_last_output(tmp_path: Path) -> None:
@@ -211,12 +216,6 @@ def test_a_client_that_died_is_reported_with_its_last_output(tmp_path: Path) -> 
         with pytest.raises(CsitError, match=r"TRex's client was killed by SIGTERM; it said last: the library may"):
             client.ask(order(trial()), Report, "a report", ANSWER_S)
         assert "was killed by SIGTERM" in client.problem()
-
-
-def test_a_missing_server_is_reported_after_the_deadline(tmp_path: Path) -> None:
-    StandIn(tmp_path, refusals=1000)
-    with running(tmp_path) as client, pytest.raises(CsitError, match="failed to get response"):
-        client.ask(open_order(tmp_path, within_s=0.3), OpenedPorts, "the server", ANSWER_S)
 
 
 @pytest.mark.parametrize(
@@ -235,3 +234,165 @@ def test_nonsense_is_reported_as_such(tmp_path: Path, says: str, complaint: str)
     program = shell_program(tmp_path / "python", f"read line\necho '{says}'\nread line")
     with running(tmp_path, python=str(program)) as client, pytest.raises(CsitError, match=complaint):
         opened(client, tmp_path)
+
+
+def configuration(asked: Plan, *, largest: int = 1518, settings: Trex | None = None) -> dict[str, Any]:
+    used = settings or Trex()
+    table = config.table_of(asked, used)
+    placement = config.place(asked, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
+    text = config.yaml_of(table, placement, 0, largest_frame_bytes=largest, memory_mb=used.memory_mb)
+    # One line for each value: what the server's old parser surely reads.
+    assert all(line[:2] in ("- ", "  ") and ": " in line for line in text.splitlines())
+    (entry,) = yaml.safe_load(text)
+    return dict(entry)
+
+
+def platform(main: int, latency: int, *threads: list[int]) -> dict[str, Any]:
+    pairs = [{"socket": 0, "threads": row} for row in threads]
+    return {"master_thread_id": main, "latency_thread_id": latency, "dual_if": pairs}
+
+
+def with_threads(asked: Plan, *cpus: int, main: tuple[int, ...] = ()) -> Plan:
+    others = [thread for thread in asked.cores.threads if thread.owner != GENERATOR]
+    mine = [Thread(owner=GENERATOR, role=ThreadRole.DATA, index=i, cpu=cpu) for i, cpu in enumerate(cpus)]
+    control = [Thread(owner=GENERATOR, role=ThreadRole.MAIN, index=i, cpu=cpu) for i, cpu in enumerate(main)]
+    return asked.model_copy(update={"cores": asked.cores.model_copy(update={"threads": (*others, *mine, *control)})})
+
+
+def on_nics(
+    asked: Plan, *, shared: bool = False, attachment: Attachment = Attachment.DPDK, queues: int | None = None
+) -> Plan:
+    """The plan with a NIC at each of the generator's ports; where it is shared all instances have the same two."""
+    links, index = [], 0
+    for link in asked.links:
+        if link.a.owner != GENERATOR:
+            links.append(link)
+            continue
+        slot = index % 2 if shared else index
+        address = f"0000:18:00.{slot}"
+        nic = Nic(port=f"port{slot + 1}", pci_address=address, numa_node=0, attachment=attachment, rx_queues=queues)
+        links.append(link.model_copy(update={"a": link.a.model_copy(update={"nic": nic})}))
+        index += 1
+    flows = tuple(flow.model_copy(update={"vlan": 100 + flow.instance if shared else None}) for flow in asked.flows)
+    return asked.model_copy(update={"links": tuple(links), "flows": flows})
+
+
+def test_software_mode_with_one_cpu_takes_turns() -> None:
+    entry = configuration(plan(rows=2))
+    assert (entry["low_end"], entry["port_limit"], "platform" in entry) == (True, 4, False)
+    devices = [dict(word.partition("=")[::2] for word in row.split(","))["iface"] for row in entry["interfaces"]]
+    assert devices == ["csg1p1", "csg1p2", "csg2p1", "csg2p2"]
+    # The server's own rings have 256 slots, and lose packets.
+    assert all("framesz=2048,framecnt=16384" in row for row in entry["interfaces"])
+    macs = entry["port_info"]
+    assert [row["src_mac"] for row in macs] == [f"02:00:00:00:0{i}:0{p}" for i in (1, 2) for p in (1, 2)]
+    assert len({row["dest_mac"] for row in macs}) == 4
+    jumbo = configuration(plan(), largest=9000)["interfaces"]
+    assert all("blocksz=593920,framesz=9280,framecnt=4096" in row for row in jumbo)
+    assert 593_920 % 9280 == 593_920 % 4096 == 0
+
+
+def test_threads_have_a_cpu_each_where_there_are_enough() -> None:
+    entry = configuration(with_threads(plan(rows=2), 8, 9, 10, main=(7,)))
+    assert entry["platform"] == platform(7, 8, [9], [10])
+    assert "low_end" not in entry
+
+
+@pytest.mark.parametrize(
+    ("rows", "queues", "cpus", "threads"),
+    [
+        (1, 64, 7, [[3, 4, 5, 6, 7]]),
+        (2, 64, 7, [[3, 4], [5, 6]]),  # the same number for both: one CPU is left
+        (1, 2, 7, [[3, 4]]),
+        (1, None, 7, [[3]]),
+        (2, 64, 4, [[3], [4]]),
+    ],
+)
+def test_sending_threads_are_as_many_for_each_pair_as_cpus_and_queues_allow(
+    rows: int, queues: int | None, cpus: int, threads: list[list[int]]
+) -> None:
+    entry = configuration(with_threads(on_nics(plan(rows=rows), queues=queues), *range(1, cpus + 1)))
+    assert entry["c"] == len(threads[0])
+    assert entry["platform"] == platform(1, 2, *threads)
+
+
+def test_as_many_cores_send_as_the_topology_says() -> None:
+    """Control and receiving have cores beside them where the machine has any left."""
+    topology = lab(discriminator="mac", tg_cores=16)
+    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"cores": 4})})
+    topology = topology.model_copy(update={"nodes": {**topology.nodes, "TG": tg}})
+    entry = configuration(make_plan(topology, cell_of(nf_chains=2), {}))
+    assert (entry["c"], entry["platform"]) == (4, platform(5, 6, [1, 2, 3, 4]))
+
+
+def test_dpdk_by_pci_address_and_memory_and_software_mode_on_a_nic_when_asked() -> None:
+    entry = configuration(with_threads(on_nics(plan()), 1, 2, 3), settings=Trex(memory_mb=2048))
+    assert entry["interfaces"] == ["0000:18:00.0", "0000:18:00.1"]
+    assert entry["limit_memory"] == "2048"
+    table = config.table_of(on_nics(plan(), attachment=Attachment.KERNEL), Trex(ports="af_packet"))
+    assert not table.dpdk and [port.device for port in table.ports] == ["csg1p1", "csg1p2"]
+
+
+def test_vlans_share_ports() -> None:
+    asked = on_nics(plan(rows=4), shared=True)
+    table = config.table_of(asked, Trex())
+    assert len(table.ports) == 2
+    ways = {(table.number[flow.tx_interface], table.number[flow.rx_interface]) for flow in asked.flows}
+    assert ways == {(0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "why"),
+    [
+        (plan(rows=17), Trex(), "34 ports for the generator, TRex takes 32"),
+        (plan(), Trex(ports="dpdk"), "by DPDK or none, and csg1p1 is a port of the kernel"),
+        (on_nics(plan()), Trex(), "needs 3 CPUs for 1 pair of ports .*, the plan has 1 for the generator"),
+    ],
+)
+def test_ports_that_do_not_do(asked: Plan, settings: Trex, why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        configuration(asked, settings=settings)
+
+
+def test_the_first_load_asked_for_fills_the_cables(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = lab(1, 2, discriminator="vlan", trex={"ports": "af_packet"})
+    asked, lock = make_plan(topology, cell_of(nf_chains=2), {}), MachineLock()
+    generator = driver.TrexGenerator(topology.tg, DriverContext(asked, Fabric(asked, lock, node="TG"), lock, 1518))
+    loads: list[float] = []
+    monkeypatch.setattr(generator, "run", lambda each: loads.append(each.load_pps) or finished(each, (0, 0)))
+    generator.highest_loads(Trial(load_pps=1.0, duration_s=1.0, frame=B64, purpose="maximum"))
+    assert loads[0] == pytest.approx(2 * 10e9 / 8 / 88), "both ways over a cable that two instances share"
+
+
+@pytest.mark.parametrize("duration_s", [0.1, 60.0, 600.0])
+def test_a_generator_that_falls_behind_is_named_before_the_deadline_of_the_trial(duration_s: float) -> None:
+    """Else the trial of an energy or soak measurement ends as a broken system that says nothing."""
+    assert driver.most_s(duration_s) + driver._ANSWER_S < duration_s + cell._TRIAL_S
+    assert driver.most_s(duration_s) > duration_s * 1.04
+
+
+def test_arguments_are_quiet_and_exact(tmp_path: Path) -> None:
+    row = config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=True)
+    assert row[0] == str(tmp_path / "_t-rex-64")
+    assert {"--hdrh", "--no-scapy-server", "--no-key", "--mlx5-so"} <= set(row)
+    assert row[row.index("--iom") + 1] == "0"
+    assert "--mlx5-so" not in config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=False)
+
+
+def test_missing_parts_are_reported_with_the_fix_and_nothing_that_a_topology_names_is_run(tmp_path: Path) -> None:
+    settings = Trex(directory=str(tmp_path))
+    (problem,) = missing(settings)
+    assert f"TRex is not at trex.directory {tmp_path}" in str(problem)
+    assert "trex.directory" in problem.fix
+    StandIn(tmp_path)
+    (tmp_path / config.PROGRAM).touch()
+    assert list(missing(settings)) == []
+    (problem,) = missing(settings.model_copy(update={"python": str(tmp_path / "none")}))
+    assert "no Python for TRex's client library" in str(problem)
+    ran = tmp_path / "ran"
+    program = str(shell_program(tmp_path / "python3", f"touch {ran}"))
+    assert list(missing(settings.model_copy(update={"python": program}))) == []
+    assert not ran.exists()
+    assert interpreter(program) and ran.exists(), "where TRex is started"
+    assert interpreter("auto") is not None
+    assert interpreter(str(shell_program(tmp_path / "unable", "exit 1"))) is None

@@ -11,18 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
-from resources.libraries.python.drivers.generators.trex import profile, results
+from resources.libraries.python.drivers.generators.trex import profile, results, wire
 from resources.libraries.python.drivers.generators.trex.config import table_of
-from resources.libraries.python.drivers.generators.trex.profile import MAX_PROBE_GROUPS, streams
 from resources.libraries.python.drivers.generators.trex.registration import Trex
-from resources.libraries.python.drivers.generators.trex.results import trial_result
-from resources.libraries.python.drivers.generators.trex.wire import (
-    GroupCount,
-    PortCount,
-    ProbeErrors,
-    ProbeLatency,
-    Report,
-)
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -32,30 +23,30 @@ from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
 from tests.unit.examples import share
 
 PLAN = plan()
-NO_ERRORS = ProbeErrors(out_of_order=0, dup=0, seq_too_high=0, seq_too_low=0)
+NO_ERRORS = wire.ProbeErrors(out_of_order=0, dup=0, seq_too_high=0, seq_too_low=0)
 counts = st.integers(0, 10**7)
 
 
-def report(sent: int = 5000, received: int = 5000, sending_s: float = 1.0, **changes: object) -> Report:
-    whole = Report(
+def report(sent: int = 5000, received: int = 5000, sending_s: float = 1.0, **changes: object) -> wire.Report:
+    whole = wire.Report(
         sending_s=sending_s, finished=True, aborted=False, settled=True, latency=(), queue_full=0, cpu_percent=30.0,
-        groups=tuple(GroupCount(group=group, sent=sent, received=received) for group in (1, 2)),
-        ports=(PortCount(send_errors=0, receive_errors=0),) * 2,
+        groups=tuple(wire.GroupCount(group=group, sent=sent, received=received) for group in (1, 2)),
+        ports=(wire.PortCount(send_errors=0, receive_errors=0),) * 2,
     )  # fmt: skip
     return whole.model_copy(update=changes)
 
 
 def receive_errors(count: int) -> dict[str, object]:
-    return {"ports": (PortCount(send_errors=0, receive_errors=count),)}
+    return {"ports": (wire.PortCount(send_errors=0, receive_errors=count),)}
 
 
-def result(given_report: Report, load_pps: float = 10_000, duration_s: float = 1.0, **changes: Any) -> TrialResult:
+def result(given_report: wire.Report, load_pps: float = 10_000, duration_s: float = 1.0, **changes: Any) -> TrialResult:
     trial = Trial(load_pps=load_pps, duration_s=duration_s, frame=B64)
-    return trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1, **changes)
+    return results.trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1, **changes)
 
 
-def probes(group: int = 1, histogram: str | None = None, buckets: dict[int, int] | None = None) -> ProbeLatency:
-    return ProbeLatency(group=group, histogram=histogram, buckets=buckets or {}, errors=NO_ERRORS)
+def probes(group: int = 1, histogram: str | None = None, buckets: dict[int, int] | None = None) -> wire.ProbeLatency:
+    return wire.ProbeLatency(group=group, histogram=histogram, buckets=buckets or {}, errors=NO_ERRORS)
 
 
 def encoded(*values_us: int) -> str:
@@ -99,7 +90,10 @@ def test_sending_is_stretched_from_1_percent_or_10_ms_on(sending_s: float, durat
     [(0, 0, 0, False), (3, 3, 0, True), (3, 0, 3, True), (100, 5, 5, False), (100, 8, 8, True)],
 )
 def test_what_the_generator_lost_itself(lost: int, dropped: int, turned_away: int, limited: bool) -> None:
-    groups = (GroupCount(group=1, sent=5000, received=5000 - lost), GroupCount(group=2, sent=5000, received=5000))
+    groups = (
+        wire.GroupCount(group=1, sent=5000, received=5000 - lost),
+        wire.GroupCount(group=2, sent=5000, received=5000),
+    )
     found = result(report(groups=groups, **receive_errors(dropped)), turned_away=turned_away)
     assert found.generator_limited is limited
     own = dropped + turned_away
@@ -109,7 +103,7 @@ def test_what_the_generator_lost_itself(lost: int, dropped: int, turned_away: in
 
 @pytest.mark.parametrize(("probes_back", "limited"), [(10, False), (9, True)])
 def test_errors_of_ports_are_a_remark_where_neither_load_nor_probe_was_lost(probes_back: int, limited: bool) -> None:
-    of_probes = GroupCount(group=profile.probe_groups(0, 1)[0], sent=10, received=probes_back)
+    of_probes = wire.GroupCount(group=profile.probe_groups(0, 1)[0], sent=10, received=probes_back)
     found = result(report(groups=(*report().groups, of_probes), **receive_errors(1200)))
     assert found.generator_limited is limited
     note = "1,200 receive errors of the generator's ports, but no packet was lost"
@@ -157,11 +151,11 @@ def test_no_probe_has_no_latency_and_what_is_no_histogram_is_reported() -> None:
 
 def test_probes_of_all_sizes_are_one_flows_latency() -> None:
     groups = range(10_000, 10_006)
-    counts = tuple(GroupCount(group=each, sent=10, received=9) for each in groups)
+    counts = tuple(wire.GroupCount(group=each, sent=10, received=9) for each in groups)
     latency = tuple(probes(each, encoded(*[100 if each < 10_003 else 900] * 9)) for each in groups)
     trial = Trial(load_pps=10_000, duration_s=1.0, frame=IMIX, probe_pps=30)
     given_report = report(groups=(*report().groups, *counts), latency=latency)
-    found = trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1)
+    found = results.trial_result(trial, given_report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.1)
     assert [(row.sent, row.received) for row in found.latency] == [(30, 27), (30, 27)]
     assert [row.p50_ns for row in found.latency] == pytest.approx([100_500, 900_500], rel=0.002)
     assert found.note is None
@@ -188,7 +182,7 @@ def test_every_flow_gets_an_equal_share_of_the_load(
     frame = Frame(name="mix", parts=tuple(FramePart(frame_bytes=size, weight=weight) for size, weight in mix))
     table = table_of(asked, Trex())
     trial = Trial(load_pps=load_pps, duration_s=1.0, frame=frame, probe_pps=probe_pps)
-    found = streams(asked.flows, table.number, trial, PROFILE)
+    found = profile.streams(asked.flows, table.number, trial, PROFILE)
     assert len(found) == 2 * len(asked.flows) * len(mix)
     assert sum(each.pps for each in found if not each.probe) == pytest.approx(load_pps)
     assert sum(each.pps for each in found if each.probe) == pytest.approx(probe_pps * len(asked.flows))
@@ -226,7 +220,7 @@ def test_smallest_probes_hold_number_and_time() -> None:
 def test_probes_of_flows_take_turns() -> None:
     asked = plan(rows=3)
     trial = Trial(load_pps=0, duration_s=1.0, frame=B64, probe_pps=100)
-    starts = [each.start_us for each in streams(asked.flows, table_of(asked, Trex()).number, trial, PROFILE)]
+    starts = [each.start_us for each in profile.streams(asked.flows, table_of(asked, Trex()).number, trial, PROFILE)]
     assert starts[0] == 0
     assert [later - earlier for earlier, later in pairwise(starts)] == pytest.approx([10_000 / 6] * 5)
     assert max(starts) < 10_000
@@ -236,9 +230,9 @@ def test_more_probe_streams_than_there_are_counters() -> None:
     asked = plan(rows=16)
     number = {flow.tx_interface: 0 for flow in asked.flows}
     trial = Trial(load_pps=1000, duration_s=1.0, frame=IMIX, probe_pps=100)
-    assert len(streams(asked.flows, number, trial, PROFILE)) <= 2 * MAX_PROBE_GROUPS
+    assert len(profile.streams(asked.flows, number, trial, PROFILE)) <= 2 * profile.MAX_PROBE_GROUPS
     more = (*asked.flows, *(flow.model_copy(update={"instance": flow.instance + 16}) for flow in asked.flows))
     with pytest.raises(Unsupported, match=r"64 flows with 3 frame sizes each need 192 streams .*, TRex has 128"):
-        streams(more, number, trial, PROFILE)
+        profile.streams(more, number, trial, PROFILE)
     # Without probes any number goes.
-    assert len(streams(more, number, trial.model_copy(update={"probe_pps": 0.0}), PROFILE)) == 192
+    assert len(profile.streams(more, number, trial.model_copy(update={"probe_pps": 0.0}), PROFILE)) == 192
