@@ -5,7 +5,7 @@ from functools import cache
 from ipaddress import ip_address, ip_interface, ip_network
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.host.nics.cables import Cables
@@ -287,6 +287,7 @@ def with_devices(case: TrunkCase, word: Word = "vlan") -> Plan:
 
 @settings(deadline=None, max_examples=share(30))
 @given(trunk_cases)
+@example(("CSC", 2, 1, "ovs", "ring", True))
 def test_every_trunk_is_one_physical_port_with_a_device_for_each_instance(case: TrunkCase) -> None:
     plan, (_, rows, duts, vswitch, generator, _) = with_devices(case), case
     ports = ports_of(plan)

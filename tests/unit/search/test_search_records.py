@@ -83,6 +83,13 @@ def test_a_slow_nf_is_distinguished_from_its_neighbours_with_its_instance() -> N
     assert {(loss.cause, loss.last) for loss in draft.located.hops} == {("queue", "csv2p1"), ("queue", "csv2x2i1")}
 
 
+def test_an_nf_that_drops_itself_is_no_want_of_cpu() -> None:
+    found = verdict(CSC22, model="sharp", limited_by="nf-1-2", drops_inside=True)
+    assert found.kinds == (NF,)
+    assert "were received at csn1x2i1 and not sent at csn1x2i2" in found.evidence[0]
+    assert "not for lack of CPU" in found.evidence[1]
+
+
 def test_a_thread_that_is_moved_while_it_is_measured_is_noticed() -> None:
     draft = measured(CSC22, moved=("csn2x1i1",))
     assert draft.verdict is not None and draft.verdict.kinds[0] is VerdictKind.AFFINITY_LOST
