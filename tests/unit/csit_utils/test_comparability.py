@@ -190,7 +190,7 @@ def test_figures_are_as_printed(service: str, size: str, place: tuple[int, int],
 
 
 def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> None:
-    """The question is the same (no loss); the reader is told what the slides leave out."""
+    """The question is the same (no loss); the result says what the slides leave out."""
     published = ROWS[0]
     own = replace(published, origin=OWN, goals=profile_text(LADDER))
     found = likeness(own, published, NDR)

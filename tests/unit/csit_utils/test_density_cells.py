@@ -1,4 +1,4 @@
-"""Cells of the matrix: losses, latency, energy; and what is told of a matrix: headlines, speedup, changes, ratios."""
+"""Cells of the matrix: losses, latency, energy; and what is said of a matrix: headlines, speedup, changes, ratios."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Programs in the namespaces of NFs, also testpmd: what they are told, and what they answer."""
+"""Programs in the namespaces of NFs, also testpmd: their arguments, and what they answer."""
 
 import json
 import re

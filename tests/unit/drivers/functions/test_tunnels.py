@@ -119,7 +119,7 @@ def test_packets_of_a_port_go_into_the_tunnel_and_nowhere_without_it(end: Tunnel
 
 
 def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_path: Path) -> None:
-    """The program is told files: no key is an argument, or printed."""
+    """The program gets files: no key is an argument, or printed."""
     writes = "-----BEGIN CERTIFICATE-----\\nAQID\\n-----END CERTIFICATE-----\\n"
     openssl = program(tmp_path, "openssl", f'for last; do :; done\nprintf "%b" "{writes}" > "$last"')
     made = openvpn.make_identity(openssl, tmp_path)

@@ -234,7 +234,7 @@ def test_a_program_enters_every_group_before_it_becomes_what_is_limited_there(tm
 def test_cpus_that_a_kernel_forgets_are_set_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: set[int], of_group: set[int], told: list[set[int]]
 ) -> None:
-    """Linux before 6.2: whoever enters a group may run on all of the group's CPUs."""
+    """Linux before 6.2: a process that enters a group may run on all of the group's CPUs."""
     calls = Mock(sched_getaffinity=Mock(side_effect=[before, of_group]))
     for name in ("sched_getaffinity", "sched_setaffinity", "execvp"):
         monkeypatch.setattr(os, name, getattr(calls, name))

@@ -204,7 +204,7 @@ csn1x1i1                          1      up          9000/0/0/0     rx packets  
 csn1x1i2                          2     down         9000/0/0/0     tx packets                    20
 """
 SAYS = {
-    "show version": "vpp v26.10-rc0 built by somebody",
+    "show version": "vpp v26.10-rc0 built by root",
     "set interface default rx-mode interrupt": "Default interface rx-mode set to interrupt",
     "show interface rx-placement": PLACED,
     "show interface": INTERFACES,
@@ -259,7 +259,7 @@ def test_it_reports_counters_and_problems(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_answer_is_named(tmp_path: Path) -> None:
-    guest = vpp(tmp_path / "nobody")
+    guest = vpp(tmp_path / "absent")
     (problem,) = guest.problems()
     assert problem.startswith("VPP in the virtual machine of nf-1-1: VPP at ")
     with pytest.raises(CsitError, match="VPP in the virtual machine of nf-1-1"):

@@ -151,7 +151,7 @@ def with_flows(rows: int, flows: int) -> Plan:
 
 
 def lines_of(flows: int, **changes: Any) -> tuple[str, ...]:
-    """What the sender is told for one service instance with so many flows."""
+    """Command line of the sender for one service instance with so many flows."""
     return programs.script(with_flows(1, flows), TRIAL.model_copy(update={"load_pps": 500, **changes}), "sizes").lines
 
 
