@@ -48,7 +48,7 @@ def point(browser: Browser, element: str) -> None:
 def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
     browser.events.clear()
     browser.look(width, 800, dark=dark)
-    for name, plots in (("index", 0), ("chain_study", 8), ("interference", 1), ("outage", 1), ("stateful", 2)):
+    for name, plots in (("index", 0), ("chain_study", 9), ("interference", 1), ("outage", 1), ("stateful", 2)):
         assert browser.shown(site / f"{name}.html", printed=dark) == plots
         assert browser.value("document.documentElement.scrollWidth") <= width, name
     assert browser.complaints() == []
