@@ -105,7 +105,7 @@ def test_an_instance_gets_the_cpu_time_of_its_flavor_and_no_more(tmp_path: Path)
             assert max(used) < 0.2 * 1.15, "more only by a period that had begun"
             if min(used) > 0.1:  # less where others use the machine as well
                 break
-        assert min(used) > 0, used
+        assert min(used) > 0.1, used
 
 
 def test_a_pinned_instance_runs_on_its_cpu_only(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ instances: [1]
 nodes: [1, 2]
 frame: 128B-ip6
 search: quick,width=0.2,trial=0.5,sum=1
-tear_downs: 1
+tear_downs: 3
 connections: 1000
 capacity: false
 """
@@ -179,9 +179,8 @@ def test_firewalls_and_chains_of_them_track_connections_of_ipv6(tmp_path: Path) 
         ratio = (each.rate.search_s - each.rate.emptying_s) / each.rate.sending_s
         print(f"{each.name}: {each.rate.trials} trials, {each.rate.sending_s:.1f} s; search {ratio:.2f} x that")
         assert ratio <= 1.2, each.rate
-        # A busy machine loses packets of the fill, whose connections have no entry.
-        (torn_down,) = each.tear_downs
-        assert all(0 < entries <= 1000 for entries in torn_down.entries) and len(torn_down.entries) == len(each.tables)
+        # Packets of a fill that a busy machine loses make no entry; of three fills one is whole.
+        assert max(sum(tear_down.entries) for tear_down in each.tear_downs) == 1000 * len(each.tables)
         assert each.capacity is None
 
 
@@ -191,7 +190,7 @@ def test_rates_tear_downs_and_capacity_of_one_and_two_nats(tmp_path: Path) -> No
     for each in found.cells:
         assert each.rate.lower_cps > 0
         assert len(each.rate.by_instance_cps) == each.instances
-        assert all(0 < entries <= 5000 for torn_down in each.tear_downs for entries in torn_down.entries)
+        assert max(sum(tear_down.entries) for tear_down in each.tear_downs) == 5000 * each.instances
         assert each.tear_down_cps is not None and each.tear_down_cps > 0
         assert each.capacity is not None and each.capacity.refused_at is not None
         assert 0.95 * 20_000 < each.capacity.entries <= 20_000 < each.capacity.refused_at <= 1.06 * 20_000

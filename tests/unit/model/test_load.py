@@ -1,4 +1,4 @@
-"""Topology files: good ones load, and each kind of mistake is told in one sentence with its place, in our words."""
+"""Topology files: good ones load, and each kind of mistake is one sentence with its place, in our words."""
 
 import re
 from collections.abc import Iterator

@@ -80,7 +80,7 @@ class Walker:
         self.members = {name: segment.members for segment in plan.segments for name in segment.members}
 
     def next_port(self, port: str, mac: str) -> Port:
-        """Of two ports of a segment it is the other one, of several the one behind which somebody has the address."""
+        """Of two ports of a segment it is the other one, of several the one behind which the address is."""
         while (far := self.far[port]).owner.startswith("vswitch"):
             others = [name for name in self.members[far.interface] if name != far.interface]
             port = others[0] if len(others) == 1 else next(name for name in others if self.leads_to(name, mac))

@@ -1,4 +1,4 @@
-"""Records on disk and in short form: what is written is read back equal, what cannot be is told in one sentence."""
+"""Records on disk and in short form: what is written is read back equal, what cannot be is one sentence."""
 
 import base64
 import hashlib

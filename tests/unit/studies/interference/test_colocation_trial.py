@@ -29,7 +29,7 @@ ROW = (1000, 600), (1000, 400), (1000, 999), (1000, 999)
 
 
 def meter(costs: Mapping[str, Cost]) -> Any:
-    reasons = {"cache misses": "nobody counts them"}
+    reasons = {"cache misses": "this machine does not count them"}
     return SimpleNamespace(start=lambda: None, stop=lambda: costs, facts=lambda: reasons)
 
 
@@ -99,7 +99,7 @@ def test_costs_are_those_of_the_target_per_second_of_sending_or_the_meter_says_w
     found = meet(costs={"nf-1-1": Cost(0.4, 1 << 20, 77), "nf-2-1": Cost(0.1, 5, 5)})
     assert (found.cpu, found.memory_bytes, found.cache_misses) == (0.8, 1 << 20, 77)
     assert meet(costs={}).cpu is None
-    for costs, reasons in ((meter({}), {"cache misses": "nobody counts them"}), (None, {})):
+    for costs, reasons in ((meter({}), {"cache misses": "this machine does not count them"}), (None, {})):
         cell: Any = SimpleNamespace(deployment=SimpleNamespace(parts=SimpleNamespace(costs=costs)))
         assert missing(cell) == reasons
 

@@ -1,4 +1,4 @@
-"""Specifications of a sizing: good ones load, and each kind of mistake is told in one sentence with its place."""
+"""Specifications of a sizing: good ones load, and each kind of mistake is one sentence with its place."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def files(folder: Path, deployment: str = DEPLOYMENT, workload: str = WORKLOAD) 
 
 
 def said(folder: Path, deployment: str = DEPLOYMENT, workload: str = WORKLOAD, **chosen: str) -> str:
-    """The one sentence that is told of wrong specifications; empty where they are right."""
+    """The one sentence that refuses wrong specifications; empty where they are right."""
     try:
         load_specifications(*files(folder, deployment, workload), chosen)
     except ConfigError as error:

@@ -141,7 +141,7 @@ def test_swinging_repetitions_are_a_sign_of_overload_from_one_percent_of_the_loa
     assert capacity.overload_from([*steady, swings]) == 400
     assert capacity.overload_from(steady) is None
     small = offered(400.0, 400.0, 398.0, 402.0, 400.0)
-    assert capacity.overload_from([*steady[:1], small]) is None  # 0.4 %: nobody would call that swinging
+    assert capacity.overload_from([*steady[:1], small]) is None  # 0.4 % is no oscillation
     assert capacity.overload_from([offered(100.0, 50.0, 99.0)]) is None  # nothing to compare with
     assert capacity.overload_from(ratios(1.0, 0.5)) is None  # nothing was repeated
     steady = [offered(load, load * 0.9999, load, load * 1.0001) for load in (100.0, 200.0, 300.0)]

@@ -144,7 +144,7 @@ def test_without_times_of_threads_a_vnf_with_a_cpu_of_its_own_has_that_cpus_time
     assert work(made, Sample(cpus={cpu: before}), Sample(cpus={cpu: after}), 1.0).cpu["nf-1-1"] == pytest.approx([0.6])
     crowded = plan(2)
     (cpu,) = crowded.cores.cpus("nf-1-1")
-    assert work(crowded, Sample(cpus={cpu: before}), Sample(cpus={cpu: after}), 1.0).cpu == {}, "nobody knows"
+    assert work(crowded, Sample(cpus={cpu: before}), Sample(cpus={cpu: after}), 1.0).cpu == {}, "unknown"
 
 
 def test_a_sample_is_of_one_way_and_its_delay_the_mean_of_all_probes() -> None:
