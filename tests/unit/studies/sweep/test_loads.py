@@ -251,7 +251,7 @@ def test_loads_go_up_each_second_is_a_sample_and_points_are_their_means() -> Non
     assert made[9].loss_ratio == pytest.approx(0.5)
     assert [made[9].input_bps, made[9].output_bps] == pytest.approx([1e5 * 512, 5e4 * 512])
     assert made[0].used("nf-1-1") == pytest.approx(0.2)
-    assert made[0].delay_s == pytest.approx(2e-4), "the mean of seconds 0 and 2; nobody knows that of second 1"
+    assert made[0].delay_s == pytest.approx(2e-4), "the mean of seconds 0 and 2; that of second 1 is unknown"
     assert (made[0].memory_mib, made[0].available_mib) == ({"nf-1-1": 10.5}, 99.5), "of seconds 0 and 1"
     assert all(each.flagged is None for each in made)
     lossy = [load_steps.is_lossy(made[:count], 0.2) for count in range(1, 11)]
