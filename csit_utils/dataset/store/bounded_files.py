@@ -6,7 +6,7 @@ cells. So no reader of this project opens one by itself.
 
 import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from io import SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
 
@@ -128,8 +128,12 @@ class _Parquet:
     def _checked(self, group: int) -> tuple[int, int]:
         """Return what pages and lists of a group unpack to, and the size of its dictionaries, by its pages."""
         # What is wrong in a footer is an error where columns are about to be read, and ends the process below.
-        with suppress(_Page, StopIteration):
+        try:
             next(self._unread.iter_batches(1, [group], self._columns, use_threads=False))
+        except StopIteration:
+            pass
+        except _Page as unread:
+            unread.__traceback__ = None  # Arrow keeps the exception, and so all that these frames know
         metadata = self._metadata.row_group(group)
         size, ranges, packed = self._file.size(), list[tuple[int, int]](), 0
         for at in self._places:
