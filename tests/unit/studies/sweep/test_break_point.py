@@ -137,6 +137,24 @@ def test_of_two_vnfs_the_one_that_saturates_is_named(
     assert point.rate == pytest.approx(1.5, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    "fall", [lambda x: 0.3 * np.log(x), lambda x: 0.3 * (1 - 1 / x)], ids=["logarithm", "reciprocal"]
+)
+def test_a_bend_into_a_fall_that_levels_off_is_located(fall: Callable[[Array], Array]) -> None:
+    rates = np.linspace(LAST / 12, LAST, 12)
+    used = np.where(rates < KNEE, 0.05 + 0.75 * rates / KNEE, 0.8 - fall(np.maximum(1, rates / KNEE)))
+    point, _ = find_break_point(observed({"v": used}, rates), {"v": 1})
+    assert point.rate == pytest.approx(KNEE, rel=1e-4)
+    assert point.low <= KNEE * 1.0001 and KNEE * 0.9999 <= point.high < point.low * 1.001
+
+
+def test_loads_just_below_all_cpus_do_not_pull_the_break_point_down_where_one_is_cut_off_there() -> None:
+    rates = np.arange(1.0, 13.0)
+    used = np.append(rates[:7] / 8, [0.985, 1.0, 0.99, 0.988, 0.995])
+    point, _ = find_break_point(observed({"v": used}, rates), {"v": 1})
+    assert point.rate == pytest.approx(8, rel=0.005)
+
+
 ONE_FULL_LOAD = observed({"v": np.array([0.1, 0.2, 0.35, 0.5, 0.7, 1.0])}, np.arange(1, 7) / 10)
 GROWS = observed({"v": RATES / 4}, RATES)
 

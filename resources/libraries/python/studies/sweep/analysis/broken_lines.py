@@ -1,15 +1,14 @@
 """Broken lines through noisy points: where they bend, with 95 % confidence intervals.
 
 Segmented regression (Hudson, J. Amer. Stat. Assoc. 61 (1966) 1097): lines, straight or bent, joined at one knot or two.
-Being joined, they locate a knot more precisely than any threshold. The interval of a knot is that of its profile
-likelihood: all places of the knot for which the other parameters, fitted anew, give a sum of squares within the bound
-of the F distribution (Seber and Wild, "Nonlinear Regression", 5.3 and 9.3.3). It is longer on the side that points say
-less about.
+Being joined, they locate a knot more precisely than any threshold. How probable a place of a knot is follows from its
+likelihood with all other parameters integrated out (Bacon and Watts, Biometrika 58 (1971) 525): before anything is
+measured, all places are equally probable, all values of the line at the points, and all logarithms of the noise. This
+distribution may have several peaks and be longer on the side that points say less about.
 
-A few points do not tell lines of all forms apart, and that of the likeliest one alone is too narrow an interval. So the
+A few points do not tell lines of all forms apart, and the interval of the likeliest one alone is too narrow. So the
 place of a knot and the ends of its interval are those below which 50, 2.5 and 97.5 % of the mean distribution of all
-forms and noises are, by their Akaike weights (model-averaged tail area: Turek and Fletcher, Comput. Stat. Data Anal. 56
-(2012) 2809).
+forms and noises are, by their Akaike weights (Buckland, Burnham and Augustin, Biometrics 53 (1997) 603).
 
 Noise has one size, follows the value, or has a size of its own on either side of the last knot, whichever is likeliest.
 A level that cannot be exceeded, such as all CPUs of a VNF, cuts noise off: points at that level are known only to be no
@@ -29,8 +28,10 @@ BETTER = 10.0
 """Of Akaike's criterion: a more complicated line has to be that much better than a simpler one."""
 CONFIDENCE = 0.95
 """Of all intervals."""
+HYPERBOLA, LOGARITHM = -1, -2
+"""Instead of a degree: a line in 1/x or in ln x, of x above 0."""
 ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
-"""Degrees of the lines left and right of a knot, simplest first. Below 0: in 1/x, instead of x, where x has a zero."""
+"""Degrees of the lines left and right of a knot, simplest first."""
 TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
 ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
 _STRAIGHTER = 4.0
@@ -59,14 +60,15 @@ _QUIET = 1e-4
 """Of the highest value: the smaller of two sizes is at least that."""
 _FIRST_PLACES = {1: 80, 2: 24}
 """Most candidates of each knot in the first round, by number of knots."""
-_FINER_PLACES = {1: 41, 2: 21}
+_FINER_PLACES = {1: 61, 2: 21}
 """The same in later rounds."""
 _CLOSER = 9
 """The same in later rounds that look for the likeliest place only."""
 _CLOSER_ROUNDS = 9
 """Where there is hardly any noise, a line is judged by where exactly its knots are."""
 _ROUNDS = 3
-_HALVINGS = 30
+_NEGLIGIBLE = 1e-3
+"""Relative to the likeliest place."""
 _MAX_EXPONENT = 300.0
 _STEPS = 25
 """Of the iteration for values that were cut off."""
@@ -147,17 +149,6 @@ class _Fit:
     criterion: float
 
 
-@dataclass(frozen=True)
-class _Located:
-    """A line whose knots were located exactly."""
-
-    fit: _Fit
-    ends: tuple[Array, Array, Array]
-    """Its knots, and the lower and upper ends of their intervals by this line alone."""
-    free: float
-    """Degrees of freedom of these."""
-
-
 def best_line(
     x: Array,
     y: Array,
@@ -195,7 +186,7 @@ def best_line(
     limit = _least(likeliest) + BETTER
     knots = next(len(fit.degrees) for fit in likeliest if fit.criterion <= limit)
     alike = [fit for fit in likeliest if len(fit.degrees) == knots]
-    chosen = min(alike, key=lambda fit: fit.criterion + _STRAIGHTER * sum(map(abs, fit.degrees)))
+    chosen = min(alike, key=lambda fit: fit.criterion + _STRAIGHTER * _terms(fit.degrees))
     rivals = [fit for fits in by_noise.values() for fit in fits if len(fit.degrees) == knots]
     least = _least(rivals) + _RIVAL
     return _described(points, chosen, [fit for fit in rivals if fit is chosen or fit.criterion <= least], first, width)
@@ -211,8 +202,12 @@ def _enough(points: _Points, degrees: tuple[int, ...]) -> bool:
     return certain >= _parameters(points, degrees) + 1 and distinct >= max(4, 2 * len(degrees) + (len(degrees) > 2))
 
 
+def _terms(degrees: Sequence[int]) -> int:
+    return sum(1 if degree < 0 else degree for degree in degrees)
+
+
 def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
-    return sum(map(abs, degrees)) + (points.full is None) + len(degrees) - 1
+    return _terms(degrees) + (points.full is None) + len(degrees) - 1
 
 
 def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
@@ -242,7 +237,7 @@ def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
         behind = points.u > fit.places[-1]
         rest = (points.y - _values(points, fit)) ** 2
         free = np.array(
-            [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - abs(degrees[-1]) - 0.5],
+            [(~behind).sum() - sum(degrees[:-1]) - len(degrees) + 1.5, behind.sum() - _terms(degrees[-1:]) - 0.5],
             dtype=float,
         )
         if free.min() < 1:
@@ -283,64 +278,58 @@ def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | Non
 
 def _described(points: _Points, chosen: _Fit, fits: Sequence[_Fit], first: float, width: float) -> BrokenLine:
     """A line with its knots, whose places and intervals are those of all lines in question."""
-    rows = [_located(points, fit) for fit in fits]
-    chosen = next(row.fit for row, fit in zip(rows, fits, strict=True) if fit is chosen)
-    knots = tuple(
-        Knot(*(first + width * place for place in _averaged(rows, knot))) for knot in range(len(chosen.places))
-    )
+    criteria = np.array([fit.criterion + _RARER * _terms(fit.degrees) for fit in fits])
+    weights = np.exp((criteria.min() - criteria) / 2)
+    found = [_distributions(points, fit) for fit in fits]
+    knots = tuple(Knot(*(first + width * quantiles(each, weights)).tolist()) for each in zip(*found, strict=True))
     growth, error = _growth(points, chosen) if points.full is None and knots else (0.0, 0.0)
     values = _values(points, chosen)
     levels = tuple(map(float, _values(replace(points, u=chosen.places), chosen)))
     return BrokenLine(knots, chosen.degrees, chosen.criterion, values, levels, growth / width, error / width)
 
 
-def _averaged(rows: Sequence[_Located], knot: int) -> tuple[float, ...]:
-    """Median and 95 % interval of a knot by the mean of the distributions of all lines by their Akaike weights."""
-    from scipy.special import stdtr  # noqa: PLC0415 - imports take longer than an analysis
-
-    criteria = np.array([row.fit.criterion + _RARER * sum(map(abs, row.fit.degrees)) for row in rows])
-    weights = np.exp((criteria.min() - criteria) / 2)
-    at, low, high = (np.array([ends[knot] for ends in each]) for each in zip(*(row.ends for row in rows), strict=True))
-    free = np.array([row.free for row in rows])
-    scale = np.sqrt([f_bound(each) for each in free])
-    found = []
-    for share in (0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2):
-        left, right = low.min(), high.max()
-        for _ in range(_HALVINGS):
-            place = (left + right) / 2
-            half = np.maximum(np.where(place < at, at - low, high - at), np.finfo(float).tiny)
-            below = float(weights @ stdtr(free, scale * (place - at) / half)) / weights.sum()
-            left, right = (left, place) if below > share else (place, right)
-        found.append(float(left + right) / 2)
-    return tuple(found)
+def quantiles(distributions: Sequence[tuple[Array, Array]], weights: Array) -> Array:
+    """Return the median and the ends of the interval of a weighted mean of distributions, see `accumulated`."""
+    places = np.unique(np.concatenate([axis for axis, _ in distributions]))
+    below = weights @ [np.interp(places, axis, chances) for axis, chances in distributions] / weights.sum()
+    return np.interp((0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), below, places)
 
 
-def _located(points: _Points, fit: _Fit) -> _Located:
-    """Locate the knots in ever finer rows over the places within their intervals."""
+def _distributions(points: _Points, fit: _Fit) -> list[tuple[Array, Array]]:
+    """For each knot of a line, places and the probabilities that it is below them.
+
+    A finer grid is laid over the places that are not negligible until it is fine enough for lines without noise.
+    """
     count = len(fit.degrees) - 1
     certain = int((~points.cut).sum())
-    free = max(1, certain - _parameters(points, fit.degrees) - 1)  # one for the noise, whose form is found as well
-    bound = f_bound(fit.noise.free or free)
-    candidates = _first_places(points, count)
-    axes = [candidates] * count
-    low = high = fit.places
+    # One for the noise, whose form is found as well.
+    free = fit.noise.free or max(1, certain - _parameters(points, fit.degrees) - 1)
+    row = np.array([points.u.min(), *_first_places(points, count), points.u.max()])
+    axes = [np.union1d(row, place) for place in fit.places]
+    found = [(axis, axis) for axis in axes]
     for _ in range(_ROUNDS if count else 0):
         places = _combined(axes, points.u)
-        squares, coefficients = _lay(points, places, fit.degrees, fit.noise)
-        best = int(np.argmin(squares))
+        squares, _ = _lay(points, places, fit.degrees, fit.noise)
         # Noise of two sizes has been estimated already: squares are in units of it.
-        unit = squares[best] * certain / free if fit.noise.free is None else 1.0
-        inside = places[certain * (squares - squares[best]) <= bound * unit]
-        fit = _Fit(fit.degrees, fit.noise, places[best], coefficients[best], fit.criterion)
-        steps = np.array([axis[1] - axis[0] for axis in axes])
-        edges = np.array([(axis[0], axis[-1]) for axis in axes]).T
-        low = np.maximum(inside.min(axis=0) - steps / 2, edges[0])
-        high = np.minimum(inside.max(axis=0) + steps / 2, edges[1])
+        unit = squares.min() * certain / free if fit.noise.free is None else 1.0
+        likely = (1 + certain * (squares - squares.min()) / unit / free) ** (-(free + 1) / 2)
+        found = [accumulated(axis, places[:, knot], likely) for knot, axis in enumerate(axes)]
+        inside = places[likely > _NEGLIGIBLE]
         axes = [_around(axis, inside[:, knot], _FINER_PLACES[count]) for knot, axis in enumerate(axes)]
-    # Up to the outermost point no line was laid: with a single point behind a knot, it may be anywhere before that.
-    low = np.where(low <= candidates[0], points.u.min(), low)
-    high = np.where(high >= candidates[-1], points.u.max(), high)
-    return _Located(fit, (fit.places, low, high), fit.noise.free or free)
+    return found
+
+
+def accumulated(axis: Array, places: Array, likely: Array) -> tuple[Array, Array]:
+    """Return places of a knot, and the probabilities that it is below them (trapezoidal rule).
+
+    Args:
+        axis: Rising places.
+        places: Some of them, each as often as it was tried.
+        likely: How likely each of these is, in any unit.
+    """
+    density = np.bincount(np.searchsorted(axis, places), likely, len(axis))
+    below = np.append(0.0, np.cumsum((density[1:] + density[:-1]) * np.diff(axis)))
+    return axis, below / below[-1]
 
 
 def _growth(points: _Points, fit: _Fit) -> tuple[float, float]:
@@ -400,8 +389,9 @@ def _columns(points: _Points, places: Array, degrees: tuple[int, ...]) -> Array:
         columns += [way**power for power in range(1, degree + 1)]
     behind = np.maximum(u - places[:, -1:], 0.0)
     if degrees[-1] < 0:
-        behind = behind / np.where(behind, u - points.zero, 1.0)
-    return np.stack([*columns, *(behind**power for power in range(1, abs(degrees[-1]) + 1))], axis=-1)
+        x = np.maximum(np.maximum(u, places[:, -1:]) - points.zero, _FINEST)
+        behind = np.log(x / x.min(axis=1, keepdims=True)) if degrees[-1] == LOGARITHM else behind / x
+    return np.stack([*columns, *(behind**power for power in range(1, _terms(degrees[-1:]) + 1))], axis=-1)
 
 
 def _values(points: _Points, fit: _Fit) -> Array:
@@ -449,10 +439,3 @@ def _censored(
         chance = log_ndtr(-off)
         seen[:, cut] = line[:, cut] + size * np.exp(-0.5 * off**2 - 0.5 * np.log(2 * np.pi) - chance)
     return squares * np.exp(np.minimum(-2 * chance.sum(axis=1) / count, _MAX_EXPONENT)), coefficients
-
-
-def f_bound(free: float) -> float:
-    """Bound of the F distribution with one degree of freedom, and so many: the square of Student's t."""
-    from scipy.special import stdtrit  # noqa: PLC0415 - imports take longer than an analysis
-
-    return float(stdtrit(free, (1 + CONFIDENCE) / 2)) ** 2

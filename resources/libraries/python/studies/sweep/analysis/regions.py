@@ -6,8 +6,9 @@ import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     BETTER,
+    accumulated,
     best_line,
-    f_bound,
+    quantiles,
 )
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.fitting import best_fit
@@ -130,17 +131,16 @@ def _behind_the_rate(x: Array, y: Array) -> BreakPoint | None:
     best = int(np.argmin(squares))
     if _follow_each_other(columns[best] @ coefficients[best] - values):
         return None
-    free = len(x) - columns.shape[-1] - 2
-    inside = places[squares <= squares[best] * (1 + f_bound(free) / free)]
+    likely = (squares / squares[best]) ** ((columns.shape[-1] - len(x)) / 2)
+    at, low, high = quantiles([accumulated(places, places, likely)], np.ones(1)).tolist()
     before = 1.0 if columns.shape[-1] == 1 else float(coefficients[best, 0])
     after = before + float(coefficients[best, -1])
     if after >= before:
         return None
-    at = float(places[best])
     return BreakPoint(
         rate=at,
-        low=float(inside.min()),
-        high=float(inside.max()),
+        low=low,
+        high=high,
         measured_rate=float(distinct[np.searchsorted(distinct, at)]),
         indicator=Indicator.THROUGHPUT,
         vnf=None,

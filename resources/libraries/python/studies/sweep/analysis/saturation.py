@@ -19,6 +19,8 @@ from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     BETTER,
     COUNT_NOISE,
     EQUAL_NOISE,
+    HYPERBOLA,
+    LOGARITHM,
     ONE_KNOT,
     RELATIVE_NOISE,
     TWO_KNOTS,
@@ -51,9 +53,9 @@ _NONE_LOST = 1e-4
 """Of the highest rate of lost packets: less than this is none."""
 _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
-_STRAIGHT = ((1, 0), (1, 1), (1, 2), (1, -1), (1, -2), (1, 1, 0), (1, 1, 1))
+_STRAIGHT = ((1, 0), (1, 1), (1, HYPERBOLA), (1, LOGARITHM), (1, 2), *TWO_KNOTS)
 """Shapes of throughput, which is straight below saturation."""
-_OF_CPU = (*ONE_KNOT, (1, -1), (1, -2), *TWO_KNOTS)
+_OF_CPU = (*ONE_KNOT, (1, HYPERBOLA), (1, LOGARITHM), *TWO_KNOTS)
 """Shapes of the use of a CPU."""
 _ONE_BEND = ((1, 0),)
 """Shape of memory: of a soft approach to its bound, a curve or a line with two bends would take the end."""
@@ -221,7 +223,7 @@ def _saturation(x: Array, y: Array, there: int) -> CurveBreakPoint | None:
     cut = y >= there * (1 - _LEVEL)
     at = None
     if len(np.unique(x[~cut])) >= FEWEST and len(np.unique(x)) > FEWEST:
-        if y.max() <= there * (1 + _LEVEL) and len(np.unique(x[cut])) > 1 and reaches(x, y, NEARLY * there) is not None:
+        if y.max() <= there * (1 + _LEVEL) and cut.any() and reaches(x, y, NEARLY * there) is not None:
             line = best_line(x, y, UP_TO_FULL, full=float(there))
             at = None if line is None else _at(line)
         else:
