@@ -12,8 +12,9 @@ where it crosses the share; otherwise it is crossed somewhere between the loads 
 none is. Where few repetitions do not tell whether one answer or two are right, the interval is that of both.
 
 Drift may last from one repetition to the next, of which a dozen repetitions say little. So the interval is that of the
-mean distribution over all autocorrelations by their probabilities; before anything is measured, none at all is half as
-likely as all others together (model-averaged tail area: Turek and Fletcher, Comput. Stat. Data Anal. 56 (2012) 2809).
+mean distribution over all autocorrelations by their restricted likelihood (Patterson and Thompson, Biometrika 58 (1971)
+545), which counts that a fitted line takes some of the drift with it; before anything is measured, none at all is half
+as likely as all others together.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,10 +39,8 @@ _FALLS = 2.0
 """Log-likelihood by which two parts, of which the second is not the continuation of the first, are better or worse."""
 _LASTING = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Autocorrelations of drift; the first one is half as likely as all others."""
-_MIN_SCATTER = 0.2
-"""Of the variance of an estimated autocorrelation, relative to that where there is none."""
 _SURELY_LASTING = 1.645
-"""The same from which on it is certain (5 %, one-sided) that drift lasts from one repetition to the next."""
+"""Standard deviations from which on it is certain (5 %, one-sided) that drift lasts from one repetition to the next."""
 _ROUNDING = 1e-9
 _NEWTON_STEPS, _HALVINGS = 50, 60
 _WIDEST = 1e4
@@ -198,26 +197,38 @@ class _Fit:
         self._correlate(seen)
 
     def _correlate(self, seen: Sequence[_Seen]) -> None:
-        pairs = list(pairwise(self._distances(self._values, [row for row in seen if not row.carried])))
+        shown = [row for row in seen if not row.carried]
+        distances = self._distances(self._values, shown)
+        self._rows = [[*self._row(row.load), off] for row, off in zip(shown, distances, strict=True)]
+        pairs = list(pairwise(distances))
         squares = sum(before**2 + after**2 for before, after in pairs) / 2
         self.pairs = len(pairs)
         self.correlation = sum(before * after for before, after in pairs) / squares if squares else 0.0
 
-    def _deviations(self) -> float:
-        """Half of the interval in standard deviations of independent repetitions."""
-        weights, spreads = [], []
+    def _deviations(self, load: float) -> float:
+        """Half of the interval at a load, in standard deviations of independent repetitions."""
+        weights, variances = [], []
         for each in _LASTING:
-            # That of a few values around a fitted line is too low (Kendall, Biometrika 41 (1954) 403).
-            expected = each - (1 + 3 * each) / self.pairs
-            scatter = sqrt(max(_MIN_SCATTER, 1 - each**2) / self.pairs)
-            likely = exp(-(((self.correlation - expected) / scatter) ** 2) / 2) / scatter
-            weights.append(likely if each else likely * (len(_LASTING) - 1) / 2)
-            # So many repetitions say as much as one independent one.
-            spreads.append(min((1 + each) / (1 - each), self._shown))
-        freedom = [max(1.0, (self.freedom + 1) / each - 1) for each in spreads]
+            scale = sqrt(1 - each**2)
+            white = self._rows[:1] + [
+                [(after - each * before) / scale for before, after in zip(*pair, strict=True)]
+                for pair in pairwise(self._rows)
+            ]
+            columns = list(zip(*white, strict=True))
+            products = [[_dot(one, other) for other in columns] for one in columns]
+            *pivots, squares = _pivots(products)
+            row = self._row(load)
+            square = [each[:-1] for each in products[:-1]]
+            variances.append(_dot(row, _solve(square, row)) * (squares + _ROUNDING))
+            likely = -(self._shown - 1) * log(scale) - self.freedom / 2 * log(squares + _ROUNDING)
+            likely -= sum(map(log, pivots)) / 2
+            weights.append(likely if each else likely + log((len(_LASTING) - 1) / 2))
+        most = max(weights)
+        weights = [exp(each - most) for each in weights]
 
         def surplus(half: float) -> float:
-            outside = special_functions.stdtr(freedom, [-half / sqrt(each) for each in spreads])
+            distances = [-half * sqrt(variances[0] / each) for each in variances]
+            outside = special_functions.stdtr([float(self.freedom)] * len(distances), distances)
             return _dot(weights, outside) / sum(weights) - (1 - CONFIDENCE) / 2
 
         return _crossed(surplus, 0.0, _WIDEST)
@@ -281,7 +292,7 @@ class _Fit:
         fall = (surplus(self._values, load * (1 + 1e-5)) - at) / (load * 1e-5)
         variance = _dot(changes, _solve(self._information, changes)) / fall**2
         # The likelihood's variance is over all values; over the degrees of freedom it has no bias.
-        half = self._deviations() * sqrt(variance * self._shown / self.freedom)
+        half = self._deviations(load) * sqrt(variance * self._shown / self.freedom)
         return Crossing(load, max(0.0, load - half), load + half)
 
 
@@ -328,12 +339,23 @@ def _solve(matrix: Sequence[Sequence[float]], vector: Sequence[float]) -> list[f
     """
     rows = [[*row, value] for row, value in zip(matrix, vector, strict=True)]
     size = len(rows)
-    for pivot in range(size):
-        for below in range(pivot + 1, size):
-            factor = rows[below][pivot] / rows[pivot][pivot]
-            rows[below] = [a - factor * b for a, b in zip(rows[below], rows[pivot], strict=True)]
+    _eliminate(rows)
     solution = [0.0] * size
     for index in reversed(range(size)):
         known = _dot(rows[index][index + 1 : size], solution[index + 1 :])
         solution[index] = (rows[index][size] - known) / rows[index][index]
     return solution
+
+
+def _pivots(matrix: Sequence[Sequence[float]]) -> list[float]:
+    """Return the pivots of a positive definite matrix; the last one of cross-products is what a regression leaves."""
+    rows = [list(row) for row in matrix]
+    _eliminate(rows)
+    return [row[index] for index, row in enumerate(rows)]
+
+
+def _eliminate(rows: list[list[float]]) -> None:
+    for pivot, row in enumerate(rows):
+        for below in range(pivot + 1, len(rows)):
+            factor = rows[below][pivot] / row[pivot]
+            rows[below] = [a - factor * b for a, b in zip(rows[below], row, strict=True)]

@@ -28,8 +28,12 @@ BETTER = 10.0
 """Of Akaike's criterion: a more complicated line has to be that much better than a simpler one."""
 CONFIDENCE = 0.95
 """Of all intervals."""
-HYPERBOLA, LOGARITHM = -1, -2
-"""Instead of a degree: a line in 1/x or in ln x, of x above 0."""
+POWERS = (1, 0, -1, -2, -3, 2)
+"""Of x > 0, in which a line may be straight; 0 stands for ln x. -1 instead of a degree is the first of them, and so on.
+
+How much a line bends is so averaged, not estimated: together they count as one line.
+"""
+POWER_BEHIND = tuple((1, -each) for each in range(1, len(POWERS) + 1))
 ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
 """Degrees of the lines left and right of a knot, simplest first."""
 TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
@@ -279,7 +283,8 @@ def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | Non
 def _described(points: _Points, chosen: _Fit, fits: Sequence[_Fit], first: float, width: float) -> BrokenLine:
     """A line with its knots, whose places and intervals are those of all lines in question."""
     criteria = np.array([fit.criterion + _RARER * _terms(fit.degrees) for fit in fits])
-    weights = np.exp((criteria.min() - criteria) / 2)
+    shares = np.array([len(POWERS) if fit.degrees[-1] < 0 else 1 for fit in fits])
+    weights = np.exp((criteria.min() - criteria) / 2) / shares
     found = [_distributions(points, fit) for fit in fits]
     knots = tuple(Knot(*(first + width * quantiles(each, weights)).tolist()) for each in zip(*found, strict=True))
     growth, error = _growth(points, chosen) if points.full is None and knots else (0.0, 0.0)
@@ -389,8 +394,9 @@ def _columns(points: _Points, places: Array, degrees: tuple[int, ...]) -> Array:
         columns += [way**power for power in range(1, degree + 1)]
     behind = np.maximum(u - places[:, -1:], 0.0)
     if degrees[-1] < 0:
-        x = np.maximum(np.maximum(u, places[:, -1:]) - points.zero, _FINEST)
-        behind = np.log(x / x.min(axis=1, keepdims=True)) if degrees[-1] == LOGARITHM else behind / x
+        power, x = POWERS[-1 - degrees[-1]], np.maximum(np.maximum(u, places[:, -1:]) - points.zero, _FINEST)
+        ratio = x / x.min(axis=1, keepdims=True)
+        behind = (ratio**power - 1) / power if power else np.log(ratio)
     return np.stack([*columns, *(behind**power for power in range(1, _terms(degrees[-1:]) + 1))], axis=-1)
 
 
