@@ -25,8 +25,8 @@ CPU, LOCK, THREAD, OUTSIDE = "CPUs", "a lock", "a single thread", "a part outsid
 OUT_COSTS, OUT_GAINS = "out-scaling costs", "out-scaling gains"
 _OUTSIDE, _OVERHEAD = "capacity outside its interval", "overhead of scaling out outside its interval"
 _UNSAID, _NO_DRIFT = f"{_OUTSIDE} without a remark, {LASTING}", "repetitions said to drift together that do not"
-_BOUNDS = {f"{_OUTSIDE}, {kind}": most for kind, most in ((DROP, 7), (WASTE, 7), (CONTROL, 7), (LASTING, 20))} | {
-    _UNSAID: 10,
+_BOUNDS = {f"{_OUTSIDE}, {kind}": most for kind, most in ((DROP, 7), (WASTE, 7), (CONTROL, 7), (LASTING, 10))} | {
+    _UNSAID: 7,
     _OVERHEAD: 10,
 }
 _WRONG = 5

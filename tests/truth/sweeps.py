@@ -219,8 +219,6 @@ _PROMISED = {0.01: (1.0, 1.0, 5.0), 0.05: (3.0, 40.0, 10.0)}
 one break-point in which a second one is found."""
 _OUTSIDE = 7.0
 """Percent of the sweeps whose interval does not hold the truth."""
-_OUTSIDE_OF = {"throughput that falls with a power": 15.0, "CPU that falls with a power": 25.0}
-"""The same of kinds whose bend no line of those tried describes exactly."""
 _FALSE = 5.0
 """Percent of the sweeps without a break-point in which one is found."""
 
@@ -297,7 +295,7 @@ def _lines(what: str, row: _Found, most_bias: float, noise: float) -> Iterator[B
         yield share(
             f"truth outside of the interval, {what}",
             [not held for held in row.held],
-            next((most for kind, most in _OUTSIDE_OF.items() if f"{kind}, noise" in what), _OUTSIDE),
+            _OUTSIDE,
             "sweeps",
             width,
         )

@@ -220,7 +220,7 @@ def test_repetitions_that_drift_together_are_told_from_independent_ones() -> Non
 
 
 def test_the_interval_allows_for_drift_that_few_repetitions_do_not_show() -> None:
-    held = 0
+    held, widths = 0, []
     for seed in range(60):
         drift = 0.0
 
@@ -231,7 +231,9 @@ def test_the_interval_allows_for_drift_that_few_repetitions_do_not_show() -> Non
 
         at = found(lasting, seed, step=60, repeat=2)
         held += at.low <= 1000 <= at.high
+        widths.append(at.high - at.low)
     assert held >= 52
+    assert fmean(widths) < 250
 
 
 @settings(max_examples=share(25), deadline=None)

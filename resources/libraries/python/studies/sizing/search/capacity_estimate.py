@@ -207,7 +207,7 @@ class _Fit:
 
     def _deviations(self, load: float) -> float:
         """Half of the interval at a load, in standard deviations of independent repetitions."""
-        weights, variances = [], []
+        heights, variances = [], []
         for each in _LASTING:
             scale = sqrt(1 - each**2)
             white = self._rows[:1] + [
@@ -216,15 +216,12 @@ class _Fit:
             ]
             columns = list(zip(*white, strict=True))
             products = [[_dot(one, other) for other in columns] for one in columns]
-            *pivots, squares = _pivots(products)
-            row = self._row(load)
-            square = [each[:-1] for each in products[:-1]]
-            variances.append(_dot(row, _solve(square, row)) * (squares + _ROUNDING))
-            likely = -(self._shown - 1) * log(scale) - self.freedom / 2 * log(squares + _ROUNDING)
-            likely -= sum(map(log, pivots)) / 2
-            weights.append(likely if each else likely + log((len(_LASTING) - 1) / 2))
-        most = max(weights)
-        weights = [exp(each - most) for each in weights]
+            *pivots, left = _pivots(products)
+            squares, row = left + _ROUNDING, self._row(load)
+            variances.append(_dot(row, _solve([line[:-1] for line in products[:-1]], row)) * squares)
+            heights.append(-(self._shown - 1) * log(scale) - (self.freedom * log(squares) + sum(map(log, pivots))) / 2)
+        weights = [exp(each - max(heights)) for each in heights]
+        weights[0] *= (len(_LASTING) - 1) / 2
 
         def surplus(half: float) -> float:
             distances = [-half * sqrt(variances[0] / each) for each in variances]

@@ -297,7 +297,8 @@ def quantiles(distributions: Sequence[tuple[Array, Array]], weights: Array) -> A
     """Return the median and the ends of the interval of a weighted mean of distributions, see `accumulated`."""
     places = np.unique(np.concatenate([axis for axis, _ in distributions]))
     below = weights @ [np.interp(places, axis, chances) for axis, chances in distributions] / weights.sum()
-    return np.interp((0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), below, places)
+    ends = np.interp((0.5, (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2), below, places)
+    return np.asarray(ends)
 
 
 def _distributions(points: _Points, fit: _Fit) -> list[tuple[Array, Array]]:
