@@ -40,8 +40,6 @@ TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
 ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
 _STRAIGHTER = 4.0
 """As BETTER, of lines with as many knots."""
-_RIVAL = 9.0
-"""Of Akaike's criterion: lines that are less likely by more than this count for nothing."""
 _RARER = 0.7
 """The same for each degree of a line: before anything is measured, two more are half as likely."""
 _SIMPLE = 3
@@ -72,7 +70,7 @@ _CLOSER_ROUNDS = 9
 """Where there is hardly any noise, a line is judged by where exactly its knots are."""
 _ROUNDS = 3
 _NEGLIGIBLE = 1e-3
-"""Relative to the likeliest place."""
+"""Relative to the likeliest place of a knot, or the likeliest line."""
 _MAX_EXPONENT = 300.0
 _STEPS = 25
 """Of the iteration for values that were cut off."""
@@ -151,6 +149,8 @@ class _Fit:
     """Of its knots."""
     coefficients: Array
     criterion: float
+    charge: float
+    """The part of the criterion that is for the number of parameters."""
 
 
 def best_line(
@@ -192,8 +192,7 @@ def best_line(
     alike = [fit for fit in likeliest if len(fit.degrees) == knots]
     chosen = min(alike, key=lambda fit: fit.criterion + _STRAIGHTER * _terms(fit.degrees))
     rivals = [fit for fits in by_noise.values() for fit in fits if len(fit.degrees) == knots]
-    least = _least(rivals) + _RIVAL
-    return _described(points, chosen, [fit for fit in rivals if fit is chosen or fit.criterion <= least], first, width)
+    return _described(points, chosen, rivals, first, width)
 
 
 def _least(fits: Sequence[_Fit]) -> float:
@@ -212,6 +211,10 @@ def _terms(degrees: Sequence[int]) -> int:
 
 def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
     return _terms(degrees) + (points.full is None) + len(degrees) - 1
+
+
+def _free(points: _Points, degrees: tuple[int, ...]) -> int:
+    return max(1, int((~points.cut).sum()) - _parameters(points, degrees))
 
 
 def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
@@ -277,20 +280,29 @@ def _fit(points: _Points, degrees: tuple[int, ...], noise: _Noise) -> _Fit | Non
     free = int(certain.sum()) - parameters - 1
     charge = 2 * parameters + 2 * parameters * (parameters + 1) / max(0.5, free)
     criterion = certain.sum() * np.log(best[0]) + 2 * np.log(noise.sizes[certain]).sum() + charge
-    return _Fit(degrees, noise, best[1], best[2], float(criterion))
+    return _Fit(degrees, noise, best[1], best[2], float(criterion), charge)
 
 
 def _described(points: _Points, chosen: _Fit, fits: Sequence[_Fit], first: float, width: float) -> BrokenLine:
-    """A line with its knots, whose places and intervals are those of all lines in question."""
-    criteria = np.array([fit.criterion + _RARER * _terms(fit.degrees) for fit in fits])
-    shares = np.array([len(POWERS) if fit.degrees[-1] < 0 else 1 for fit in fits])
-    weights = np.exp((criteria.min() - criteria) / 2) / shares
-    found = [_distributions(points, fit) for fit in fits]
-    knots = tuple(Knot(*(first + width * quantiles(each, weights)).tolist()) for each in zip(*found, strict=True))
-    growth, error = _growth(points, chosen) if points.full is None and knots else (0.0, 0.0)
+    """A line with its knots, whose places and intervals are those of all lines in question.
+
+    Akaike's criterion takes the size of the noise that suits each line best; of few points that favors one by chance.
+    Here, too, it is integrated out.
+    """
+    certain = int((~points.cut).sum())
+    integrated = (_free(points, chosen.degrees) + 1) / certain
+    criteria = np.array(
+        [integrated * (fit.criterion - fit.charge) + fit.charge + _RARER * _terms(fit.degrees) for fit in fits]
+    )
+    weights = np.exp((criteria.min() - criteria) / 2)
+    weights /= [len(POWERS) if fit.degrees[-1] < 0 else 1 for fit in fits]
+    kept = np.flatnonzero(weights > _NEGLIGIBLE)
+    found = [_distributions(points, fits[each]) for each in kept]
+    knots = (Knot(*(first + width * quantiles(each, weights[kept])).tolist()) for each in zip(*found, strict=True))
+    growth, error = _growth(points, chosen) if points.full is None and len(chosen.places) else (0.0, 0.0)
     values = _values(points, chosen)
     levels = tuple(map(float, _values(replace(points, u=chosen.places), chosen)))
-    return BrokenLine(knots, chosen.degrees, chosen.criterion, values, levels, growth / width, error / width)
+    return BrokenLine(tuple(knots), chosen.degrees, chosen.criterion, values, levels, growth / width, error / width)
 
 
 def quantiles(distributions: Sequence[tuple[Array, Array]], weights: Array) -> Array:
@@ -308,8 +320,7 @@ def _distributions(points: _Points, fit: _Fit) -> list[tuple[Array, Array]]:
     """
     count = len(fit.degrees) - 1
     certain = int((~points.cut).sum())
-    # One for the noise, whose form is found as well.
-    free = fit.noise.free or max(1, certain - _parameters(points, fit.degrees) - 1)
+    free = fit.noise.free or _free(points, fit.degrees)
     row = np.array([points.u.min(), *_first_places(points, count), points.u.max()])
     axes = [np.union1d(row, place) for place in fit.places]
     found = [(axis, axis) for axis in axes]
