@@ -29,15 +29,15 @@ BETTER = 10.0
 CONFIDENCE = 0.95
 """Of all intervals."""
 POWERS = (1, 0, -1, -2, -3, 2)
-"""Of x > 0, in which a line may be straight; 0 stands for ln x. -1 instead of a degree is the first of them, and so on.
+"""Of x > 0, in which a line may be straight behind a knot; 0 stands for ln x.
 
-How much a line bends is so averaged, not estimated: together they count as one line.
+How much the line bends there is averaged, not estimated, so together they count as one line.
 """
-POWER_BEHIND = tuple((1, -each) for each in range(1, len(POWERS) + 1))
-ONE_KNOT = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
-"""Degrees of the lines left and right of a knot, simplest first."""
+STRAIGHT_IN_POWER = tuple((1, -1 - index) for index in range(len(POWERS)))
+"""Degrees of the lines left and right of a knot; below 0: -1 for the first of the powers, and so on."""
 TWO_KNOTS = ((1, 1, 0), (1, 1, 1))
-ALL_SHAPES = (*ONE_KNOT, *TWO_KNOTS)
+ALL_SHAPES = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2), *TWO_KNOTS)
+"""Degrees of lines joined at one knot or two, simplest first."""
 _STRAIGHTER = 4.0
 """As BETTER, of lines with as many knots."""
 _RARER = 0.7

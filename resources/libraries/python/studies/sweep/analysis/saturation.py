@@ -19,8 +19,8 @@ from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     BETTER,
     COUNT_NOISE,
     EQUAL_NOISE,
-    POWER_BEHIND,
     RELATIVE_NOISE,
+    STRAIGHT_IN_POWER,
     TWO_KNOTS,
     UP_TO_FULL,
     BrokenLine,
@@ -51,9 +51,9 @@ _NONE_LOST = 1e-4
 """Of the highest rate of lost packets: less than this is none."""
 _LEVEL = 1e-6
 """Relative: a CPU that is so close to all there are is cut off there."""
-_STRAIGHT = ((1, 0), *POWER_BEHIND, (1, 2), *TWO_KNOTS)
+_STRAIGHT = ((1, 0), *STRAIGHT_IN_POWER, (1, 2), *TWO_KNOTS)
 """Shapes of throughput, which is straight below saturation."""
-_OF_CPU = ((1, 0), (2, 0), *POWER_BEHIND, (1, 2), (2, 1), (2, 2), *TWO_KNOTS)
+_OF_CPU = ((1, 0), (2, 0), *STRAIGHT_IN_POWER, (1, 2), (2, 1), (2, 2), *TWO_KNOTS)
 """Shapes of the use of a CPU."""
 _ONE_BEND = ((1, 0),)
 """Shape of memory: of a soft approach to its bound, a curve or a line with two bends would take the end."""
