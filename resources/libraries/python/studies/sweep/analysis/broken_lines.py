@@ -296,8 +296,8 @@ def _described(points: _Points, chosen: _Fit, fits: Sequence[_Fit], first: float
     )
     weights = np.exp((criteria.min() - criteria) / 2)
     weights /= [len(POWERS) if fit.degrees[-1] < 0 else 1 for fit in fits]
-    kept = np.flatnonzero(weights > _NEGLIGIBLE)
-    found = [_distributions(points, fits[each]) for each in kept]
+    kept = weights > _NEGLIGIBLE
+    found = [_distributions(points, fit) for fit, likely in zip(fits, kept, strict=True) if likely]
     knots = (Knot(*(first + width * quantiles(each, weights[kept])).tolist()) for each in zip(*found, strict=True))
     growth, error = _growth(points, chosen) if points.full is None and len(chosen.places) else (0.0, 0.0)
     values = _values(points, chosen)
