@@ -214,7 +214,8 @@ def _parameters(points: _Points, degrees: tuple[int, ...]) -> int:
 
 
 def _free(points: _Points, degrees: tuple[int, ...]) -> int:
-    return max(1, int((~points.cut).sum()) - _parameters(points, degrees))
+    """Degrees of freedom, one less for the noise, whose form is found as well."""
+    return max(1, int((~points.cut).sum()) - _parameters(points, degrees) - 1)
 
 
 def _noises(points: _Points, degrees: tuple[int, ...]) -> dict[str, _Noise]:
