@@ -131,6 +131,7 @@ def _behind_the_rate(x: Array, y: Array) -> BreakPoint | None:
     best = int(np.argmin(squares))
     if _follow_each_other(columns[best] @ coefficients[best] - values):
         return None
+    squares = np.maximum(squares, _FINEST)
     likely = (squares / squares[best]) ** ((columns.shape[-1] - len(x)) / 2)
     at, low, high = quantiles([accumulated(places, places, likely)], np.ones(1)).tolist()
     before = 1.0 if columns.shape[-1] == 1 else float(coefficients[best, 0])
