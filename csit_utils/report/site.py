@@ -17,16 +17,16 @@ from plotly.offline import get_plotlyjs
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.processes import shared
 from csit_utils.report.details.testview import TestView, view_of
-from csit_utils.report.exports.messages import write_messages
-from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.links import CellNames
+from csit_utils.report.messages import write_messages
 from csit_utils.report.pages import compare, environment, failures, spread, trend
+from csit_utils.report.pages.environment import facts
 from csit_utils.report.pages.trend import sparkline
 from csit_utils.report.report_context import ReportContents, newest_first, runs_shown
 from csit_utils.report.study import Page
-from csit_utils.studies.density.fits import fits_view
+from csit_utils.studies.density.answer_text import fits_view
 from csit_utils.studies.density.headlines import testbed_views
 from csit_utils.studies.registry import explanations_by_heading, record_kinds, studies
 from resources.libraries.python.whole_files import write_whole

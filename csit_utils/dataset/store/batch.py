@@ -18,6 +18,7 @@ import msgspec
 from blake3 import blake3
 
 from csit_utils.dataset.blocks import BLOCK_BYTES, Scanned, ScannedTest
+from csit_utils.dataset.foreign.csit import read_table
 from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
 from csit_utils.dataset.items import ImportedTest, Item, Problem, ReadError, Recorded, Status, Unrecorded, status_of
 from csit_utils.dataset.kinds import Kind
@@ -122,8 +123,6 @@ def _rows(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator
 
 
 def _table_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
-    from csit_utils.dataset.foreign.csit_tables import read_table  # noqa: PLC0415 - costs time where there is none
-
     for item in read_table(content, source):
         yield item_row(item, digest)
 

@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import LISTS
-from csit_utils.dataset.store.arrow_blocks import blocks_of, refuse_packed
+from csit_utils.dataset.store.file_formats import blocks_of, chunk_of, refuse_packed
 from csit_utils.dataset.store.layout import DETAILS_SUFFIX
-from csit_utils.dataset.store.parquet_pages import chunk_of
 from resources.libraries.python.model.bounds import (
     LARGEST_DIRECTORY_BYTES,
     MAX_ROWS_TOGETHER,

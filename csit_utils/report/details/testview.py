@@ -12,12 +12,23 @@ from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.details.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
-from csit_utils.report.details.flames import FlameGraph, flame_graph
-from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
-from csit_utils.report.details.node_costs import NodeCostTable, cost_table
-from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
-from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
-from csit_utils.report.details.search_steps import SearchPath, search_path
+from csit_utils.report.details.flames import FlameGraph, NodeCostTable, cost_table, flame_graph
+from csit_utils.report.details.machine_checks import (
+    NoiseView,
+    QualificationView,
+    noise_figure,
+    noise_floor,
+    qualification_figure,
+    qualification_view,
+)
+from csit_utils.report.details.trial_plots import (
+    LossPatternView,
+    SearchPath,
+    loss_notes,
+    loss_pattern_figure,
+    loss_patterns,
+    search_path,
+)
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.units import DASH, amount, percent, rate, seconds

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from math import floor, log10
 
-from csit_utils.analysis.grouping import Series, System, all_series, system_of
+from csit_utils.analysis.grouping import Series, System, all_series, by_size, common_sizes, series_names, system_of
 from csit_utils.analysis.latency import HALF_LOADS
-from csit_utils.analysis.verdicts import short, verdict_of_runs
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
@@ -18,7 +17,6 @@ from csit_utils.dataset.rows import MRR, THROUGHPUTS, TestRow
 from csit_utils.report.cell_maps import Scale, colour, gradient, scale_of
 from csit_utils.report.figures import Figure
 from csit_utils.report.links import cell_anchor
-from csit_utils.report.series_blocks import by_size, common_sizes, names
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate
 from csit_utils.studies.density.analysis.answers import (
     AnswerEvidence,
@@ -27,7 +25,7 @@ from csit_utils.studies.density.analysis.answers import (
     latency_points,
     measured_services,
 )
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices, short, verdict_of_runs
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, changes
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
@@ -468,7 +466,7 @@ def _block(
         for metric in THROUGHPUTS
         if any(matrix.metric == metric for matrix in found)
     )
-    one, called = series[0], names(series)
+    one, called = series[0], series_names(series)
     where = f"{one.frame}, {common_sizes(series)}" if common_sizes(series) else one.frame
     curves = density_figure(f"density-{identity}", f"Throughput against density, {where}", found, called)
     bars = bars_figure(f"bars-{identity}", f"Cells side by side, {where}", found, called)

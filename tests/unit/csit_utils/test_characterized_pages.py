@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.figures import Figure
+from csit_utils.report.messages import message_parts
 from csit_utils.report.site import OVERVIEW, RenderedPage
 from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import study as sizings
+from csit_utils.studies.sweep import predictions, profiles
 from csit_utils.studies.sweep.figures import below
-from csit_utils.studies.sweep.pages import predictions, profiles
-from csit_utils.studies.sweep.pages.predictions import PartMeasurements, chain_figures, share_of
+from csit_utils.studies.sweep.predictions import PartMeasurements, chain_figures, share_of
 from csit_utils.studies.sweep.study import BURSTS, on_periods
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind

@@ -22,7 +22,7 @@ from csit_utils.studies.sweep.figures import (
     saturation,
     scales,
 )
-from csit_utils.studies.sweep.pages.profiles import profile_anchor
+from csit_utils.studies.sweep.profiles import profile_anchor
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, trust
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     MODELS,

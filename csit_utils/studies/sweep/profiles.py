@@ -8,8 +8,8 @@ import numpy as np
 
 from csit_utils.dataset.papers import Paper, PublishedFigure
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import called, sections
 from csit_utils.report.record_blocks import Column, DrawnTable, Plot, RecordTables, Row, Table, plots
+from csit_utils.report.record_page import called, sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate, seconds
