@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.processes import shared
-from csit_utils.report.details.testview import TestView, view_of
+from csit_utils.report.details.testview import TestView
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.links import CellNames
@@ -353,7 +353,7 @@ class TestPages:
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
     """Yield the views of tests one at a time, since records with trials are large."""
     for anchor in anchors:
-        yield view_of(shown.contents.record(anchor), shown.by_anchor[anchor])
+        yield TestView(shown.contents.record(anchor), shown.by_anchor[anchor])
 
 
 def rendered(shown: ReportContents, anchor: str) -> RenderedPage:

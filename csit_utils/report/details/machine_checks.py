@@ -19,21 +19,20 @@ _LISTED = 40
 _INTERRUPTS = 3
 
 
-@dataclass(frozen=True)
 class NoiseView:
     """One line of the table of the noise floor."""
 
-    cpu: str
-    owners: str
-    """Owners of the data threads that are planned on it; empty without one plan."""
-    per_s: float
-    """Interruptions per second."""
-    share: float
-    longest_ns: int
-    limit_pps: float | None
-    """Rate at which a receive queue is full at the end of the longest interruption; None without one."""
-    causes: str
-    """Counts of the kernel and the processor meanwhile."""
+    def __init__(self, row: CpuNoise, owners: Sequence[str]) -> None:
+        self.cpu = _name(row)
+        self.owners = ", ".join(dict.fromkeys(owners))
+        """Owners of the data threads that are planned on it; empty without one plan."""
+        self.per_s = row.count / row.observed_s
+        """Interruptions per second."""
+        self.share, self.longest_ns = row.share, row.longest_ns
+        self.limit_pps = QUEUE_FRAMES / (row.longest_ns * 1e-9) if row.longest_ns else None
+        """Rate at which a receive queue is full at the end of the longest interruption; None without one."""
+        self.causes = "; ".join(_causes(row)) or "not known"
+        """Counts of the kernel and the processor meanwhile."""
 
 
 def noise_floor(plan: Plan | None, noise: Iterable[CpuNoise]) -> tuple[NoiseView, ...]:
@@ -44,19 +43,7 @@ def noise_floor(plan: Plan | None, noise: Iterable[CpuNoise]) -> tuple[NoiseView
             owners.setdefault((thread.machine, thread.cpu), []).append(thread.owner)
     used = [row for row in noise if plan is None or (row.machine, row.cpu) in owners]
     worst = sorted(used, key=lambda row: -row.longest_ns)[:_LISTED]
-    return tuple(_line(row, owners.get((row.machine, row.cpu), ())) for row in worst)
-
-
-def _line(row: CpuNoise, owners: Sequence[str]) -> NoiseView:
-    return NoiseView(
-        cpu=_name(row),
-        owners=", ".join(dict.fromkeys(owners)),
-        per_s=row.count / row.observed_s,
-        share=row.share,
-        longest_ns=row.longest_ns,
-        limit_pps=QUEUE_FRAMES / (row.longest_ns * 1e-9) if row.longest_ns else None,
-        causes="; ".join(_causes(row)) or "not known",
-    )
+    return tuple(NoiseView(row, owners.get((row.machine, row.cpu), ())) for row in worst)
 
 
 def _name(row: CpuNoise) -> str:

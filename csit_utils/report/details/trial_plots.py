@@ -115,30 +115,26 @@ _LISTED = 40
 """Flows of a load in the table; the record has all."""
 
 
-@dataclass(frozen=True)
 class LossPatternView:
     """One line of the table of loss patterns."""
 
-    load: str
-    load_pps: float
-    instance: int
-    direction: str
-    sent: int
-    lost: int
-    sentence: str
-    loss_periods: int
-    longest: int
-    longest_s: float
-    reordered: int | None
-    largest_extent: int | None
-    three_reordered: int | None
-    """Packets that are 3-reordered or more, which TCP takes for lost."""
-    duplicates: int
+    def __init__(self, row: LossesAtLoad, flow: FlowLosses) -> None:
+        self.load, self.load_pps = row.label, row.load_pps
+        self.instance, self.direction = flow.instance, str(flow.direction)
+        self.sent, self.lost, self.duplicates = flow.sent, flow.lost, flow.duplicates
+        self.sentence = losses_in_words(flow)
+        self.loss_periods, self.longest, self.longest_s = flow.loss_periods, flow.longest, flow.longest_s
+        order = flow.order
+        known = order.reordered is not None and not order.unknown
+        self.reordered = order.reordered
+        self.largest_extent = max((extent for extent, _ in order.extents), default=0) if known else None
+        self.three_reordered = sum(count for degree, count in order.degrees if degree >= 3) if known else None
+        """Packets that are 3-reordered or more, which TCP takes for lost."""
 
 
 def loss_patterns(rows: Iterable[LossesAtLoad]) -> tuple[LossPatternView, ...]:
     """Return the lines of the table: all flows, or those that lost most."""
-    return tuple(_line(row, flow) for row in rows for flow in _listed(row))
+    return tuple(LossPatternView(row, flow) for row in rows for flow in _listed(row))
 
 
 def _listed(row: LossesAtLoad) -> Sequence[FlowLosses]:
@@ -162,27 +158,6 @@ def loss_notes(rows: Iterable[LossesAtLoad], patterns: Mapping[str, str]) -> tup
         if len(row.flows) > _LISTED:
             notes.append(f"{row.label}: the table has the {_LISTED} flows that lost most, of {len(row.flows)}")
     return (*notes, *(f"{label}: {reason}" for label, reason in patterns.items() if label not in measured))
-
-
-def _line(row: LossesAtLoad, flow: FlowLosses) -> LossPatternView:
-    order = flow.order
-    known = order.reordered is not None and not order.unknown
-    return LossPatternView(
-        load=row.label,
-        load_pps=row.load_pps,
-        instance=flow.instance,
-        direction=str(flow.direction),
-        sent=flow.sent,
-        lost=flow.lost,
-        sentence=losses_in_words(flow),
-        loss_periods=flow.loss_periods,
-        longest=flow.longest,
-        longest_s=flow.longest_s,
-        reordered=order.reordered,
-        largest_extent=max((extent for extent, _ in order.extents), default=0) if known else None,
-        three_reordered=sum(count for degree, count in order.degrees if degree >= 3) if known else None,
-        duplicates=flow.duplicates,
-    )
 
 
 def loss_pattern_figure(identity: str, title: str, rows: Sequence[LossesAtLoad], *, simulated: bool) -> Figure | None:

@@ -263,29 +263,13 @@ def _cell(answer: DensityAnswer, looked: ServiceCountResult) -> str:
     return f"{looked.services}x{answer.nfs}"
 
 
-@dataclass(frozen=True)
 class OtherGoalView:
     """One line of a table of other goals."""
 
-    name: str
-    definition: str
-    source: str
-    bounds: str
-    evidence: str
-    decided: bool
-
-
-def other_goal_view(answer: GoalAnswer) -> OtherGoalView:
-    """Return an answer as texts."""
-    asked = answer.asked
-    return OtherGoalView(
-        asked.goal.name,
-        _definition(asked.goal),
-        asked.source,
-        _bounds(answer),
-        _evidence(answer),
-        answer.complete,
-    )
+    def __init__(self, answer: GoalAnswer) -> None:
+        asked = answer.asked
+        self.name, self.definition, self.source = asked.goal.name, _definition(asked.goal), asked.source
+        self.bounds, self.evidence, self.decided = _bounds(answer), _evidence(answer), answer.complete
 
 
 def _bounds(answer: GoalAnswer) -> str:
