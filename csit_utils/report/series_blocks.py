@@ -37,7 +37,7 @@ def by_size(found: Sequence[_T]) -> list[_T]:
 def _heading(own: Sequence[Series], systems: bool, profiles: bool) -> str:
     words = [own[0].system.name] if systems else []
     words += [own[0].frame, common_sizes(own)]
-    words += [f"profile {own[0].profile}"] if profiles else []
+    words += [own[0].method] if profiles else []
     return ", ".join(filter(None, words))
 
 
@@ -46,9 +46,9 @@ def names(series: Sequence[Series]) -> dict[Series, str]:
     nf_differs = len({one.nf_size for one in series}) > 1
     vswitch_differs = len({one.vs_dtc for one in series}) > 1
     return {
-        one: one.service_type
-        + (f" {one.nf_name}" if nf_differs else "")
-        + (f" {one.vswitch_name}" if vswitch_differs else "")
+        one: " ".join(
+            filter(None, (one.service_type, nf_differs and one.nf_name, vswitch_differs and one.vswitch_name))
+        )
         for one in series
     }
 
@@ -56,4 +56,4 @@ def names(series: Sequence[Series]) -> dict[Series, str]:
 def common_sizes(series: Sequence[Series]) -> str:
     """The sizes that all series of a block have in common."""
     sizes = ({one.nf_name for one in series}, {one.vswitch_name for one in series})
-    return ", ".join(name for names in sizes if len(names) == 1 for name in names)
+    return ", ".join(name for names in sizes if len(names) == 1 for name in names if name)
