@@ -1,6 +1,6 @@
 """Blocks of comparable series: with the same system, frame size, search profile and goals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from csit_utils.analysis.grouping import Series
@@ -43,14 +43,9 @@ def _heading(own: Sequence[Series], systems: bool, profiles: bool) -> str:
 
 def names(series: Sequence[Series]) -> dict[Series, str]:
     """A short name for each series of a block: the service type, and of the sizes only what sets them apart."""
-    nf_differs = len({one.nf_size for one in series}) > 1
-    vswitch_differs = len({one.vs_dtc for one in series}) > 1
-    return {
-        one: " ".join(
-            filter(None, (one.service_type, nf_differs and one.nf_name, vswitch_differs and one.vswitch_name))
-        )
-        for one in series
-    }
+    sizes: tuple[Callable[[Series], str], ...] = (lambda one: one.nf_name, lambda one: one.vswitch_name)
+    telling = [size for size in sizes if len({size(one) for one in series}) > 1]
+    return {one: " ".join(filter(None, (one.service_type, *(size(one) for size in telling)))) for one in series}
 
 
 def common_sizes(series: Sequence[Series]) -> str:
