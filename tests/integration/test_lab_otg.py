@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows
-from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import InUse, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Trial

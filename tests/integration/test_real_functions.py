@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS as MONITOR_DRIVERS
+from resources.libraries.python.drivers.functions.monitor import DRIVERS as MONITOR_DRIVERS
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE

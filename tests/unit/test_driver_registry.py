@@ -1,4 +1,4 @@
-"""Drivers are found by their registrations, and the how-to page that adds one holds."""
+"""Drivers are found by their declarations, and the how-to page that adds one holds."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
+from resources.libraries.python.drivers.functions.monitor import Ngrep, Suricata
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth, one_pps

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils.report.details.capsule import choices_of
-from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
-from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB
+from resources.libraries.python.drivers.functions.vm import Vm
+from resources.libraries.python.drivers.vpp import guest_hugepages, guest_mb
+from resources.libraries.python.drivers.vswitches.sim import HEAP_MB
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.plan import OTHERS, CachePart, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType

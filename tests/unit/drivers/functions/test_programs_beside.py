@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
+from resources.libraries.python.drivers.functions.monitor import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
-from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, patterns, taken
 from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed

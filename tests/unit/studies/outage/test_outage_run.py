@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_timeline
 from resources.libraries.python.drivers.sim.outage import Interruption, served
-from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence

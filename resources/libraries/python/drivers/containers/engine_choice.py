@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.drivers.containers import ENGINES
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import call
 from resources.libraries.python.drivers.containers.engine import Engine, configuration_of
-from resources.libraries.python.drivers.containers.registration import ENGINES
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.driver import InstalledProgram

@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.functions.vm import Vm
 from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.image import Image, cached
 from resources.libraries.python.drivers.functions.vm.init import probe_command_line
 from resources.libraries.python.drivers.functions.vm.qemu import QEMU, Hardware, arguments
-from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.errors import Unsupported, ending

@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.functions.tunnels import (
     tunnel_device,
     version,
 )
-from resources.libraries.python.drivers.functions.wireguard.registration import SOCKETS
+from resources.libraries.python.drivers.functions.wireguard import SOCKETS
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of

@@ -7,9 +7,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.otg import flows
+from resources.libraries.python.drivers.generators.otg import SERVERS, Otg, flows
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stopped
-from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
 from resources.libraries.python.drivers.generators.overload import SearchedByTrials
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
