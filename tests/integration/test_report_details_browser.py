@@ -11,7 +11,7 @@ from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render, rendered, shell
 from csit_utils.studies.density.pages import fairness, latency, losses
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.studies.density.model.record import DensityRecord

@@ -26,7 +26,7 @@ from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView, other_goal_view
 from csit_utils.studies.density.figures.latency_maps import instance_maps
-from resources.libraries.python.model.findings.evidence import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
 from resources.libraries.python.search.back_to_back import bursts_in_words

@@ -13,7 +13,7 @@ from csit_utils.dataset.rows import NDR, PDR, HopRow, InstanceRow, LatencyRow, T
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.studies.density.results_table import print_results
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind

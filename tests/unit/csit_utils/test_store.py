@@ -27,7 +27,7 @@ from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType

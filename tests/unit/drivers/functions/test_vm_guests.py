@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.functions.vm.image import fetch, unpacke
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.findings.check_finding import Severity
+from resources.libraries.python.model.findings import Severity
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError

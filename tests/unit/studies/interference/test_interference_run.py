@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken, Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.kinds import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.interference.analysis.findings import lowest

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Literal
 
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken, Unsupported
-from resources.libraries.python.model.findings.evidence import LocatedLosses
+from resources.libraries.python.model.findings import LocatedLosses
 from resources.libraries.python.model.measurements.delays import JOINT, HopDelay
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks

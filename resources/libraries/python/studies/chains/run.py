@@ -12,7 +12,7 @@ from pydantic import Field
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import is_none
 from resources.libraries.python.model.request.variables import STACKS

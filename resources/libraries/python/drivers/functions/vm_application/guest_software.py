@@ -36,7 +36,7 @@ from resources.libraries.python.drivers.host.programs.program_output import path
 from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind

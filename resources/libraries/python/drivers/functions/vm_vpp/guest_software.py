@@ -37,7 +37,7 @@ from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, Vpp
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.vpp.installation import missing as progr
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.measurements.node_costs import NodeCost

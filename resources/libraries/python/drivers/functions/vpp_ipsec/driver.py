@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.vpp.installation import crypto_engines, 
 from resources.libraries.python.drivers.vpp.installation import plugins as installed
 from resources.libraries.python.drivers.vpp.member import VppMember
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.nodes import TgNode

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from resources.libraries.python.model.base import Frozen, first_error
-from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import Stacks, described
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none

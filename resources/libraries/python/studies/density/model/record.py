@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
-from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
+from resources.libraries.python.model.findings import ItemizedFigure, LocatedLosses
 from resources.libraries.python.model.measurements.energy import Energy
 from resources.libraries.python.model.measurements.node_costs import CostByNode, NodeCosts
 from resources.libraries.python.model.measurements.stacks import Stacks

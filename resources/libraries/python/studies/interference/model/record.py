@@ -17,11 +17,11 @@ from resources.libraries.python.model.bounds import (
     MAX_TOGETHER,
     MAX_VERIFIED,
 )
-from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
+from resources.libraries.python.model.findings import Coverage, LeastMeasured
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Frame, misfit
 from resources.libraries.python.model.request.frames import FrameByName
-from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.kinds import UserProgram
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import VnfName

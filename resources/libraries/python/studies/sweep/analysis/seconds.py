@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.findings.evidence import Usage
+from resources.libraries.python.model.findings import Usage
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
