@@ -62,8 +62,7 @@ from resources.libraries.python.recording.run_journal import has_ended, header_o
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.studies.chains.model.spec import load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.chains.planning.chain_generation import policy
+from resources.libraries.python.studies.chains.planning.chain_generation import generate, policy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec

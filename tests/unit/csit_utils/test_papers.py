@@ -133,8 +133,10 @@ def test_row_means_are_laid_beside_those_of_the_same_type() -> None:
     typed = [one.model_copy(update={"type": types[one.name]}) for one in found.spec.contenders]
     spec = found.spec.model_copy(update={"contenders": tuple(typed)})
     values = own(beside("zeng", "interference", interfered(found.model_copy(update={"spec": spec}))))
-    assert values["type I", ""] == [pytest.approx(found.sensitivity["gateway"])]
-    assert values["type II", ""] == [pytest.approx(found.sensitivity["monitor"])]
+    assert found.findings is not None
+    means = {each.name: each.normalized.value for each in found.findings.sensitivity}
+    assert values["type I", ""] == [pytest.approx(means["gateway"])]
+    assert values["type II", ""] == [pytest.approx(means["monitor"])]
     assert values["type III", ""] == [] and values["type II beside III", ""] == []
 
 

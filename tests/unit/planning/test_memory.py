@@ -14,8 +14,7 @@ from resources.libraries.python.drivers.vswitches.sim import HEAP_MB
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.plan import OTHERS, CachePart, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.kinds import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CacheWays, CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode

@@ -1,18 +1,16 @@
 """Findings of checks, missing requirements, coverage of studies, and evidence of results."""
 
-from typing import Literal
-from pydantic import Field
-from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.measurements.trial import Direction
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, NamedTuple
-from pydantic import Field
-from resources.libraries.python.errors import CsitError
 from dataclasses import dataclass
 from enum import StrEnum
-from resources.libraries.python.model.base import Frozen
+from typing import Annotated, Literal, NamedTuple
 
+from pydantic import Field
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.measurements.trial import Direction
 
 LeastMeasured = Annotated[float, Field(ge=0, le=1)]
 """Share of what is asked, in [0, 1], below which a study fails. What a policy forbids is not asked."""

@@ -9,8 +9,7 @@ from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import Cell
-from resources.libraries.python.model.request.kinds import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.attachment import Attachment

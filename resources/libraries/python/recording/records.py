@@ -3,12 +3,6 @@
 Each folder of `studies` whose `model/record.py` declares a subclass of `Record` adds a study.
 """
 
-from pathlib import Path
-from typing import TypeVar
-from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
-from resources.libraries.python.model.load import content_of
-from resources.libraries.python.model.record import Record
 import base64
 import binascii
 import hashlib
@@ -16,16 +10,20 @@ import json
 import re
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Annotated, Any, Union
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, Union
+
 import msgspec
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
+
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import error_text, refused_version
-from resources.libraries.python.model.bounds import MAX_KEYS, quoted
+from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES, MAX_KEYS, quoted
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.unpacking import UnpackError, inflate
-
 
 _Record = TypeVar("_Record", bound=Record)
 

@@ -32,8 +32,7 @@ from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Tap
-from resources.libraries.python.model.request.kinds import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.paths import PROJECT

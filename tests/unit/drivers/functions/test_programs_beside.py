@@ -25,8 +25,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.plan import NfPlan, Plan
-from resources.libraries.python.model.request.kinds import UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.testbed.kinds import machine

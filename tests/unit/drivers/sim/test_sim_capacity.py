@@ -23,8 +23,7 @@ from resources.libraries.python.model.driver import SimulatedNf
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
-from resources.libraries.python.model.request.kinds import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.plan import make_plan

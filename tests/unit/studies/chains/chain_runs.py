@@ -6,8 +6,7 @@ from random import Random
 from resources.libraries.python.model.measurements.features import Edge, FeatureSeries, StateGraph
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.kinds import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model import spec
 from resources.libraries.python.studies.chains.model.record import ChainRun

@@ -7,8 +7,7 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.request.kinds import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.studies.chains.model.spec import Fault, Mode, VnfSpec, load_chains

@@ -28,6 +28,13 @@ Company = tuple[str, tuple[str, ...]]
 """A target and what is beside it."""
 
 
+def network_shares(found: Interference) -> dict[int, float]:
+    """Known shares of network I/O, by the number of co-located NFs."""
+    shares = found.findings.shares if found.findings else ()
+    ours = [each for each in shares if each.resource is Resource.NETWORK and not each.target]
+    return {each.together: each.share.value for each in ours if each.share}
+
+
 def spec_of(*names: str, **more: object) -> InterferenceSpec:
     contenders = tuple(Contender(name=name, type=NfType.GATEWAY, kind=NfKind("sim")) for name in names)
     return InterferenceSpec.model_validate({"name": "pairs", "contenders": contenders, "frame": FRAME, **more})

@@ -18,8 +18,7 @@ from resources.libraries.python.drivers.containers.engine import Engine, configu
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.driver import InstalledProgram
-from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.findings import PreflightProblem
+from resources.libraries.python.model.findings import CheckFinding, PreflightProblem, ok, problem, warning
 from resources.libraries.python.model.testbed.nodes import Container, DutNode
 from resources.libraries.python.redaction import command_text
 

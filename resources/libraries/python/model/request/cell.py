@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import MAX_PARTS, MAX_VSWITCH_CORES
-from resources.libraries.python.model.request.kinds import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 
 

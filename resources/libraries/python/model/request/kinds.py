@@ -1,12 +1,13 @@
 """Kinds of network functions: names that the declarations of drivers give a meaning."""
 
-from typing import Annotated
-from pydantic import Field
-from resources.libraries.python.model.base import Frozen
 from collections.abc import Collection
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
 from resources.libraries.python import driver_registry
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import Form, FunctionDriver
 
 

@@ -1,12 +1,11 @@
 """May this number be trusted, and what limits it? From what was found to a verdict with its evidence."""
 
-from typing import NamedTuple
-from resources.libraries.python.model.result import Finding, VerdictKind
-from resources.libraries.python.quantities import rates
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
+from typing import NamedTuple
+
 from resources.libraries.python.model.findings import LocatedLosses
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan

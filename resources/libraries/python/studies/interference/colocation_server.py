@@ -10,8 +10,7 @@ from resources.libraries.python.model.measurements.counters import Cost, Process
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame, ServiceType, TestType
-from resources.libraries.python.model.request.kinds import Limits
-from resources.libraries.python.model.request.kinds import are_vms
+from resources.libraries.python.model.request.kinds import Limits, are_vms
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology

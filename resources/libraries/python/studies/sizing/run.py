@@ -1,40 +1,14 @@
 """A sizing from its two specifications to the record."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, pairwise
-from statistics import fmean
-from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped, SystemBroken
-from resources.libraries.python.model.service.spec import (
-    DeploymentSpec,
-    Flavor,
-    MeasuredSize,
-    Offered,
-    Size,
-    Trace,
-    Use,
-    name_of,
-)
-from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.quantities import grouped
-from resources.libraries.python.studies.sizing.analysis import TraceRow
-from resources.libraries.python.studies.sizing.planning.sizes import instance_names, next_size, planned
-from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
-from resources.libraries.python.studies.sizing.search.size_search import SizeSpace, SizingSearch, measured_size
-from resources.libraries.python.testbed.kinds.real_time import RealTime
-from resources.libraries.python.testbed.roles.service import (
-    InstanceUse,
-    IntervalClock,
-    LoadReport,
-    Orchestrator,
-    SizedService,
-)
-import logging
-from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import (
     ConfigError,
@@ -46,19 +20,50 @@ from resources.libraries.python.errors import (
     Unsupported,
 )
 from resources.libraries.python.model.service.load import Specifications, load_sizing
-from resources.libraries.python.model.service.spec import MeasuredSize, Size, Sizing, name_of
+from resources.libraries.python.model.service.spec import (
+    DeploymentSpec,
+    Flavor,
+    MeasuredSize,
+    Offered,
+    Size,
+    Sizing,
+    Trace,
+    Use,
+    name_of,
+)
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.quantities import counted
+from resources.libraries.python.quantities import counted, grouped
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
-from resources.libraries.python.studies.sizing.analysis import TraceFiles, headline, sizing_rows
+from resources.libraries.python.studies.sizing.analysis import TraceFiles, TraceRow, headline, sizing_rows
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
-from resources.libraries.python.studies.sizing.planning.sizes import SizingCost, cost
-from resources.libraries.python.studies.sizing.search.size_search import carried_over, outcome
+from resources.libraries.python.studies.sizing.planning.sizes import (
+    SizingCost,
+    cost,
+    instance_names,
+    next_size,
+    planned,
+)
+from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
+from resources.libraries.python.studies.sizing.search.size_search import (
+    SizeSpace,
+    SizingSearch,
+    carried_over,
+    measured_size,
+    outcome,
+)
+from resources.libraries.python.testbed.kinds.real_time import RealTime
+from resources.libraries.python.testbed.roles.service import (
+    InstanceUse,
+    IntervalClock,
+    LoadReport,
+    Orchestrator,
+    SizedService,
+)
 from resources.libraries.python.whole_files import write_whole
-
 
 KeepTrace = Callable[[str, str, Sequence[TraceRow]], None]
 """Takes what an instance used: name of the size, name of the instance, rows."""

@@ -16,10 +16,10 @@ from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.traffic import keeps_a_log
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.environment import SMT_CONTROL
+from resources.libraries.python.recording.records import check_results, earlier_records
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.density.model.selection import parse_kinds
-from resources.libraries.python.recording.records import check_results, earlier_records
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (

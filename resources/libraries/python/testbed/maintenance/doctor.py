@@ -1,25 +1,21 @@
 """The doctor: examines all machines of a testbed at the same time; reports what is wrong and how to fix it."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from pydantic import ValidationError
-from resources.libraries.python import driver_registry
-from resources.libraries.python.model.driver import Driver, FunctionDriver, InstalledProgram, RequiredProgram
-from resources.libraries.python.model.findings import CheckFinding, Severity, ok, problem, warning
-from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
-from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.testbed.node.fact_collection import drivers_of, kernel_features_of
-from resources.libraries.python.testbed.node.facts import Facts
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from contextlib import closing
+from itertools import chain
+
+from pydantic import ValidationError
+
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.driver import Driver, FunctionDriver, InstalledProgram, RequiredProgram
+from resources.libraries.python.model.findings import CheckFinding, Severity, ok, problem, warning
 from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.cpu import layout
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import located
 from resources.libraries.python.testbed.connection.local import LocalConnection
@@ -28,7 +24,7 @@ from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.node.checks import memory, ports, processors, system
 from resources.libraries.python.testbed.node.energy import is_remote, read_meter
-from resources.libraries.python.testbed.node.fact_collection import gather
+from resources.libraries.python.testbed.node.fact_collection import drivers_of, gather, kernel_features_of
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.node.reservation import holder_of

@@ -19,8 +19,7 @@ from resources.libraries.python.model.driver import (
 )
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.model.request.kinds import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.planning.media import to_vswitch, vswitch_of

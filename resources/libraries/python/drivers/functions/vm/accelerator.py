@@ -24,8 +24,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.errors import Unsupported, ending
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.findings import PreflightProblem
+from resources.libraries.python.model.findings import CheckFinding, PreflightProblem, ok, problem, warning
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _KVM = Path("/dev/kvm")

@@ -4,8 +4,7 @@ from resources.libraries.python.drivers.vpp import PROGRAM, Vpp, need, reload_pr
 from resources.libraries.python.model.driver import IPV4, PACKET, Form, FunctionDriver, Medium, Traffic
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.model.request.kinds import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 

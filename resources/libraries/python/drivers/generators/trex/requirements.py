@@ -13,8 +13,7 @@ from resources.libraries.python.drivers.generators.trex.client_process import LI
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import InstalledProgram
-from resources.libraries.python.model.findings import CheckFinding, Severity, ok, problem, warning
-from resources.libraries.python.model.findings import PreflightProblem
+from resources.libraries.python.model.findings import CheckFinding, PreflightProblem, Severity, ok, problem, warning
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
 

@@ -5,25 +5,20 @@ asked for, and policies judge chains of two and more.
 """
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from itertools import combinations, product
-from typing import NamedTuple, NoReturn
-from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MAX_BRACKETS
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import combinations, islice, product
 from math import comb, prod
+from typing import NamedTuple, NoReturn
+
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import MAX_SETS, refuse_endless
+from resources.libraries.python.model.bounds import MAX_BRACKETS, MAX_SETS, refuse_endless
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.chains.model.record import DroppedChains
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member
 from resources.libraries.python.studies.density.planning.extras import READ_STACKS_S
-
 
 Pair = tuple[str, str]
 """The first comes before the second, in a chain that has both."""

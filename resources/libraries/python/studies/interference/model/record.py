@@ -21,8 +21,7 @@ from resources.libraries.python.model.findings import Coverage, LeastMeasured
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Frame, misfit
 from resources.libraries.python.model.request.frames import FrameByName
-from resources.libraries.python.model.request.kinds import UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import VnfName
 
@@ -368,14 +367,6 @@ class Interference(Frozen):
     """None where no pair was measured."""
     relations: tuple[ResourceRelation, ...] = Field(default=(), exclude_if=lambda rows: not rows)
     """Of resources that the machine counts, the closest first."""
-    sensitivity: dict[str, float] = Field(default_factory=dict)
-    """Row mean by target: low is sensitive."""
-    aggressiveness: dict[str, float] = Field(default_factory=dict)
-    """Column mean by neighbour: low is aggressive."""
-    network_share: float | None = None
-    """Share of the degradation in pairs that comes from network I/O; None if not requested or unknown."""
-    network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
-    """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()
     places: int | None = Field(default=None, exclude_if=_is_none)
     """Network functions that fit on one server; None where placements were not verified."""
