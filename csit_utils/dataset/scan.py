@@ -24,7 +24,7 @@ from resources.libraries.python.model.bounds import (
     MAX_UNRECORDED,
 )
 from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER, REFUSED_MARKER, RESULT_MARKER
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
+from resources.libraries.python.studies.density.model import REFUSED_CELLS
 
 ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 """Rest of a start tag after the name, with a final slash; values may contain `>`."""

@@ -64,13 +64,13 @@ from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate, policy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.density.planning.selection import parse_selection
+from resources.libraries.python.studies.interference.model import InterferenceSpec
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.outage.model.record import OutageSpec
+from resources.libraries.python.studies.outage.model import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates

@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
-from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference, Resource
+from resources.libraries.python.studies.interference.model import ColocationMeasurement, Interference, Resource
 from tests.integration.robot_runs import PROJECT, SUITE, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
 

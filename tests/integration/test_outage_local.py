@@ -31,7 +31,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis import impacts
-from resources.libraries.python.studies.outage.model.record import OutageSpec, TargetedEvent
+from resources.libraries.python.studies.outage.model import OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped

@@ -28,8 +28,8 @@ from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.traffic import as_taken, resends
-from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, make_rows
+from resources.libraries.python.studies.density.planning.selection import parse_kinds, parse_selection
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.kinds import machine
 from tests.how_to_driver import DRIVERS as DRIVERS_FOLDER

@@ -415,7 +415,7 @@ def test_files_of_how_to_pages_keep_to_their_rooms_and_class_names_are_used_once
         (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
         (studies_are_above_the_rest, f"{LIBRARIES}studies/shared/x.py", f"import {STUDIES}.density.run"),
-        (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
+        (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model import Edge"),
         (
             offline_tools_touch_no_machine,
             "csit_utils/studies/sizing/commands/x.py",

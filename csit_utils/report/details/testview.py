@@ -32,7 +32,7 @@ from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
 from resources.libraries.python.search.back_to_back import bursts_in_words
 from resources.libraries.python.search.findings.limits import cause_in_words
 from resources.libraries.python.search.findings.locate import by_owner
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 _LISTED = 40
 """Rows of a table of hops; the CSV file has all."""

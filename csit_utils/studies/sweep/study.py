@@ -17,8 +17,7 @@ from resources.libraries.python.studies.sweep.analysis.tables import (
     STATISTICS,
     tables_of,
 )
-from resources.libraries.python.studies.sweep.model.profile import GIGA
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample
+from resources.libraries.python.studies.sweep.model import GIGA, Sweep, SweepPoint, SweepRecord, SweepSample
 
 _SENT, _ARRIVED = "sent", "arrived"
 

@@ -23,7 +23,7 @@ from resources.libraries.python.model.findings import CpuLoad, HopLoss, LocatedL
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import LatencyAtLoad
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import mrr_result, refused_cell, result
 from tests.unit.csit_utils.characterized_pages import words

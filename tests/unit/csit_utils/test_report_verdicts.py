@@ -17,7 +17,7 @@ from resources.libraries.python.model.findings import HopLoss, LocatedLosses, Th
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset, load, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import result, trial
 from tests.unit.csit_utils.datasets import dataset_of, html_of, imported, plain

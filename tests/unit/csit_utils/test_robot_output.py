@@ -23,7 +23,7 @@ from csit_utils.dataset.scan import Scanned, ScannedTest
 from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import REFUSED_MARKER, plain_message
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
+from resources.libraries.python.studies.density.model import REFUSED_CELLS
 from tests.loaded import Dataset, items, load
 from tests.unit.csit_utils.builders import does_not_fit, refused_cell, result
 from tests.unit.csit_utils.datasets import imported, invoked

@@ -32,7 +32,7 @@ from resources.libraries.python.model.measurements.node_costs import NodeCost, N
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import pack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.unpacking import PACKED
 from tests.builders import raising
 from tests.loaded import load

@@ -23,8 +23,8 @@ from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import in_pages, need, node_of, shortages, spare_mb
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from resources.libraries.python.planning.reasons import Limit
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM, cell_of, cpus, shipped
 from tests.unit.csit_utils.builders import result
 from tests.unit.examples import share

@@ -27,7 +27,7 @@ from resources.libraries.python.studies.interference.analysis.tables import (
     by_frame_and_load,
     matrices,
 )
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     Interference,
     InterferenceRecord,
     Normalized,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_none
 from resources.libraries.python.model.measurements.trial import Direction
 
 LeastMeasured = Annotated[float, Field(ge=0, le=1)]
@@ -163,7 +163,7 @@ class ThreadLoad(Frozen):
     """Share of the time in which it ran."""
     waiting: float
     """Share of the time in which it had work and no CPU."""
-    machine: str | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    machine: str | None = Field(default=None, exclude_if=is_none)
     """The node whose CPU that is; None where it is that of the (first) DUT."""
 
 
@@ -178,7 +178,7 @@ class CpuLoad(Frozen):
     """In soft and hard interrupts."""
     stolen: float
     """Taken by the hypervisor."""
-    machine: str | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    machine: str | None = Field(default=None, exclude_if=is_none)
     """The node whose CPU it is; None where it is that of the (first) DUT."""
 
 

@@ -1,6 +1,6 @@
 """Records of all studies: which there are, and the one reader of their JSON.
 
-Each folder of `studies` whose `model/record.py` declares a subclass of `Record` adds a study.
+Each folder of `studies` whose `model` declares a subclass of `Record` adds a study.
 """
 
 import base64
@@ -52,8 +52,8 @@ def earlier_records(folder: Path, kind: type[_Record]) -> list[_Record]:
 
 
 def _declared() -> dict[str, type[Record]]:
-    for module in (RESOURCES / "libraries" / "python" / "studies").glob("*/model/record.py"):
-        import_module(".".join(module.relative_to(PROJECT).with_suffix("").parts))
+    for model in (RESOURCES / "libraries" / "python" / "studies").glob("*/model*"):
+        import_module(".".join(model.relative_to(PROJECT).with_suffix("").parts))
     found = {each.model_fields["study"].default: each for each in Record.__subclasses__()}
     return dict(sorted(found.items()))
 

@@ -33,8 +33,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.placement.queues import expected_ports, ports_of
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import cell_of, cpus
 from tests.unit.planning.labs import Word, lab
 from tests.unit.planning.polled_ports import planned, polled

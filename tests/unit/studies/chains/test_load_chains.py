@@ -13,7 +13,7 @@ from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.studies.chains.model.spec import Fault, Mode, VnfSpec, load_chains
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.interference.model import InterferenceSpec
 from tests.builders import cell_of as cell_of_type
 from tests.builders import shipped
 from tests.unit.studies.chains.chain_runs import FAULT, VNFS, chain, four_vnfs

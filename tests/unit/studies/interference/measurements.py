@@ -11,7 +11,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Contender,
     Interference,

@@ -12,7 +12,7 @@ from resources.libraries.python.model.request.kinds import NfKind, UserProgram
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     Contender,
     Interference,
     InterferenceSpec,

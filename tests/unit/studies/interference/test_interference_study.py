@@ -11,7 +11,7 @@ from resources.libraries.python.studies.interference.analysis.resources import c
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, resources_in_words
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.analysis.tables import COMPARISON, MATRIX, MEANS, MEASUREMENTS
-from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
+from resources.libraries.python.studies.interference.model import ColocationMeasurement, Interference
 from tests.unit.studies.interference.measurements import (
     Company,
     every_pair,

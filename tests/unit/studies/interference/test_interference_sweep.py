@@ -13,7 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, most_sensitive
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec, Resource
+from resources.libraries.python.studies.interference.model import Interference, InterferenceSpec, Resource
 from resources.libraries.python.studies.interference.planning import cost, gatherings, more_turns, schedule
 from tests.unit.csit_utils.characterized_pages import made
 from tests.unit.csit_utils.study_records import interfered

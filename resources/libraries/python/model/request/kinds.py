@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_none
 from resources.libraries.python.model.driver import Form, FunctionDriver
 
 
@@ -18,9 +18,9 @@ class Limits(Frozen):
     """CPUs, 1.0 for one: its threads and processes together get no more CPU time than that."""
     memory_mib: Annotated[int, Field(ge=16)] | None = None
     """Memory of its processes, or of its virtual machine."""
-    cache_ways: Annotated[int, Field(ge=1, le=64)] | None = Field(default=None, exclude_if=lambda ways: ways is None)
+    cache_ways: Annotated[int, Field(ge=1, le=64)] | None = Field(default=None, exclude_if=is_none)
     """Ways of the last-level cache that its data CPUs alone use."""
-    network_pps: Annotated[float, Field(gt=0)] | None = Field(default=None, exclude_if=lambda pps: pps is None)
+    network_pps: Annotated[float, Field(gt=0)] | None = Field(default=None, exclude_if=is_none)
     """Packets per second that each of its ports may receive."""
 
 

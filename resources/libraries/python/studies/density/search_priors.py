@@ -29,7 +29,7 @@ from resources.libraries.python.model.result import Environment, MeasurementRequ
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.records import check_results, earlier_records
 from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.matrix import journal_name
 
 _SAME = ("cpu_model", "microcode", "cpus_online", "kernel", "command_line", "virtualization", "versions", "settings")

@@ -33,7 +33,7 @@ from resources.libraries.python.studies.interference.colocation_server import (
     measurement_of,
     missing,
 )
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Contender,
     Interference,

@@ -23,7 +23,7 @@ from resources.libraries.python.studies.outage.analysis import (
     sentences,
     traces,
 )
-from resources.libraries.python.studies.outage.model.record import (
+from resources.libraries.python.studies.outage.model import (
     EventTrial,
     Outage,
     OutageRecord,

@@ -38,7 +38,7 @@ from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.analysis import TraceFiles, TraceRow, headline, sizing_rows
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.model import SizingRecord
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.planning.sizes import (
     SizingCost,

@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MAX_BRACKETS, MAX_SETS, refuse_endless
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.studies.chains.model.record import DroppedChains
+from resources.libraries.python.studies.chains.model import DroppedChains
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member
 from resources.libraries.python.studies.density.planning.extras import READ_STACKS_S
 

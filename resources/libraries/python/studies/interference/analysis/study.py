@@ -11,7 +11,7 @@ from resources.libraries.python.studies.interference.analysis.matrix import Thro
 from resources.libraries.python.studies.interference.analysis.placement import advise
 from resources.libraries.python.studies.interference.analysis.resources import relations_of
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Group,
     Interference,

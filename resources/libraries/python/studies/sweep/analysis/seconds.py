@@ -9,7 +9,7 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.search.findings.usage import usage
-from resources.libraries.python.studies.sweep.model.record import MIB, CpuUse, SweepSample, Vnf
+from resources.libraries.python.studies.sweep.model import MIB, CpuUse, SweepSample, Vnf
 
 _WAYS = 2
 _PROBE_SHARE = 0.01
