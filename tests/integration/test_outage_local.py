@@ -20,8 +20,8 @@ from resources.libraries.python.drivers.generators.builtin.frames import NUMBER_
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.ovs import Ovs
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
-from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import Direction, FlowTimeline, Trial, TrialResult
@@ -31,7 +31,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis import impacts
-from resources.libraries.python.studies.outage.model.record import OutageSpec, TargetedEvent
+from resources.libraries.python.studies.outage.model import OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
@@ -46,7 +46,6 @@ from tests.integration.user_space import (
     vpp_topology,
 )
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"
 NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
@@ -378,7 +377,6 @@ def moves(deployment: Deployment, product: Product) -> None:
 @pytest.mark.usefixtures("awake")
 @pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
 @pytest.mark.parametrize("name", ["vpp-vswitch", "vpp-nf", "vpp-memif-nf"])
-@realtime(LOSS)
 def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None:
     product = PRODUCTS[name]
     testbed = partial(vpp_topology, vswitch="linux_bridge" if name == "vpp-nf" else "vpp", acl_rules=1000)
