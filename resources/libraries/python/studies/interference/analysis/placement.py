@@ -56,12 +56,9 @@ def advise(
 ) -> Advice:
     """Return the ranked placements of network functions on servers that may have some already.
 
-    Args:
-        throughputs: Of all pairs at least.
-        servers: What is there.
-        more: What to put there.
-        verified: Placements to be measured as they are; where so many were, the best one of these is advised.
-        most: Network functions that fit on one server; None where that is unknown.
+    `throughputs`: Of all pairs at least.
+    `verified`: Placements to be measured as they are; where so many were, the best one of these is advised.
+    `most`: Network functions that fit on one server; None where that is unknown.
 
     Raises:
         ConfigError: Two of them were not measured beside each other.
