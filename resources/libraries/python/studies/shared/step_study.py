@@ -102,7 +102,6 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         """Load the specification of a test, some of its keys set otherwise.
 
         `name`: of its file, see `specification_file`.
-        `keys`: by name.
 
         Raises:
             ConfigError: There is none, or it does not fit.

@@ -169,8 +169,6 @@ def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, lea
     service in overload may forward less than it can.
 
     `offer`: Offers a load for a moment; what was really offered, and what arrived.
-    `most_pps`: The highest load to try.
-    `least_pps`: No load below is tried.
     """
     best_pps, load_pps = 0.0, most_pps
     while load_pps >= least_pps:

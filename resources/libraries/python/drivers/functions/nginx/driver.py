@@ -45,7 +45,6 @@ def configuration(function: NfPlan, ports: Sequence[int], *, workers: int, modul
     destination: to one of four addresses in the network that it was sent to, in turns.
 
     `ports`: UDP ports whose datagrams it takes in; it routes all others past itself.
-    `workers`: Processes that share the work.
     `module`: Nginx's stream module as a file; None where it is built in.
     """
     return render(

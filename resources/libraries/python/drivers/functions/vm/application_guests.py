@@ -251,10 +251,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
 
 
 def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
-    """Yield programs that are missing, each with the kinds of virtual machines that need it.
-
-    `kind`: of the virtual machines.
-    """
+    """Yield programs that are missing, each with the kinds of virtual machines that need it."""
     needed: dict[str, tuple[RequiredProgram, list[str]]] = {}
     for each in driver_registry.functions().values():
         application = None if each.in_guest is None or each.host != kind else driver_registry.functions()[each.in_guest]
@@ -285,7 +282,6 @@ def initramfs(base: Image, programs: Mapping[str, Path], more: Sequence[Path], c
 
     `programs`: Where this machine has them, by name.
     `more`: Shared objects that a program loads when it runs.
-    `cache`: Where archives are kept.
 
     Raises:
         Unsupported: Libraries of a program cannot be found.

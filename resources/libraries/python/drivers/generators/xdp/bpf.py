@@ -91,7 +91,6 @@ class XdpProgram:
     def __init__(self, name: str, built: Path | None = None, entries: Mapping[str, int] | None = None) -> None:
         """Load it.
 
-        `name`: Of the program's function.
         `built`: The object, by default that of the sender.
         `entries`: Numbers of entries of its arrays, by name.
 
@@ -138,7 +137,6 @@ class XdpProgram:
 
         `frame`: Contents of every frame before the program changes it; its length is the maximum.
         `batch`: Frames between two flushes, in [1, 256].
-        `times`: Number of runs.
 
         Raises:
             Unsupported: The kernel cannot do it.
@@ -194,7 +192,6 @@ class Running:
     def __init__(self, program: XdpProgram, frame: bytes, batch: int) -> None:
         """Start it.
 
-        `program`: What runs.
         `frame`: What every frame is before the program changes it.
         `batch`: Frames between two flushes, in [1, 256].
         """

@@ -96,7 +96,6 @@ class XdpSender:
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         """Load the program and try it without sending anything.
 
-        `flows`: All that the worker sends.
         `captured`: Frames of the capture that trials may ask for.
 
         Raises:

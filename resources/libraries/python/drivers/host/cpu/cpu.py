@@ -129,8 +129,6 @@ def kept_awake(requests: Path = REQUESTS) -> Iterator[None]:
 
     The kernel ends the request with the process that made it, also where that is killed. Where it takes none, CPUs
     sleep as they do otherwise; the environment of each result has it.
-
-    `requests`: The device; another file in tests.
     """
     with ExitStack() as held:
         with suppress(OSError):

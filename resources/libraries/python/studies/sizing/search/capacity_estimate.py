@@ -159,7 +159,6 @@ class _Fit:
     """Capacity of a repetition as a normally distributed value around a line over the load.
 
     `around`: A load; the line is in terms of the load relative to it.
-    `slope`: Whether the line has one.
     """
 
     def __init__(self, seen: Sequence[_Seen], around: float, *, slope: bool) -> None:
