@@ -34,8 +34,8 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.probes.call_stacks import HZ, PerfSampler
 from resources.libraries.python.drivers.probes.sampler.features import INTERVAL_S, LinuxFeatureSampler
-from resources.libraries.python.drivers.probes.stacks.perf import HZ, PerfSampler
 from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S, KernelTracer
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CsitError, Unsupported

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.cache import resctrl
-from resources.libraries.python.drivers.host.cache.cache_facts import ROOT, answer
-from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
+from resources.libraries.python.drivers.host.cpu import resctrl
+from resources.libraries.python.drivers.host.cpu.cache_facts import ROOT, answer
+from resources.libraries.python.drivers.host.cpu.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.model.plan import OTHERS, CachePart
 

@@ -13,7 +13,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.measurements.delays import LINK, HopDelay
+from resources.libraries.python.model.measurements.features import LINK, HopDelay
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.frames import frame

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.functions.vm.image import image
 from resources.libraries.python.drivers.functions.wireguard.driver import in_kernel
 from resources.libraries.python.drivers.functions.wireguard.driver import missing as wireguard_missing
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
-from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
+from resources.libraries.python.drivers.probes.call_stacks import why_unsampled
 from resources.libraries.python.model.measurements.energy import IDLE
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import VerdictKind

@@ -15,8 +15,8 @@ import pytest
 from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm import Vm
 from resources.libraries.python.drivers.functions.vm.accelerator import missing
+from resources.libraries.python.drivers.functions.vm.application_guests import Applications
 from resources.libraries.python.drivers.functions.vm.driver import VHOST, VirtualMachines
-from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock

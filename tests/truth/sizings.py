@@ -14,7 +14,7 @@ from typing import Any
 from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.model.service.spec import DeploymentSpec, Scaling, Size, Sizing
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import next_size
+from resources.libraries.python.studies.sizing.planning import next_size
 from resources.libraries.python.studies.sizing.search.capacity_estimate import lasting_drift
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
 from tests.unit.studies.sizing.sizing_runs import run_simulated, service

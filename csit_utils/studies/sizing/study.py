@@ -24,7 +24,7 @@ from resources.libraries.python.studies.sizing.analysis import (
     sizing_rows,
 )
 from resources.libraries.python.studies.sizing.model import SizingRecord
-from resources.libraries.python.studies.sizing.planning.sizes import SizingCost, cost
+from resources.libraries.python.studies.sizing.planning import SizingCost, cost
 
 _FEW = 8
 """Largest number of sizes whose lines can be distinguished."""

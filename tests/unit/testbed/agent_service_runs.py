@@ -16,12 +16,12 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.bundle import BundledFile, ServiceBundle
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.roles.part import VSwitch
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
-from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle
 from tests.builders import SIM as TOPOLOGY
 from tests.builders import cell_of
 

@@ -16,11 +16,10 @@ from resources.libraries.python.model.measurements.counters import InterfaceCoun
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent import bundle, calls
+from resources.libraries.python.testbed.agent.bundle import BundledFile, ServiceBundle, as_on_node, bundled, write
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
-from resources.libraries.python.testbed.services import bundle
-from resources.libraries.python.testbed.services.bundle import BundledFile, ServiceBundle, as_on_node, bundled, write
 from tests.builders import shell_program
 from tests.unit.testbed.agent_service_runs import (
     DEPLOYMENT,

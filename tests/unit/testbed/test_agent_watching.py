@@ -16,8 +16,7 @@ import pytest
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.measurements.counters import Cost
-from resources.libraries.python.model.measurements.delays import HopDelay
-from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, HopDelay, StateGraph
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from resources.libraries.python.drivers.containers.containers import NfContainers
-from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.cpu.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions

@@ -78,8 +78,6 @@ class NotUnpacked(ValueError):
 def unpack(packed: str | bytes) -> bytes:
     """The JSON object of the heavy keys.
 
-    `packed`: What stands under `packed`.
-
     Raises:
         NotUnpacked: It is damaged, or unpacks to more than any record has.
     """

@@ -56,7 +56,6 @@ def write_record(record: Record, folder: Path, name: str | None = None, text: st
     """Write a record to `folder/results/`, on disk when this returns, and read it back.
 
     `name`: Of the test in file names; its own name by default.
-    `text`: Its JSON, where there is some.
 
     Raises:
         RunStopped: The folder cannot be written (no space, no permission).

@@ -16,13 +16,13 @@ from resources.libraries.python.drivers.functions.monitor import Suricata
 from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.nftables import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
+from resources.libraries.python.drivers.functions.vm import application_guests as guests
+from resources.libraries.python.drivers.functions.vm.applications import application, needed
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file
 from resources.libraries.python.drivers.functions.vm.extended_image import carried, parse
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm.image import Description, Image
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
-from resources.libraries.python.drivers.functions.vm_application import guest_software as guests
-from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
 from resources.libraries.python.drivers.functions.vm_vpp import guest_software as vpp_guest
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import render_init as vpp_init
 from resources.libraries.python.drivers.vpp import Vpp

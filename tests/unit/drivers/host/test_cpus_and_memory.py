@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.host.cpu import core_check, core_facts, data_threads, smt
+from resources.libraries.python.drivers.host.cpu import core_facts, data_threads, smt
 from resources.libraries.python.drivers.host.cpu import memory as pages
-from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake, kinds_of, smt_control
+from resources.libraries.python.drivers.host.cpu.cpu import check, discover, kept_awake, kinds_of, smt_control
 from resources.libraries.python.drivers.host.cpu.data_threads import affinity, find_all
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 from resources.libraries.python.drivers.host.cpu.smt import SmtOff
@@ -217,7 +217,7 @@ def test_kinds_are_those_of_the_units_and_of_frequencies_in_a_unit(tmp_path: Pat
     files = {f"system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq": str(each) for cpu, each in khz.items()}
     found = shown(tmp_path, 5, {**files, "cpu_core/cpus": "0-1", "cpu_atom/cpus": "2-4"})
     assert discover(tmp_path / "system", allowed=range(5)).kinds == {0: 0, 1: 0, 2: 1, 3: 1, 4: 2}
-    (finding,) = core_check.check("nodes.DUT1", DUT, found)
+    (finding,) = check("nodes.DUT1", DUT, found)
     assert finding.what.startswith("2 CPUs of performance cores, 2 CPUs of efficiency cores, 1 CPUs of low-power")
 
 
@@ -235,7 +235,7 @@ def test_kinds_without_frequencies(tmp_path: Path, files: dict[str, str], kinds:
     found = shown(tmp_path, 3, files)
     assert kinds_of(found) == kinds
     assert discover(tmp_path / "system", allowed=range(3)).last_caches == {}
-    assert bool(list(core_check.check("nodes.DUT1", DUT, found))) is bool(kinds)
+    assert bool(list(check("nodes.DUT1", DUT, found))) is bool(kinds)
 
 
 def test_caches_of_the_last_level_are_groups(tmp_path: Path) -> None:
@@ -247,9 +247,9 @@ def test_caches_of_the_last_level_are_groups(tmp_path: Path) -> None:
     found = shown(tmp_path, 4, files)
     assert discover(tmp_path / "system", allowed=range(4)).last_caches == {0: 0, 1: 0, 2: 2, 3: 2}
     assert discover(tmp_path / "system", allowed=range(2)).last_caches == {}, "one for all is none to choose from"
-    (finding,) = core_check.check("nodes.DUT1", DUT, found)
+    (finding,) = check("nodes.DUT1", DUT, found)
     assert finding.what.startswith("2: data threads of a service instance share one")
-    (finding,) = core_check.check("nodes.DUT1", lab().dut, found)
+    (finding,) = check("nodes.DUT1", lab().dut, found)
     assert finding.level is Severity.WARNING, "the file lists CPUs, and states nothing of their caches"
 
 
@@ -270,11 +270,11 @@ def test_stated_kinds_are_compared(tmp_path: Path, groups: list[tuple[str, int, 
     answer = shown(tmp_path, 4, {**files, "cpu_core/cpus": "0-1", "cpu_atom/cpus": "2-3"})
     listed = [{"cpus": cpus, "cores": cpus, "cores_per_cache": cores, "kind": kind} for cpus, cores, kind in groups]
     node = lab().dut.model_copy(update={"cpus": tuple(map(CpuGroup.model_validate, listed))})
-    findings = list(core_check.check("nodes.DUT1", node, answer))
+    findings = list(check("nodes.DUT1", node, answer))
     assert [each.check for each in findings if each.level is Severity.PROBLEM] == places
     assert all("cpus" in each.place for each in findings if each.level is Severity.PROBLEM)
     unknown = {"units": {}, "khz": {}, "last_caches": {}}
-    assert not list(core_check.check("nodes.DUT1", node, unknown)), "what the machine does not show is not judged"
+    assert not list(check("nodes.DUT1", node, unknown)), "what the machine does not show is not judged"
 
 
 def threads(root: Path, names: dict[int, str]) -> Path:

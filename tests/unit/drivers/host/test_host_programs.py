@@ -20,10 +20,10 @@ import pytest
 
 from resources.libraries.python.dialogue import error_of, plain
 from resources.libraries.python.drivers.functions.monitor import suricata
+from resources.libraries.python.drivers.functions.vm.application_guests import GuestConnections
 from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.init import READY
 from resources.libraries.python.drivers.functions.vm.qemu import Monitor
-from resources.libraries.python.drivers.functions.vm_application.guest_software import GuestConnections
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group, exit_status, is_stopped, process

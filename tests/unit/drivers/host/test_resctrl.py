@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.drivers.host.cache import cache_facts, resctrl
-from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.cpu import cache_facts, resctrl
+from resources.libraries.python.drivers.host.cpu.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import OTHERS, CachePart

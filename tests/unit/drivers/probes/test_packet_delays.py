@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.host.sockets.packet_ring import RingFrames
 from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays, visible
 from resources.libraries.python.drivers.probes.hops.port_stamps import probe_filter, stamps_of
-from resources.libraries.python.model.measurements.delays import LINK, HopDelay
+from resources.libraries.python.model.measurements.features import LINK, HopDelay
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Path
 from tests.builders import SIM, plan_of

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.probes.stacks import perf
-from resources.libraries.python.drivers.probes.stacks.perf import fold, kept, owners_of, read_samples, why_unsampled
+from resources.libraries.python.drivers.probes import call_stacks as perf
+from resources.libraries.python.drivers.probes.call_stacks import fold, kept, owners_of, read_samples, why_unsampled
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION
 from resources.libraries.python.model.measurements.stacks import NodeStacks

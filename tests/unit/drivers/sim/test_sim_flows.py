@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.sim.impairment import BufferPool, Packet
 from resources.libraries.python.drivers.sim.probes import SimHopTimer, SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.measurements.delays import LINK
+from resources.libraries.python.model.measurements.features import LINK
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowLosses, TrialResult
 from resources.libraries.python.model.request.cell import Cell, Tap
 from resources.libraries.python.model.request.frames import frame

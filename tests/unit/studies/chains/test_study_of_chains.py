@@ -20,8 +20,7 @@ from resources.libraries.python.errors import (
     SystemBroken,
     Unsupported,
 )
-from resources.libraries.python.model.measurements.delays import LINK, HopDelay
-from resources.libraries.python.model.measurements.features import HOST, VSWITCH
+from resources.libraries.python.model.measurements.features import HOST, LINK, VSWITCH, HopDelay
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame

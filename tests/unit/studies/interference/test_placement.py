@@ -15,13 +15,13 @@ from resources.libraries.python.studies.interference.analysis import placement
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean, exact
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.placement import (
+    ColocatedThroughputs,
     PlacementVerification,
     advise,
     capacity,
     predicted_groups,
 )
 from resources.libraries.python.studies.interference.analysis.study import colocated
-from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model import Group
 from resources.libraries.python.studies.interference.planning import more_turns, most_verifications
 from tests.unit.examples import share

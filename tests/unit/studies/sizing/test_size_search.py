@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Size, Sizing, Use, name_of
 from resources.libraries.python.model.service.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, instance_names
+from resources.libraries.python.studies.sizing.planning import exhaustive, instance_names
 from resources.libraries.python.studies.sizing.run import search_of
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_gains import best_of

@@ -11,7 +11,7 @@ from resources.libraries.python.model.service.spec import DeploymentSpec, Share,
 from resources.libraries.python.model.service.workload import Stop
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.planning.placement.instance_cpus import place
-from resources.libraries.python.studies.sizing.planning.sizes import (
+from resources.libraries.python.studies.sizing.planning import (
     cost,
     exhaustive,
     instance_names,

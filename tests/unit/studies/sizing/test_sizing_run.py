@@ -19,7 +19,7 @@ from resources.libraries.python.model.service.spec import Flavor, MeasuredSize, 
 from resources.libraries.python.planning.edges import service_cable
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.analysis import TraceRow
-from resources.libraries.python.studies.sizing.planning.sizes import cost
+from resources.libraries.python.studies.sizing.planning import cost
 from resources.libraries.python.studies.sizing.run import LoadMonitor, ServiceSizing, cost_in_words
 from resources.libraries.python.testbed.deployment.parts import Host
 from resources.libraries.python.testbed.kinds.real_time import RealTime

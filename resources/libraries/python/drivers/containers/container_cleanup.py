@@ -29,8 +29,6 @@ class Contained(Frozen):
 def call(engine: Engine, argv: Sequence[str], *, within_s: float = _WITHIN_S, fed: bytes = b"") -> str:
     """Run a command of an engine; what it printed.
 
-    `fed`: What it reads from standard input.
-
     Raises:
         CommandFailed: It failed; has the end of what it printed.
         NotReady: It did not end in time.

@@ -95,7 +95,6 @@ def run(
     """The command that starts a container, detached.
 
     `shared`: Folders that are the same inside and outside, to be written to.
-    `read_only`: Further folders of the machine.
     `limits`: Resource limits by their name in `ulimit`: soft, hard. Without the right CAP_SYS_RESOURCE an engine fails
       to set its own defaults.
     """

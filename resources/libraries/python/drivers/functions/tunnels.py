@@ -99,10 +99,7 @@ def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> Tunn
 
 
 def tunnel_device(device: str, kind: str, data: Sequence[tuple[str, int]] = ()) -> Request:
-    """Make a device of a kind that encrypts in the kernel.
-
-    `kind`: such as `wireguard`.
-    """
+    """Make a device of a kind that encrypts in the kernel."""
     info: list[tuple[str, object]] = [("IFLA_INFO_KIND", kind), ("IFLA_INFO_DATA", {"attrs": list(data)})]
     attrs = [("IFLA_IFNAME", device), ("IFLA_LINKINFO", {"attrs": info if data else info[:1]})]
     return Request(RTM_NEWLINK, CREATE_NEW, encoded(ifinfmsg, {}, attrs), f"make {device}")

@@ -6,8 +6,7 @@ from typing import Any
 from resources.libraries.python.model.driver import Leftover, NodeCheck
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
-_HOST = "resources.libraries.python.drivers.host"
-_PACKAGE = f"{_HOST}.cache"
+_PACKAGE = "resources.libraries.python.drivers.host.cpu"
 
 
 def _of_dut(node: TgNode | DutNode) -> Mapping[str, Any] | None:
@@ -25,9 +24,9 @@ LEFTOVERS = (
         entry=f"{_PACKAGE}.resctrl:DividedCache",
         remove=f"{_PACKAGE}.resctrl:remove",
     ),
-    Leftover(key="smt", label="SMT", entry=f"{_HOST}.cpu.smt:SmtSwitchedOff", remove=f"{_HOST}.cpu.smt:remove"),
+    Leftover(key="smt", label="SMT", entry=f"{_PACKAGE}.smt:SmtSwitchedOff", remove=f"{_PACKAGE}.smt:remove"),
 )
 CHECKS = (
     NodeCheck(script=f"{_PACKAGE}.cache_facts", arguments=_of_dut, check=f"{_PACKAGE}.resctrl:check"),
-    NodeCheck(script=f"{_HOST}.cpu.core_facts", arguments=_of_any, check=f"{_HOST}.cpu.core_check:check"),
+    NodeCheck(script=f"{_PACKAGE}.core_facts", arguments=_of_any, check=f"{_PACKAGE}.cpu:check"),
 )

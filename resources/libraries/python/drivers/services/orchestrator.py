@@ -34,8 +34,6 @@ class LocalOrchestrator:
     ) -> None:
         """Prepare.
 
-        `asked`: What is to be deployed and loaded.
-        `layout`: Its logical CPUs.
         `memory_mb`: Its memory; None where it is not known.
         `oversubscribe`: Whether instances may together have more CPUs than there are.
 

@@ -58,7 +58,6 @@ def run(
     `what`: For messages: `install script of edge-1`.
     `script`: Absolute path; an executable file.
     `doors`: Files by which the groups are entered.
-    `variables`: Of its environment.
     `folder`: Where it runs, private.
 
     Returns:

@@ -156,7 +156,6 @@ class HostInterruptions:
     ) -> Iterator[tuple[int, Queued]]:
         """Follow the queues on a path; yield the index of each hop with what its queue did.
 
-        `path`: of the flow.
         `flow_pps`: rate of each flow.
         """
         if not self._gaps:

@@ -18,8 +18,7 @@ from resources.libraries.python.drivers.sim.impairment import impaired, missing_
 from resources.libraries.python.drivers.sim.power import Power, SimulatedPower
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.measurements.counters import Cost, HostState, InterfaceCounters, Sample
-from resources.libraries.python.model.measurements.delays import HopDelay
-from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, HopDelay, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, NodeStacks
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.testbed.roles.watching import Readings

@@ -137,7 +137,6 @@ class SimulatedTables:
     """All tables of a simulated cell.
 
     `clock`: goes on with trials and deletions.
-    `key`: Seed.
     """
 
     def __init__(self, plan: Plan, truth: StateTables, clock: VirtualClock, key: str) -> None:

@@ -53,7 +53,6 @@ class WorkAccounts:
     """Accounts of all data threads of a plan, each of which serves its ports for equal times.
 
     `idle`: By owner the share of its data threads, the last ones, that never have work.
-    `faults`: By NF.
     """
 
     def __init__(self, plan: Plan, idle: Mapping[str, float], faults: Mapping[str, impairment.Impairment]) -> None:

@@ -78,7 +78,6 @@ class CommandLine(SocketDialogue):
     def __init__(self, path: Path, within_s: float = 10.0, first: bytes = b"") -> None:
         """Prepare; nothing is connected yet.
 
-        `path`: Of VPP's CLI socket.
         `first`: What a relay on the way wants to read before it connects to VPP.
         """
         super().__init__(path, within_s)

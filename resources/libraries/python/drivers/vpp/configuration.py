@@ -49,7 +49,6 @@ class WorkerPlacement:
 def place(main: int, data: Sequence[int]) -> WorkerPlacement:
     """Give planned CPUs to VPP's threads.
 
-    `main`: Planned for the main thread.
     `data`: Planned for data threads, in order; some may be the same where a plan is folded onto few cores.
     """
     workers = tuple(sorted({cpu for cpu in data if cpu != main}))

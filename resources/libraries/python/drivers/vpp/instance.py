@@ -150,7 +150,6 @@ class VppInstance:
 
         `what`: For messages: `VPP of nf-1-1`.
         `startup`: Its configuration; has the folder of its own.
-        `machine`: Owns the process.
         `argv`: Gives the command that runs it with a startup.conf of this path, in the foreground.
         `entry`: What it enters before it runs, such as a container.
         """

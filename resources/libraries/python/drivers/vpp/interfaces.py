@@ -102,7 +102,6 @@ def interfaces_of(
 ) -> tuple[VppInterface, ...]:
     """The interfaces of an owner, in order of its ports.
 
-    `owner`: the vSwitch or an NF.
     `folder`: has a folder for each owner; the sockets of shared memory are in that of end `a` of the link.
 
     Raises:

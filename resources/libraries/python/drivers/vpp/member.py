@@ -33,11 +33,7 @@ class VppMember:
     """One VPP of a cell: its process, its interfaces, its threads."""
 
     def __init__(self, site: Site, owner: str, what: str, interfaces: Sequence[VppInterface]) -> None:
-        """Prepare.
-
-        `owner`: the vSwitch or an NF.
-        `what`: for messages.
-        """
+        """Prepare."""
         self._site = site
         self.owner = owner
         self._what = what
@@ -61,7 +57,6 @@ class VppMember:
     ) -> None:
         """Start it in the owner's network namespace; it is not ready yet.
 
-        `pages`: What its memory is made of.
         `entry`: What it enters before it runs, such as a container.
         `logs_commands`: Whether its commands are written to a file.
 

@@ -11,8 +11,14 @@ from typing import Literal
 
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken, Unsupported
 from resources.libraries.python.model.findings import LocatedLosses
-from resources.libraries.python.model.measurements.delays import JOINT, HopDelay
-from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.features import (
+    HOST,
+    JOINT,
+    VSWITCH,
+    FeatureSeries,
+    HopDelay,
+    StateGraph,
+)
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan

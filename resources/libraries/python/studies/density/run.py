@@ -73,11 +73,10 @@ NOT_MEASURED = "not measured"
 class DensityTest(StudyTest[MeasurementRequest]):
     """A study of one cell, whose phases are keywords of a suite.
 
-    Args:
-        on_progress: Called during a search; with None its remaining time is not estimated, which takes longer with
-            each trial.
-        priors: Earlier results that a search may start from.
-        measured: Cells of this run, which predict one without an earlier result; None for no predictions.
+    `on_progress`: Called during a search; with None its remaining time is not estimated, which takes longer with each
+      trial.
+    `priors`: Earlier results that a search may start from.
+    `measured`: Cells of this run, which predict one without an earlier result; None for no predictions.
     """
 
     RECORD = DensityRecord

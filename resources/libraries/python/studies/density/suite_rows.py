@@ -164,8 +164,6 @@ def durations_of(lookup: Lookup, made: PlannedRows, priors: PriorBook | None) ->
     """Return the expected seconds of the tests of a suite, by name.
 
     Tests with an earlier result take as long again; those that have ended before the run was resumed take no time.
-
-    `priors`: earlier results.
     """
     topology, search = chosen_topology(lookup), chosen_profile(lookup)
     test_type, extras = TestType(str(lookup("TEST_TYPE"))), chosen_extras(lookup)

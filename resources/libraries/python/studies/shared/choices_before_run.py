@@ -239,7 +239,6 @@ def _refuse_wrong(
     """Let the study of each suite look at its choices.
 
     `running`: names of the tests that run, by the files of their suites.
-    `dry_run`: whether keywords are not run.
 
     Returns:
         The worlds of their testbeds, by file.

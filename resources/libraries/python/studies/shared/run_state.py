@@ -82,14 +82,10 @@ def measure_with_care(
 ) -> None:
     """Run the phases of a test; where they break the system under test, remove the deployment and run them once more.
 
-    Args:
-        run: Keeps the journal.
-        key: Of the test.
-        test: The first attempt.
-        again: Makes the next attempt the present one.
-        phases: Robot keywords; fail as Robot's keywords do.
-        check: Called before each attempt; raises where no test can run.
-        on_broken: Called after a broken attempt with the reason, and whether there is another attempt.
+    `again`: Makes the next attempt the present one.
+    `phases`: Robot keywords; fail as Robot's keywords do.
+    `check`: Called before each attempt; raises where no test can run.
+    `on_broken`: Called after a broken attempt with the reason, and whether there is another attempt.
 
     Raises:
         SystemBroken: Every attempt broke it; the cell goes into quarantine.

@@ -49,10 +49,7 @@ _log = logging.getLogger(__name__)
 class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
     """A study of several steps.
 
-    Args:
-        on_step: Called after each step.
-        choices: Variables of the suite.
-        earlier: Records of tests of this run that have passed, by digest.
+    `earlier`: Records of tests of this run that have passed, by digest.
     """
 
     PAYLOAD: ClassVar[str] = ""
@@ -105,7 +102,6 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         """Load the specification of a test, some of its keys set otherwise.
 
         `name`: of its file, see `specification_file`.
-        `keys`: by name.
 
         Raises:
             ConfigError: There is none, or it does not fit.

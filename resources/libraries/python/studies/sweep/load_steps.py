@@ -168,10 +168,7 @@ def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, lea
     The load is halved from the highest on until nine tenths of it arrive; the most that ever arrived counts, since a
     service in overload may forward less than it can.
 
-    Args:
-        offer: Offers a load for a moment; what was really offered, and what arrived.
-        most_pps: The highest load to try.
-        least_pps: No load below is tried.
+    `offer`: Offers a load for a moment; what was really offered, and what arrived.
     """
     best_pps, load_pps = 0.0, most_pps
     while load_pps >= least_pps:

@@ -25,10 +25,10 @@ from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.testbed.agent.bundle import ServiceBundle
 from resources.libraries.python.testbed.roles import watching
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part, TrafficGenerator, VSwitch, timeout_of
 from resources.libraries.python.testbed.roles.service import SizedService
-from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -23,10 +23,10 @@ from resources.libraries.python.testbed.agent.calls import (
     RoleCall,
     ServiceRequest,
 )
+from resources.libraries.python.testbed.agent.node_services import NodeService
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.roles.part import Part
-from resources.libraries.python.testbed.services.node_services import NodeService
 
 _PAUSE_S = 0.5
 _OF_A_SERVICE = (Role.INSTANCES, Role.LOAD)

@@ -20,10 +20,7 @@ _SHELL_ADDS = 128
 
 
 def python_failure(machine: str, python: str, failed: CommandFailed) -> CsitError:
-    """Return the error to raise from a program that ended with a status other than zero; a traceback is a note of it.
-
-    `python`: The Python there, by name or path.
-    """
+    """Return the error to raise from a program that ended with a status other than zero, with a traceback as a note."""
     last = (failed.stderr.strip().splitlines() or ["nothing on stderr"])[-1].strip()
     status = failed.status or 0
     if status in _NOT_STARTED:

@@ -17,10 +17,7 @@ _Reading = tuple[Sample, HostState, Mapping[str, InterfaceCounters]]
 def repeat_trial(
     deployment: Deployment, measure: Callable[[Trial], TrialResult], trial: Trial, count: int
 ) -> list[Repeat]:
-    """Run a trial so many times; those that the generator did not send in full are left out.
-
-    `measure`: Runs one and keeps it.
-    """
+    """Run a trial so many times; those that the generator did not send in full are left out."""
     found = []
     before = _read(deployment)
     for _ in range(count):

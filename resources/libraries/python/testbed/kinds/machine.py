@@ -25,12 +25,12 @@ from resources.libraries.python.drivers.host.nics.virtual_functions import Virtu
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.requirements import missing as of_driver
+from resources.libraries.python.drivers.probes.call_stacks import PerfSampler, why_unsampled
 from resources.libraries.python.drivers.probes.hops.driver import KernelHopTimer
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler, group_of
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler, memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
-from resources.libraries.python.drivers.probes.stacks.perf import PerfSampler, why_unsampled
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
@@ -50,18 +50,18 @@ from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.placement.instance_cpus import usable_mb
-from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.node.fact_collection import named_ports
-from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
-from resources.libraries.python.testbed.node.scripts import machine, ports
-from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
-from resources.libraries.python.testbed.services.bundle import ServiceBundle
-from resources.libraries.python.testbed.services.node_services import (
+from resources.libraries.python.testbed.agent.bundle import ServiceBundle
+from resources.libraries.python.testbed.agent.node_services import (
     NodeService,
     instances_here,
     load_here,
     specifications,
 )
+from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
+from resources.libraries.python.testbed.node.fact_collection import named_ports
+from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
+from resources.libraries.python.testbed.node.scripts import machine, ports
+from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 """Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were

@@ -28,6 +28,7 @@ from resources.libraries.python.planning.physical_ports import conflicts
 from resources.libraries.python.planning.placement.cores import Layouts
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.bundle import bundled
 from resources.libraries.python.testbed.agent.calls import (
     CABLES,
     COSTS,
@@ -59,7 +60,6 @@ from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
 from resources.libraries.python.testbed.roles.service import Orchestrator
 from resources.libraries.python.testbed.roles.watching import Readings
-from resources.libraries.python.testbed.services.bundle import bundled
 
 if TYPE_CHECKING:  # it imports all drivers
     from resources.libraries.python.testbed.agent.service import AgentService

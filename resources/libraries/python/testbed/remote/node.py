@@ -17,6 +17,7 @@ from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.bundle import ServiceBundle
 from resources.libraries.python.testbed.agent.calls import (
     INSTANCES,
     LOAD,
@@ -34,7 +35,6 @@ from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, Orchestrator, SizedService
-from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
 Connect = Callable[[str, Access], Connection]
 """Makes the way to a node from its name and how it is reached."""

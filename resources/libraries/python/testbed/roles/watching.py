@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.model.measurements.counters import Cost, HostState, Sample
-from resources.libraries.python.model.measurements.delays import HopDelay
 from resources.libraries.python.model.measurements.energy import MeterSeries
-from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.features import FeatureSeries, HopDelay, StateGraph
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.testbed.roles.part import timeout
 

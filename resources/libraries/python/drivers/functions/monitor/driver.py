@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import SURICATA, Ngrep, Suricata, suricata
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.drivers.functions.namespace_functions import MERGED, DaemonFunctions, passed_by
+from resources.libraries.python.drivers.functions.vm.applications import PLACE, Application, PacketSockets
 from resources.libraries.python.drivers.functions.vm.guest_software import cards
-from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, PacketSockets
 from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
 from resources.libraries.python.drivers.host.programs.program_output import version_of
 from resources.libraries.python.drivers.host.sockets import packet_sockets

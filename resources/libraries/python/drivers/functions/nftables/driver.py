@@ -7,7 +7,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.namespace_functions import MERGED, NamespaceFunctions, passed_by
 from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, family, ruleset_of
-from resources.libraries.python.drivers.functions.vm_application.applications import Application
+from resources.libraries.python.drivers.functions.vm.applications import Application
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
 from resources.libraries.python.drivers.host.programs.disturbances import Steps

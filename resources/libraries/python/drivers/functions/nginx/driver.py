@@ -8,7 +8,7 @@ from socket import IPPROTO_UDP
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.namespace_functions import SocketFunctions
 from resources.libraries.python.drivers.functions.nginx import OPEN_FILES, ROUTES
-from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, Datagrams
+from resources.libraries.python.drivers.functions.vm.applications import PLACE, Application, Datagrams
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
@@ -45,7 +45,6 @@ def configuration(function: NfPlan, ports: Sequence[int], *, workers: int, modul
     destination: to one of four addresses in the network that it was sent to, in turns.
 
     `ports`: UDP ports whose datagrams it takes in; it routes all others past itself.
-    `workers`: Processes that share the work.
     `module`: Nginx's stream module as a file; None where it is built in.
     """
     return render(

@@ -39,7 +39,6 @@ def filled(argv: Sequence[str], words: Mapping[str, str]) -> list[str]:
 def processed(output: str, what: str) -> ProcessedPackets:
     """The counters that a program prints: lines of `name value`, of which `packets` has to be there.
 
-    `output`: What its command for them printed.
     `what`: For messages: whose they are.
 
     Raises:

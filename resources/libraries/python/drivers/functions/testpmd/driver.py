@@ -64,8 +64,6 @@ def command(
     It forwards from port 0 (left) to port 1 (right) and back, writes its own MAC as source and the next hop's as
     destination, and leaves the rest of a frame as it is.
 
-    `function`: Interfaces and next hops.
-    `cores`: Where its threads are.
     `ports`: Its ports, left first, with their receive queues; none where each has one.
     `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
     `vhost`: Sockets by interface, of those that share memory with the vSwitch, which connects to them. Then memory is

@@ -54,7 +54,6 @@ def choose(
 ) -> AcceleratorChoice:
     """Choose the accelerator.
 
-    `kernel`: Version of the guests' kernel.
     `memory`: File in which the outcome of a trial is remembered until the machine is started anew.
     `try_kvm`: Boots a guest; returns why it does not, empty when it does.
     `boot_id`: Of this start of the machine; the kernel's by default.
@@ -92,7 +91,6 @@ def _recall(memory: Path, boot_id: str, kernel: str) -> AcceleratorChoice | None
 def try_kvm(image: Image, folder: Path, machine: MachineLock, within_s: float = _WITHIN_S) -> str:
     """Boot a guest with KVM; return why it does not boot, empty when it does.
 
-    `folder`: for its console.
     `within_s`: deadline in seconds.
     """
     try:

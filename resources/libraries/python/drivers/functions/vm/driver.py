@@ -62,7 +62,6 @@ def place_workers(pid: int | None, cpus: tuple[int, ...], root: Path = Path("/pr
     """Pin the threads that copy a guest's packets to its data CPUs, in turns; return their ids.
 
     `pid`: Of QEMU. The threads are called `vhost-<pid>`, and are QEMU's own from kernel 6.4 on.
-    `cpus`: The NF's data CPUs.
     """
     own = (entry.name for entry in (root / str(pid) / "task").iterdir())
     others = (entry.name for entry in root.iterdir() if entry.name.isdigit())

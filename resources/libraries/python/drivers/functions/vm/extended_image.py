@@ -47,7 +47,6 @@ def parse(shown: str) -> tuple[Path, ...]:
 def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[ArchiveEntry], cache: Path) -> Path:
     """An archive with the guests' image and more, made once for each content; the last one of a word only is kept.
 
-    `base`: of all guests.
     `entries`: further files, which may replace those of the image.
 
     Raises:

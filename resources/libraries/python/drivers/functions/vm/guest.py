@@ -86,7 +86,6 @@ class Guest:
     def __init__(self, name: str, console: Path, machine: MachineLock) -> None:
         """Prepare.
 
-        `console`: File for its console.
         `machine`: Keeps its process on record, so that the next run ends it if this one is killed.
         """
         self.name = name
@@ -108,7 +107,6 @@ class Guest:
 
         `argv`: The command line, given the descriptor of the monitor.
         `descriptors`: Of taps, and of vhost-net where there is one.
-        `vcpu_cpus`: The CPU of each vCPU.
         `emulator_cpus`: CPUs of all other threads.
 
         Raises:

@@ -66,7 +66,6 @@ class GuestSoftware:
         Those that just route rest when there is no packet, so they get real time. Not where vCPUs of a guest share a
         CPU: one that waits for another in real time would keep it from running.
 
-        `guests`: By NF.
         `emulator`: Whether QEMU's main threads are data threads.
 
         Raises:

@@ -129,7 +129,6 @@ def load_order(wanted: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
     """Modules that are wanted and those that they need, each after all that it needs.
 
     `wanted`: Names; one that is not among the files is built into the kernel.
-    `files`: Contents by name.
     """
     order: list[str] = []
 
@@ -278,8 +277,6 @@ def _build(nic: str, work: Path, made: Path) -> str:
 def write(root: Path, versions: dict[str, str], made: Path, nic: str) -> Description:
     """Write kernel, initramfs and description of unpacked packages.
 
-    `root`: Where they were unpacked.
-    `versions`: Of the packages by name.
     `nic`: Model of the guests' network cards, one of `NICS`.
 
     Raises:

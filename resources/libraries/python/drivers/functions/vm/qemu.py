@@ -138,7 +138,6 @@ class Monitor:
     def __init__(self, name: str, near: socket.socket, within_s: float = _ANSWER_WITHIN_S) -> None:
         """Read QEMU's greeting and let it take commands.
 
-        `name`: Of the guest, for errors.
         `within_s`: Deadline for every answer, in seconds.
 
         Raises:

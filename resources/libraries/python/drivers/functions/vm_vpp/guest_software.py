@@ -164,8 +164,6 @@ class GuestVpp:
 def initramfs(base: Image, prefix: Path, cache: Path) -> Path:
     """An archive with the guests' image and VPP, made once for each VPP; the last one only is kept.
 
-    `base`: of all guests.
-
     Raises:
         Unsupported: Libraries of VPP cannot be found.
         CsitError: It cannot be made.
@@ -236,7 +234,6 @@ class VppInside(GuestSoftware):
     def __init__(self, plan: Plan, node: DutNode, *, largest_frame_bytes: int = 1518) -> None:
         """Prepare.
 
-        `node`: How VPP and guests are made.
         `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
         """
         super().__init__(plan, guest_mb(node))

@@ -148,8 +148,6 @@ def settings(end: TunnelEnd, peer_key: str) -> list[str]:
 
     Only the initiator has the endpoint of its peer. When both ends initiate a handshake at the same time, each one
     waits for the response to its own, and both retry after five seconds, again at the same time.
-
-    `peer_key`: public key of the other one.
     """
     own = ["set", end.device, "private-key", "/dev/stdin", "listen-port", str(end.port)]
     peer = ["peer", peer_key, "allowed-ips", _EVERYTHING]
@@ -188,10 +186,7 @@ def in_kernel() -> bool:
 
 
 def missing(*, in_kernel: bool) -> Iterator[PreflightProblem]:
-    """Requirements that this machine lacks.
-
-    `in_kernel`: Whether the kernel has WireGuard.
-    """
+    """Requirements that this machine lacks."""
     programs = {"wg": "wireguard-tools"} if in_kernel else {"wireguard-go": "wireguard-go", "wg": "wireguard-tools"}
     for program, package in programs.items():
         if path_of(program) is None:

@@ -23,7 +23,6 @@ class ArrivalRing:
     def __init__(self, interface: str, frames: int = MAX_FRAMES, program: bytes | None = None) -> None:
         """Open the ring in the present network namespace.
 
-        `interface`: Where frames arrive.
         `frames`: How many can come, at most `MAX_FRAMES`.
         `program`: Classic BPF that chooses frames; None for all.
 

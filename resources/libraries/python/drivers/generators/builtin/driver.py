@@ -80,8 +80,6 @@ def trial_result(
 ) -> TrialResult:
     """Put together what the workers say.
 
-    `reports`: One per worker.
-    `flows`: Every flow with what became of it.
     `total_duration_s`: Wall time of the whole trial.
     """
     limits = _limits(trial, reports)
@@ -185,7 +183,6 @@ class BuiltInGenerator(TrafficGenerator):
     ) -> None:
         """Take the flows and CPUs of a plan; nothing starts yet.
 
-        `plan`: Flows and the generator's CPUs.
         `namespace`: Network namespace with the generator's ports; empty for the present one.
         `sending`: How to send, the name of a way in `wire`.
         `claims`: Record of the machine: the next run ends workers that a killed run left. None for no record.

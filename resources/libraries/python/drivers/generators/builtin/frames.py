@@ -253,7 +253,6 @@ class TupleWriter:
     def __init__(self, flow: FlowSpec, count: int, area: NDArray[np.uint8], *, udp: bool, tcp: bool = False) -> None:
         """Take the frames as they are.
 
-        `count`: 5-tuples.
         `area`: Frames as `load_frames` wrote them, shape (slots, bytes).
         """
         self._tuples, self._ports, self._tcp, self._ipv6 = FlowTuples.of(flow, count), udp or tcp, tcp, flow.ipv6

@@ -100,8 +100,6 @@ class ProbeReceiver:
     def __init__(self, flow: FlowSpec, probes: int) -> None:
         """Open the ring.
 
-        `flow`: Whose probes arrive.
-
         Raises:
             CsitError: the kernel refused.
         """

@@ -16,7 +16,7 @@ from typing import Any
 from resources.libraries.python.dialogue import JsonPipe
 from resources.libraries.python.drivers.generators.builtin import kernel, wire
 from resources.libraries.python.drivers.generators.builtin.ports import FlowPorts
-from resources.libraries.python.drivers.generators.xdp import live_frames
+from resources.libraries.python.drivers.generators.xdp.bpf import listen
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.parent_death import die_with_parent
 
@@ -72,7 +72,7 @@ def main() -> None:
     """Serve one driver."""
     die_with_parent()
     kernel.sharpen_timers()
-    live_frames.listen()
+    listen()
     exchange = Exchange()
     ports: FlowPorts | None = None
     while request := exchange.hear():

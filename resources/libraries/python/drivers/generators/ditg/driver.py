@@ -84,10 +84,7 @@ class Watch:
     """Reads in a thread of its own, from `start` to `stop`."""
 
     def __init__(self, read: Callable[[], Counters], moving: Callable[[Counters], bool]) -> None:
-        """Prepare.
-
-        `moving`: Returns whether sending has begun.
-        """
+        """Prepare."""
         self._read = read
         self._moving = moving
         self._ended = Event()

@@ -147,11 +147,7 @@ def command(interfaces: Sequence[str], seconds: int) -> list[str]:
 
 
 def sent_by_second(log: str, interfaces: Collection[str]) -> tuple[float, ...]:
-    """Packets per second that left these interfaces together, by second.
-
-    `log`: All that sar wrote.
-    `interfaces`: Whose packets.
-    """
+    """Packets per second that left these interfaces together, by second."""
     totals: dict[str, float] = {}
     column = None
     for line in log.splitlines():
@@ -277,7 +273,6 @@ class DitgPrograms:
         """Prepare.
 
         `fabric`: Has the generator's namespace; started before `start`.
-        `cpu`: Where all of them run.
         """
         self._fabric = fabric
         self._machine = machine

@@ -150,7 +150,6 @@ class Second:
 def report(text: str, warned: str = "") -> dict[str, Any]:
     """A report.
 
-    `text`: Standard output of iperf3.
     `warned`: Its standard error, quoted if there is no report.
 
     Raises:
@@ -277,7 +276,6 @@ class Runs:
         """Prepare.
 
         `fabric`: Has the generator's namespace; started.
-        `cpu`: Where all programs run.
         """
         self._fabric = fabric
         self._machine = machine
@@ -286,8 +284,6 @@ class Runs:
 
     def run(self, flows: Sequence[Flow], trial: Trial, folder: Path) -> tuple[Reports, ...]:
         """Run a client for each flow, all at once.
-
-        `folder`: where reports are kept meanwhile.
 
         Raises:
             Unsupported: iperf3 cannot send that.

@@ -37,8 +37,6 @@ class OtgGenerator(SearchedByTrials):
     ) -> None:
         """Prepare.
 
-        `plan`: Flows and ports.
-        `settings`: Of the topology.
         `fabric`: Has the generator's ports; started before `start`. None where only the server reaches them.
         `machine`: The lock, held, of the machine that has these ports; None where there is none.
         """

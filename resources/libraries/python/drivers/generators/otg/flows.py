@@ -56,7 +56,6 @@ def server_port(name: str, device: str | None, locations: Mapping[str, str]) -> 
 
     `name`: Of the port in the topology of a lab, else of the interface.
     `device`: The kernel's name of the port; None where the topology has none.
-    `locations`: Locations by such names.
     """
     return ServerPort(name, locations.get(name) or device or name)
 
@@ -79,7 +78,6 @@ class SentFlow:
 def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: str) -> list[SentFlow]:
     """Return the flows of a trial. OTG's rates are whole packets per second.
 
-    `latency`: whether there are probes.
     `sender`: name of the controller and ID of its process, with a space between them: names of flows begin with it.
 
     Raises:
@@ -123,12 +121,7 @@ def sender_of(name: str) -> tuple[str, int] | None:
 
 
 def configuration(sent: Sequence[SentFlow], ports: Mapping[str, ServerPort], duration_s: float = 0.0) -> dict[str, Any]:
-    """Return the configuration of a trial.
-
-    `sent`: Its flows.
-    `ports`: Of the generator, by interface.
-    `duration_s`: How long they are sent.
-    """
+    """Return the configuration of a trial."""
     return {
         "ports": [{"name": port.name, "location": port.location} for port in dict.fromkeys(ports.values())],
         "flows": [_flow(each, ports, duration_s) for each in sent],
@@ -219,11 +212,7 @@ def trial_result(
     started_at: str,
     total_duration_s: float,
 ) -> TrialResult:
-    """Put together the result of a trial.
-
-    `sent`: Flows on the server.
-    `found`: Their figures at the end.
-    """
+    """Put together the result of a trial."""
     planned = sum(each.pps * trial.duration_s for each in sent if not each.probe)
     offered = sum(found[each.name].sent for each in sent if not each.probe)
     short = bool(trial.load_pps) and offered < planned * (1 - _SHORT)

@@ -196,12 +196,6 @@ def send_paced(
 ) -> SentTraffic:
     """Send load and probes when they are due.
 
-    `rings`: One per flow.
-    `schedule`: Of the load.
-    `probes`: One per flow, or none.
-    `probe_schedule`: Of the probes.
-    `watch`: Says when to end early.
-
     Raises:
         CsitError: an interface does not send.
     """

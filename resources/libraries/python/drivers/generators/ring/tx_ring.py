@@ -56,7 +56,6 @@ def slot_bytes(largest_frame_bytes: int) -> int:
 def slot_count(slot: int, *cycles: int, fewest: int = 0) -> int:
     """Slots of a ring that ends neither within a page nor within one of the cycles.
 
-    `slot`: Bytes of one slot.
     `cycles`: Lengths of what repeats over the slots: 5-tuples, frame sizes.
     `fewest`: Slots at least; 0: by the size of a slot.
     """
@@ -80,9 +79,7 @@ class LoadFrames:
     ) -> None:
         """Look whether the interface takes them.
 
-        `flow`: Interface and addresses.
         `pattern`: Frame sizes with FCS in sending order.
-        `tcp`: Whether they are TCP segments.
         `flows`: 5-tuples; 0: one for each source address.
         `captured`: Frames of a capture instead of all that.
 

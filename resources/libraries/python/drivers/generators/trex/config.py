@@ -156,9 +156,6 @@ def yaml_of(
 ) -> str:
     """The configuration file.
 
-    `table`: The ports.
-    `placement`: CPUs of threads.
-    `numa_node`: Of the NICs.
     `largest_frame_bytes`: That will be sent, L2 with FCS.
     `memory_mb`: Of huge pages, or of ordinary memory in software mode; None for the server's own choice.
     """
@@ -204,8 +201,6 @@ def _threads(placement: CoreAssignment, numa_node: int) -> Mapping[str, object]:
 def arguments(directory: Path, configuration: Path, *, mellanox: bool) -> list[str]:
     """The server's command line.
 
-    `directory`: Where it is installed.
-    `configuration`: Its configuration file.
     `mellanox`: Whether ports are NICs by Mellanox, whose driver is a library of its own.
     """
     return [

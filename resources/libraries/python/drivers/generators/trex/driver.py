@@ -95,7 +95,6 @@ class TrexServer:
 
         `inside`: Does work in the generator's namespace, in a thread that ends with it.
         `cpu`: For threads that the configuration has no place for.
-        `configuration`: Its configuration file.
         `mellanox`: Whether ports are NICs by Mellanox.
         `alone`: Whether nothing that is under test has its place on the generator's CPUs: then it goes first there.
         `huge_pages`: Whether it keeps its memory in files of hugetlbfs, which it leaves there.

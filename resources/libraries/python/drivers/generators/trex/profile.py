@@ -34,9 +34,7 @@ def ipv4_offset(flow: Flow) -> int:
 def load_packet(flow: Flow, frame_bytes: int, packets: LoadPackets) -> bytes:
     """A packet of the load, with the first of the flow's source addresses.
 
-    `flow`: Addresses and VLAN.
     `frame_bytes`: L2 size with FCS, without the VLAN tag: what an NF behind the tagged cable sees.
-    `packets`: What they are made of.
 
     Returns:
         Without FCS.
@@ -92,7 +90,6 @@ def streams(flows: Sequence[Flow], ports: Mapping[str, int], trial: Trial, profi
     `flows`: They share the load equally.
     `ports`: The port of each sending interface.
     `trial`: Loads and frame sizes; a size of a mix gets its share of the packets.
-    `profile`: What packets are made of.
 
     Raises:
         Unsupported: More groups of probes than a server has.

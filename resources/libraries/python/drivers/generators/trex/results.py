@@ -118,7 +118,6 @@ def trial_result(
 ) -> TrialResult:
     """Outcome of a trial.
 
-    `report`: What the client says.
     `flows`: Of the plan, in its order.
     `turned_away`: Packets that a full queue of the generator's ports did not let in, where the kernel counts them.
 

@@ -4,11 +4,13 @@ import ctypes
 import errno
 import mmap
 import os
+import signal
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
+from threading import Thread
 
 from resources.libraries.python.errors import CsitError, Unsupported
 
@@ -20,6 +22,8 @@ _MMAPABLE = 1 << 10
 _ATTACH_XDP = 37
 _LIVE_FRAMES = 1 << 1
 _LOG_BYTES = 1 << 16
+_SIGNAL = signal.SIGUSR1
+_AGAIN_S = 0.001
 FOREVER = -1
 """2^32 - 1 runs: at half a microsecond for a run that sends nothing, more than half an hour."""
 
@@ -87,7 +91,6 @@ class XdpProgram:
     def __init__(self, name: str, built: Path | None = None, entries: Mapping[str, int] | None = None) -> None:
         """Load it.
 
-        `name`: Of the program's function.
         `built`: The object, by default that of the sender.
         `entries`: Numbers of entries of its arrays, by name.
 
@@ -134,7 +137,6 @@ class XdpProgram:
 
         `frame`: Contents of every frame before the program changes it; its length is the maximum.
         `batch`: Frames between two flushes, in [1, 256].
-        `times`: Number of runs.
 
         Raises:
             Unsupported: The kernel cannot do it.
@@ -177,3 +179,51 @@ class XdpProgram:
 
     def close(self) -> None:
         self._stack.close()
+
+
+def listen() -> None:
+    """Let the signal that ends a run be heard without ending the process. From the main thread, once."""
+    signal.signal(_SIGNAL, lambda *_: None)
+
+
+class Running:
+    """One call of the kernel, from the making of this object to `wait`."""
+
+    def __init__(self, program: XdpProgram, frame: bytes, batch: int) -> None:
+        """Start it.
+
+        `frame`: What every frame is before the program changes it.
+        `batch`: Frames between two flushes, in [1, 256].
+        """
+        self._error: CsitError | None = None
+        self._thread = Thread(target=self._work, args=(program, frame, batch), daemon=True)
+        self._thread.start()
+
+    def _work(self, program: XdpProgram, frame: bytes, batch: int) -> None:
+        try:
+            program.run_live(frame, batch)
+        except CsitError as error:
+            self._error = error
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has stopped, without a call of `end` by an error."""
+        return not self._thread.is_alive()
+
+    def end(self) -> None:
+        """Have the kernel end it after the batch at hand; what it then takes down needs no waiting for."""
+        with suppress(ProcessLookupError):
+            if self._thread.ident is not None:
+                signal.pthread_kill(self._thread.ident, _SIGNAL)
+
+    def wait(self) -> None:
+        """End it and wait until it has.
+
+        Raises:
+            CsitError: it had broken off.
+        """
+        while not self.ended:
+            self.end()  # again, should it have been on its way into the kernel
+            self._thread.join(_AGAIN_S)
+        if self._error:
+            raise self._error

@@ -48,8 +48,6 @@ class FlowReceiver:
     ) -> None:
         """Attach the program.
 
-        `interface`: Port where the frames arrive.
-        `numbers`: Frames that will be sent.
         `mark`: Of the frames, a number of 32 bits.
         `opened`: What keeps a program attached to this port for the sake of sending.
         `most_late`: Frames out of order of which the order is kept.

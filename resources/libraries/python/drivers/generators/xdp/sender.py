@@ -22,8 +22,8 @@ from resources.libraries.python.drivers.generators.builtin.sender import (
     schedules,
 )
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
-from resources.libraries.python.drivers.generators.xdp import live_frames, memory
-from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
+from resources.libraries.python.drivers.generators.xdp import memory
+from resources.libraries.python.drivers.generators.xdp.bpf import Running, XdpProgram
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -96,7 +96,6 @@ class XdpSender:
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         """Load the program and try it without sending anything.
 
-        `flows`: All that the worker sends.
         `captured`: Frames of the capture that trials may ask for.
 
         Raises:
@@ -108,7 +107,7 @@ class XdpSender:
         self._load = self._probe = Schedule(0.0, len(flows), 0)
         self._end_s = 0.0
         self._batch, self._largest, self._tried = 1, _SHORTEST, 0
-        self._running: live_frames.Running | None = None
+        self._running: Running | None = None
         self.opened: dict[str, RedirectTarget] = {}
         """Interfaces that frames are sent to."""
         with ExitStack() as stack:
@@ -215,7 +214,7 @@ class XdpSender:
 
     def send(self, watch: LossWatch) -> SentTraffic:
         begun = time.monotonic()
-        self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)
+        self._running = Running(self._program, bytes(self._largest), self._batch)
         with _first_in_line():
             aborted = self._watch(watch, begun)
         if self._running:
@@ -244,7 +243,7 @@ class XdpSender:
                 return False
             if self._running and self._running.ended:  # it had its number of runs; or this raises
                 self._running.wait()
-                self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)
+                self._running = Running(self._program, bytes(self._largest), self._batch)
             now = time.monotonic()
             if now >= look:
                 sent = [load + probe for load, probe in zip(self._counts("load"), self._counts("probe"), strict=True)]

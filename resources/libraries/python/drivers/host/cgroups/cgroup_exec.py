@@ -25,7 +25,6 @@ def entering(doors: "Iterable[Path]", argv: "Sequence[str]", container: int | No
     """The argument vector of a program that enters control groups before it runs; without groups as it is.
 
     `doors`: Files into which a process writes its id to enter.
-    `argv`: The program with its arguments.
     `container`: A process of the container that it enters too; None for none.
     """
     words = [*map(str, doors), *(["--container", str(container)] if container is not None else [])]

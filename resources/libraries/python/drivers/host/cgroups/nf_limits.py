@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from resources.libraries.python.drivers.containers.containers import NfContainers
-from resources.libraries.python.drivers.host.cache.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end, let_threads_go
 from resources.libraries.python.drivers.host.cpu.data_threads import make_ordinary
+from resources.libraries.python.drivers.host.cpu.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_back
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.namespaces import name_of

@@ -202,8 +202,6 @@ class DataThreads:
     def place(self, ports: Mapping[str, Sequence[Port]], cores: CoreMap, physical: Mapping[str, str]) -> None:
         """Find the threads of ports and let each run on its planned CPU, before every ordinary thread.
 
-        `ports`: By owner.
-        `cores`: Has the owners' CPUs.
         `physical`: Physical ports: original interface names by the names in use.
 
         Raises:

@@ -118,7 +118,6 @@ def free_pages(numa_node: int, nodes: Path = NODES) -> dict[int, int]:
 def require_huge_pages(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> None:
     """See whether a program will find its memory.
 
-    `who`: name of the program, for errors.
     `nodes`: where the kernel counts them; another folder for tests.
 
     Raises:

@@ -70,8 +70,6 @@ class SmtOff(Part):
     def __init__(self, layout: CpuLayout, claims: Claims, root: Path = SYSTEM) -> None:
         """Prepare. Nothing happens before `start`.
 
-        `layout`: CPUs of this machine with SMT.
-        `claims`: The machine's record.
         `root`: Where `cpu/` is; another one for tests.
         """
         self._layout = layout

@@ -59,7 +59,6 @@ def go_first(priority: int = 1) -> None:
 def threads_of(pid: int, pattern: re.Pattern[str], root: Path = Path("/proc")) -> dict[int, int]:
     """Threads of a process by the number in their names.
 
-    `pid`: The process.
     `pattern`: Matches a name; its first group is the number.
     `root`: Where processes are; another one for tests.
 

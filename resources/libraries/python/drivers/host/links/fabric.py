@@ -40,7 +40,6 @@ Result = TypeVar("Result")
 class PortTable:
     """Ports by owner.
 
-    `ports`: All of them.
     `physical`: Names of those that are physical ports.
     `namespace`: Of an owner, once it is made.
     """
@@ -146,7 +145,6 @@ class Fabric(Part):
     ) -> None:
         """Prepare. Nothing is made before `start`.
 
-        `plan`: What to make.
         `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
         `node`: The node of the plan that this machine is; None where it has all of the plan.
         `leave`: Physical ports that a program of user space drives, by the name of the interface.
@@ -341,7 +339,6 @@ class Fabric(Part):
     def move_threads(self, owner: str, threads: Collection[int] = ()) -> None:
         """Pin the data threads of an owner to another CPU that the plan has on this machine.
 
-        `owner`: The vSwitch or an NF.
         `threads`: Data threads of its program, beside those of its ports in the kernel.
 
         Raises:

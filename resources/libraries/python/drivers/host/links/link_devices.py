@@ -108,7 +108,6 @@ _TERMINAL = 1
 def at_arrival(name: str, index: int, others: Sequence[tuple[str, int]], *, copies: bool) -> list[Request]:
     """Requests that make what a port receives go out of other ports of its namespace.
 
-    `others`: Names and indexes of these.
     `copies`: Whether the port forwards its frames as well. A copy that finds no room is lost and counted at the port
       that it should leave; else there is one other port, which gets the frames themselves.
     """

@@ -129,9 +129,6 @@ def mount_sysfs(name: str) -> bool:
 def sysfs_of(namespace: int, name: str) -> Iterator[Path]:
     """Enter a network namespace, with its sysfs at the usual place. To be called after `own_mounts`.
 
-    `namespace`: File descriptor of the namespace.
-    `name`: For error messages.
-
     Raises:
         Unsupported: It cannot be mounted.
     """

@@ -22,7 +22,6 @@ _TABLE = "csit_limits"
 def network_limits(links: Iterable[Link], functions: Iterable[NfPlan | TapPlan]) -> dict[str, str]:
     """Rulesets of nftables by the owner of the ports that send to limited NFs; an NF without a limit needs none.
 
-    `links`: All of the machine.
     `functions`: NFs of any kind, with and without limits.
     """
     limits = {each.name: each.limits.network_pps for each in functions if each.limits.network_pps is not None}

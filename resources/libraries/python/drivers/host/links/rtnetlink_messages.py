@@ -265,10 +265,8 @@ def set_promiscuous(name: str, index: int, on: bool) -> Request:
 def move(name: str, index: int, namespace: int, new_name: str) -> Request:
     """Move a port to another namespace, under another name.
 
-    `name`: Its present name.
     `index`: Its present interface index; the kernel keeps it where it is free over there.
     `namespace`: File descriptor of the other namespace.
-    `new_name`: Its name over there.
     """
     body = encoded(ifinfmsg, {"index": index}, [("IFLA_NET_NS_FD", namespace), ("IFLA_IFNAME", new_name)])
     return Request(RTM_SETLINK, 0, body, f"move {name} to another namespace as {new_name}")

@@ -27,10 +27,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def users(device: Path, proc: Path) -> list[tuple[int, str]]:
-    """Process ids and commands of the programs that have a device open.
-
-    `device`: Its folder in sysfs.
-    """
+    """Process ids and commands of the programs that have a device open."""
     nodes = _nodes(device)
     found = []
     processes = (path.name for path in proc.iterdir() if path.name.isdigit()) if nodes else ()

@@ -208,7 +208,6 @@ def parameters(where: socket.socket, interface: str, kinds: Collection[str] = tu
     """Return settings of a port, without kinds that its driver does not have.
 
     `where`: A socket in the port's network namespace.
-    `interface`: The port.
     `kinds`: Of `_PARAMETERS`.
     """
     found = {}
@@ -224,7 +223,6 @@ def restore_parameters(where: socket.socket, interface: str, before: Mapping[str
     A refusal is no reason to keep the port on record: each later run would be refused the same.
 
     `where`: A socket in the port's network namespace.
-    `interface`: The port.
     `before`: From `parameters`.
     """
     for kind in (kind for kind in _PARAMETERS if kind in before):

@@ -169,8 +169,6 @@ def take(port: AdoptedPort, home: Netlink, inside: Namespace, mac: str, mtu: int
 
     `port`: From `look`, on record.
     `home`: Opened where the port is.
-    `inside`: The namespace.
-    `mac`: Its MAC in use.
     `promiscuous`: Whether frames for other MACs are wanted.
 
     Returns:

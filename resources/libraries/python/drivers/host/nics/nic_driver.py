@@ -107,8 +107,6 @@ class Surroundings:
         Waits first until udev has named the ports of this machine.
 
         `index`: Its index: udev may rename it at any moment.
-        `name`: The name that it had.
-        `before`: All else.
         """
         with closing(Netlink()) as netlink:
 

@@ -84,8 +84,6 @@ def why_not(netlink: Netlink, device: Device, known: dict[str, Device]) -> str |
     Taking it would cut whatever goes over it: perhaps the connection to this very machine. Its addresses and routes
     would be gone, and the kernel removes what stands on it.
 
-    `known`: all ports of the namespace.
-
     Raises:
         CommandFailed: The kernel refused.
     """
@@ -151,7 +149,6 @@ def device_at(pci_address: str, root: Path = SYSFS) -> str | None:
     """The kernel's name of the port at a PCI address; None where there is none in the sysfs's network namespace.
 
     `pci_address`: With its domain, such as `0000:3b:00.0`.
-    `root`: Where sysfs is mounted.
     """
     port = _port_at(pci_address, root)
     return port.name if port is not None else None
@@ -163,7 +160,6 @@ def index_at(pci_address: str, root: Path = SYSFS) -> int | None:
     None also while it is being renamed.
 
     `pci_address`: With its domain, such as `0000:3b:00.0`.
-    `root`: Where sysfs is mounted.
     """
     port = _port_at(pci_address, root)
     return _integer(port / "ifindex") if port is not None else None
@@ -184,7 +180,6 @@ def numa_node_of(pci_address: str | None, interface: str | None, root: Path = SY
 
     `pci_address`: Where it is; decides where it is given.
     `interface`: The kernel's name of the port, in the network namespace whose sysfs is at `root`.
-    `root`: Where sysfs is mounted.
     """
     if pci_address is not None:
         pci: Path | None = root / "bus/pci/devices" / pci_address
@@ -198,17 +193,13 @@ def pci_ids(pci_address: str, root: Path = SYSFS) -> tuple[str | None, str | Non
     """Vendor and device of a PCI device, in hexadecimal; None where there is none.
 
     `pci_address`: With its domain, such as `0000:3b:00.0`.
-    `root`: Where sysfs is mounted.
     """
     pci = root / "bus/pci/devices" / pci_address
     return _line_of(pci / "vendor"), _line_of(pci / "device")
 
 
 def driver_of(pci: Path) -> str | None:
-    """The driver that has a PCI device; None when none has.
-
-    `pci`: Its folder in sysfs.
-    """
+    """The driver that has a PCI device; None when none has."""
     link = pci / "driver"
     return link.resolve().name if link.is_symlink() else None
 

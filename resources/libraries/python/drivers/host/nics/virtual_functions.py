@@ -85,7 +85,6 @@ def on_functions(plan: Plan, owners: Iterable[str], root: Path = SYSFS) -> Plan:
 
     `plan`: As it was made, which reaches no node.
     `owners`: Whose ports are on this machine.
-    `root`: Where sysfs is mounted.
 
     Raises:
         Unsupported: A port has no virtual functions.

@@ -57,8 +57,6 @@ def _reason(failure: Exception) -> str:
 def remove_file(path: Path, name: str) -> list[str]:
     """Remove a file as a step of a cleanup; return a sentence, none where it is gone already.
 
-    `name`: of what it is, for the sentence.
-
     Raises:
         OSError: It cannot be removed.
     """

@@ -53,7 +53,6 @@ class Daemon:
         """Prepare.
 
         `what`: For messages: `testpmd of nf-1-1`.
-        `argv`: The program with its arguments.
         `log`: Where its standard output and error go.
         `environment`: Variables on top of this process's.
         `folder`: Where it runs; None for where this process runs.

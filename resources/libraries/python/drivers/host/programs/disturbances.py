@@ -153,7 +153,6 @@ def process_steps(
 
     One that is to be added is killed before the traffic begins.
 
-    `name`: Of the part, for the refusal.
     `pids`: Its processes, when it happens.
     `restart`: Starts it again after it was killed; None where that is not possible.
 

@@ -65,7 +65,6 @@ def share(path: Path) -> None:
 def make(cache: Path, build: Callable[[Path, Path], str]) -> Path:
     """Make an image; call this inside `alone`.
 
-    `cache`: Folder of images.
     `build`: Is given an empty work folder, and an empty folder for the image's files; returns the image's name. An
       image that has this name already is replaced.
     """

@@ -40,7 +40,6 @@ def completed(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end.
 
-    `argv`: The program with its arguments.
     `within_s`: Deadline in seconds; it is killed then.
     `stdin`: Its input, which no error shows.
     `check`: Whether another status than 0 is an error.

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.generators.builtin.parallel_calls import
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.probes.hops.packet_delays import Stamps, hop_delays, visible
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.measurements.delays import HopDelay
+from resources.libraries.python.model.measurements.features import HopDelay
 from resources.libraries.python.model.plan import Hop, Path, Plan
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean, median
 
-from resources.libraries.python.model.measurements.delays import JOINT, LINK, HopDelay
+from resources.libraries.python.model.measurements.features import JOINT, LINK, HopDelay
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Hop, Path
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch

@@ -68,7 +68,6 @@ class HostSampler:
     ) -> None:
         """Prepare.
 
-        `cpus`: Logical CPUs to read.
         `threads`: Gives thread ids by interface, asked at each reading: threads may come and go. The times of those
           that share an interface are added up.
         `tasks`: Gives ids of all threads that work for an owner, by its name, where data threads of ports do not do all

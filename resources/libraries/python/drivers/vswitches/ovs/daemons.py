@@ -121,7 +121,6 @@ class Daemons:
 
         `inside`: Does work in the vSwitch's namespace, in a thread that ends with it.
         `cpu`: For all threads that have no planned place of their own.
-        `machine`: Owns the processes.
         `settings`: A command of `ovs-vsctl` that must be done before the forwarding daemon starts.
 
         Raises:

@@ -117,7 +117,6 @@ def check_size(kind: PortKind, ports: int, largest_frame_bytes: int, available_b
 def columns(kind: PortKind, port: Port, cpus: Sequence[int], mtu: int, socket: Path | None = None) -> tuple[str, ...]:
     """Columns of an interface's row in OVS's database, as `ovs-vsctl set Interface` takes them.
 
-    `kind`: How packets are taken.
     `port`: Its row has the name of the interface.
     `cpus`: Where each of its receive queues is to be polled.
     `socket`: Where the other end of shared memory listens.
@@ -183,9 +182,7 @@ def of_daemon(
 ) -> list[str]:
     """Settings that must be there before the forwarding daemon starts.
 
-    `plan`: Has the vSwitch's cores.
     `asked`: The kind of ports as the topology says it.
-    `owner`: Which vSwitch of the plan it is.
     `socket_memory_mb`: Huge pages on the NUMA node of physical ports.
     `asked_sleep_us`: Longest sleep of PMD threads, as the topology says it.
     """
@@ -228,10 +225,8 @@ def of_plan(  # noqa: PLR0917 - one transaction has all of it
 
     Ports towards passive NFs are on the VLAN on which nothing is: what they get, `rules_of_copies` says.
 
-    `plan`: Has segments, ports and cores.
     `kind`: How packets are taken from virtual ports of the kernel.
     `mtu`: Of the ports, in bytes.
-    `owner`: Which vSwitch of the plan it is.
     `segments`: That are on it; None for all of the plan.
     `sockets`: Where the other ends of shared memory listen, by port.
 

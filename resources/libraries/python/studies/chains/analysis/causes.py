@@ -57,9 +57,8 @@ class _Description(NamedTuple):
 def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[CommonCause, ...]:
     """Return what explains all excesses, the largest first.
 
-    Args:
-        judged: The excesses, and all that was compared.
-        runs: Say on which CPUs VNFs ran.
+    `judged`: The excesses, and all that was compared.
+    `runs`: Say on which CPUs VNFs ran.
     """
     placed = {run.chain: run.placed for run in runs}
     found: dict[_Key, list[Excess]] = defaultdict(list)

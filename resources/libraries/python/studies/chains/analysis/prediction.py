@@ -146,9 +146,7 @@ class _Point:
 def to_repeat(runs: Sequence[ChainRun], most: int) -> tuple[Chain, ...]:
     """Chains whose runs deviate by more than what matters, their VNFs alone, and the path.
 
-    Args:
-        runs: All of a study.
-        most: Chains at most, those that deviate most.
+    `most`: Chains at most, those that deviate most.
     """
     found: dict[Chain, float] = {}
     for point in _Observed(runs).points():
@@ -162,8 +160,7 @@ def to_repeat(runs: Sequence[ChainRun], most: int) -> tuple[Chain, ...]:
 def judge(runs: Sequence[ChainRun]) -> Judged:
     """Compare all chains of two and more VNFs with what their VNFs alone predict.
 
-    Args:
-        runs: All of a study, repeated ones after the first ones.
+    `runs`: All of a study, repeated ones after the first ones.
     """
     observed = _Observed(runs)
     points = list(observed.points())

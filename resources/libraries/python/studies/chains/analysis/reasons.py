@@ -81,10 +81,9 @@ def reasons(
 ) -> tuple[WeightedReason, ...]:
     """Return the reasons for a chain, strongest first.
 
-    Args:
-        evidence: One for each VNF of the chain, under the workload at which it stands out most.
-        deviations: Of that workload; the largest is named where no rule says anything.
-        dropped: Outside of the VNFs.
+    `evidence`: One for each VNF of the chain, under the workload at which it stands out most.
+    `deviations`: Of that workload; the largest is named where no rule says anything.
+    `dropped`: Outside of the VNFs.
     """
     found = [reason for each in evidence for rule in _RULES for reason in rule(each)]
     found += [reason for each in dropped for reason in _dropped_between(each)]

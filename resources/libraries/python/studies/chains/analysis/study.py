@@ -52,12 +52,8 @@ def reference(
 ) -> Reference | None:
     """Return the chain to compare a suspect with; None where none was measured that is no suspect.
 
-    Args:
-        suspect: The chain.
-        at: Workload under which it stands out most.
-        owner: Its VNF that stands out; None where that is the chain from end to end.
-        runs: All that were measured.
-        suspects: All suspects.
+    `at`: Workload under which it stands out most.
+    `owner`: Its VNF that stands out; None where that is the chain from end to end.
     """
     well = [
         run.chain
@@ -171,10 +167,8 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[Cha
     Where no straight line can be laid through the chains (one volume only, too few chains), they are ranked by how far
     they are from their VNFs alone instead, and a note says so.
 
-    Args:
-        spec: What was asked.
-        runs: One of each chain and workload that were measured.
-        others: Of the path without VNFs, and repeated ones, those that failed among them.
+    `runs`: One of each chain and workload that were measured.
+    `others`: Of the path without VNFs, and repeated ones, those that failed among them.
     """
     means = statistics(runs)
     known = truth(runs, means)

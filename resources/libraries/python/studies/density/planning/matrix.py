@@ -214,13 +214,9 @@ def make_rows(
 ) -> PlannedRows:
     """Make the rows of one suite, small cells first.
 
-    Args:
-        topology: The testbed.
-        layout: Logical CPUs of the (first) DUT, or of nodes by name.
-        selection: Which cells and frames.
-        test_type: Of the suite.
-        memory: The DUT's memory where it was discovered.
-        soak: Whether the search profile asks for one load over a long time.
+    `layout`: Logical CPUs of the (first) DUT, or of nodes by name.
+    `memory`: The DUT's memory where it was discovered.
+    `soak`: Whether the search profile asks for one load over a long time.
     """
     layouts = layouts_of(topology, layout)
     looked_at = tuple(_checked(topology, layouts, selection, memory))

@@ -86,18 +86,17 @@ def parse_selection(
 ) -> Selection:
     """Parse a selection.
 
-    Args:
-        service_types: Such as `CSC,CSP`.
-        cells: Rows x columns, such as `1x1,1x2,2x1`, `{1,2,4}x{1-10}` or `1-3x2`.
-        nf_sizes: Such as `1c,0.5c,3c`; `1c+0.5c` gives each NF of a two-NF service its own size.
-        vswitch: Physical data cores of the vSwitch, such as `1,2,4` (or `1c,2c,4c`).
-        frames: Names of frame sizes, such as `64B,IMIX`.
-        nf_kinds: Such as `linux_router,testpmd`; `linux_router+testpmd` gives each NF of a two-NF service its own kind;
-            empty for the testbed's own kind.
-        flows: Numbers of flows of each instance and direction, such as `1,1000,1000000`; each with each frame size.
-            Empty, or `auto`, for the plan's number of source addresses.
-        ip_versions: `4`, `6` or `4,6`; each with each frame size.
-        cache_ways: Ways of the last-level cache of each NF, such as `2`; empty for none of their own.
+    `service_types`: Such as `CSC,CSP`.
+    `cells`: Rows x columns, such as `1x1,1x2,2x1`, `{1,2,4}x{1-10}` or `1-3x2`.
+    `nf_sizes`: Such as `1c,0.5c,3c`; `1c+0.5c` gives each NF of a two-NF service its own size.
+    `vswitch`: Physical data cores of the vSwitch, such as `1,2,4` (or `1c,2c,4c`).
+    `frames`: Names of frame sizes, such as `64B,IMIX`.
+    `nf_kinds`: Such as `linux_router,testpmd`; `linux_router+testpmd` gives each NF of a two-NF service its own kind;
+      empty for the testbed's own kind.
+    `flows`: Numbers of flows of each instance and direction, such as `1,1000,1000000`; each with each frame size.
+      Empty, or `auto`, for the plan's number of source addresses.
+    `ip_versions`: `4`, `6` or `4,6`; each with each frame size.
+    `cache_ways`: Ways of the last-level cache of each NF, such as `2`; empty for none of their own.
 
     Raises:
         ConfigError: Something in it cannot be read; the text says what is possible.

@@ -32,10 +32,9 @@ def findings_of(
 ) -> PairsFindings | None:
     """Test and estimate what the pairs at one frame size and load show.
 
-    Args:
-        throughputs: Of all pairs that were measured.
-        names: Network functions, in the order of results.
-        excluded: By guaranteed resource, groups that do not count for its share.
+    `throughputs`: Of all pairs that were measured.
+    `names`: Network functions, in the order of results.
+    `excluded`: By guaranteed resource, groups that do not count for its share.
 
     Returns:
         None without a pair.

@@ -26,8 +26,7 @@ from resources.libraries.python.studies.interference.model import (
 class Throughputs:
     """Mean throughputs at one frame size and load, each with its error.
 
-    Args:
-        measurements: All of that point, with and without guarantees.
+    `measurements`: All of that point, with and without guarantees.
     """
 
     def __init__(self, measurements: Iterable[ColocationMeasurement]) -> None:

@@ -49,9 +49,8 @@ def comparisons(
 ) -> dict[Group, BaselineComparison]:
     """A quantity of each target in each set of co-located ones and alone, where both were measured.
 
-    Args:
-        measurements: Of one frame size and load, all with one guarantee or none; those alone are the baseline.
-        value: Of the quantity; None where it is unknown.
+    `measurements`: Of one frame size and load, all with one guarantee or none; those alone are the baseline.
+    `value`: Of the quantity; None where it is unknown.
     """
     values: dict[Group, list[float]] = defaultdict(list)
     for each in measurements:
@@ -71,9 +70,6 @@ def relations_of(measurements: Sequence[ColocationMeasurement]) -> tuple[Resourc
     Pairs of the same network functions are not independent. So the p-value is that of permutations of the network
     functions, in rows and columns at once (quadratic assignment procedure, Hubert and Schultz 1976). Three network
     functions have six permutations: nothing is significant then.
-
-    Args:
-        measurements: Of one frame size and load.
     """
     free = [each for each in measurements if not each.guaranteed]
     lost = _changes(free, lambda each: each.throughput_pps)

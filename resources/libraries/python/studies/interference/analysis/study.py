@@ -8,9 +8,8 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.studies.interference.analysis.findings import findings_of
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
-from resources.libraries.python.studies.interference.analysis.placement import advise
+from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise
 from resources.libraries.python.studies.interference.analysis.resources import relations_of
-from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
 from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Group,
@@ -33,11 +32,9 @@ def analyse(
 ) -> Interference:
     """Compare what network functions did beside others with what they did alone.
 
-    Args:
-        spec: What was asked.
-        measurements: What was measured, in any order; matrix and what follows are of the reference point of a sweep.
-        notes: What could not be measured, and why.
-        places: Network functions that fit on one server, where that was found out.
+    `measurements`: What was measured, in any order; matrix and what follows are of the reference point of a sweep.
+    `notes`: What could not be measured, and why.
+    `places`: Network functions that fit on one server, where that was found out.
 
     Returns:
         With advice on the placement of those that are on no server yet, where all pairs were measured.
@@ -69,10 +66,8 @@ def analyse(
 def advised(found: Interference, servers: Sequence[Sequence[str]], more: Sequence[str] = ()) -> Interference:
     """The same with advice where to put network functions.
 
-    Args:
-        found: What was measured.
-        servers: What is on each server already, by name; nothing on an empty one.
-        more: What to put there; empty for all that were measured and are on no server.
+    `servers`: What is on each server already, by name; nothing on an empty one.
+    `more`: What to put there; empty for all that were measured and are on no server.
 
     Raises:
         ConfigError: A name is none of the study, all are on servers already, or a pair was not measured.

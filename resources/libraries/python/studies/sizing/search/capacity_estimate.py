@@ -69,9 +69,8 @@ class _Seen(NamedTuple):
 def crossing(offered: Sequence[Offered], threshold: float) -> Crossing | None:
     """Estimate the load at which the expected indicator is `threshold` of it.
 
-    Args:
-        offered: Loads, lowest first.
-        threshold: Share in (0, 1].
+    `offered`: Loads, lowest first.
+    `threshold`: Share in (0, 1].
 
     Returns:
         None where all loads are carried, or fewer than two repetitions show how much is carried beyond the capacity.
@@ -158,10 +157,7 @@ def _transition(seen: Sequence[_Seen]) -> Crossing | None:
 class _Fit:
     """Capacity of a repetition as a normally distributed value around a line over the load.
 
-    Args:
-        seen: All repetitions.
-        around: A load; the line is in terms of the load relative to it.
-        slope: Whether the line has one.
+    `around`: A load; the line is in terms of the load relative to it.
     """
 
     def __init__(self, seen: Sequence[_Seen], around: float, *, slope: bool) -> None:

@@ -17,13 +17,7 @@ from resources.libraries.python.drivers.functions.nftables.program import read_c
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
 from resources.libraries.python.drivers.functions.vm import Vm, guest_mb
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
-from resources.libraries.python.drivers.functions.vm.archive import file, folder
-from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
-from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
-from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
-from resources.libraries.python.drivers.functions.vm.image import Image
-from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
-from resources.libraries.python.drivers.functions.vm_application.applications import (
+from resources.libraries.python.drivers.functions.vm.applications import (
     CONTROL,
     DATAGRAMS,
     PACKETS,
@@ -32,6 +26,12 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
     application,
     needed,
 )
+from resources.libraries.python.drivers.functions.vm.archive import file, folder
+from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
+from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
+from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -251,10 +251,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
 
 
 def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
-    """Yield programs that are missing, each with the kinds of virtual machines that need it.
-
-    `kind`: of the virtual machines.
-    """
+    """Yield programs that are missing, each with the kinds of virtual machines that need it."""
     needed: dict[str, tuple[RequiredProgram, list[str]]] = {}
     for each in driver_registry.functions().values():
         application = None if each.in_guest is None or each.host != kind else driver_registry.functions()[each.in_guest]
@@ -285,7 +282,6 @@ def initramfs(base: Image, programs: Mapping[str, Path], more: Sequence[Path], c
 
     `programs`: Where this machine has them, by name.
     `more`: Shared objects that a program loads when it runs.
-    `cache`: Where archives are kept.
 
     Raises:
         Unsupported: Libraries of a program cannot be found.

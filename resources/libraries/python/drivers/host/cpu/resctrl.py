@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.drivers.host.cache.cache_facts import ROOT, answer
+from resources.libraries.python.drivers.host.cpu.cache_facts import ROOT, answer
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen

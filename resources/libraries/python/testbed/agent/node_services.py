@@ -14,8 +14,8 @@ from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.service.workload import needed
+from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node, write
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
-from resources.libraries.python.testbed.services.bundle import ServiceBundle, as_on_node, write
 
 FOLDER = Path("/var/lib/csit-density/service")
 """Folder of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""

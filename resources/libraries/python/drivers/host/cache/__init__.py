@@ -1,1 +1,0 @@
-"""Division of the last-level cache of this machine."""

@@ -1,1 +1,0 @@
-"""Call stacks of data CPUs, sampled by perf."""

@@ -1,1 +1,0 @@
-"""Multi-component services on the nodes of a testbed."""
