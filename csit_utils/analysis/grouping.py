@@ -8,6 +8,7 @@ from math import sqrt
 from operator import attrgetter
 from typing import NamedTuple
 
+from csit_utils.dataset.goal_words import readable
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MEASURES, OWN, TestRow
 
@@ -63,17 +64,27 @@ class Series:
     @property
     def name(self) -> str:
         """Name for a heading within its system and frame size."""
-        return f"{self.service_type} · {self.nf_name} · {self.vswitch_name}"
+        return " · ".join(filter(None, (self.service_type, self.nf_name, self.vswitch_name)))
 
     @property
     def nf_name(self) -> str:
-        """Size of the NFs."""
-        return f"NF-{self.nf_size}" if self.nf_size else "NF of unknown size"
+        """Size of the NFs; empty if unknown."""
+        return f"NF-{self.nf_size}" if self.nf_size else ""
 
     @property
     def vswitch_name(self) -> str:
-        """Size of the vSwitch."""
-        return f"vSwitch-{self.vs_dtc}c" if self.vs_dtc is not None else "vSwitch of unknown size"
+        """Size of the vSwitch; empty if unknown."""
+        return f"vSwitch-{self.vs_dtc}c" if self.vs_dtc is not None else ""
+
+    @property
+    def sizes(self) -> str:
+        """Sizes of NFs and vSwitch, as far as known."""
+        return ", ".join(filter(None, (self.nf_name, self.vswitch_name)))
+
+    @property
+    def method(self) -> str:
+        """Search profile; the goals if a tool has none."""
+        return f"profile {self.profile}" if self.profile else readable(self.goals)
 
 
 class ThroughputBounds(NamedTuple):

@@ -99,8 +99,6 @@ def record_page(
             "overview": overview,
             "overview_groups": groups,
             "records": records,
-            "simulated": any(view.simulated for view in found),
-            "measured": any(not view.simulated for view in found),
             "papers": papers,
             "figures": [*_figures(groups), *(figure for each in (*records, *papers) for figure in each.figures)],
         }

@@ -21,7 +21,6 @@ from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit
 from csit_utils.studies.registry import measured_rows, views
 from resources.libraries.python.planning.linerate import line_rate_pps
-from resources.libraries.python.quantities import counted
 
 
 class Details(StrEnum):
@@ -193,8 +192,8 @@ class ReportContents:
 
     @cached_property
     def measured(self) -> bool:
-        """Whether any result is measured."""
-        return any(row.simulated is False and row.world != PUBLISHED for row in self.rows) or any(
+        """Whether any result is measured, here or by those who published it."""
+        return any(row.simulated is False for row in self.rows) or any(
             not view.record.simulated for view in self.characterizations
         )
 
@@ -275,4 +274,4 @@ def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, 
     if len(own) == len(every):
         return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
     # Names of runs begin with that of their testbed.
-    return f"Shown: {names}; {counted(len(every) - len(own), 'earlier run')} on the trend page."
+    return f"Shown: {names}, the latest of {len(every)} runs."

@@ -1,6 +1,6 @@
 """Blocks of comparable series: with the same system, frame size, search profile and goals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from csit_utils.analysis.grouping import Series
@@ -37,23 +37,18 @@ def by_size(found: Sequence[_T]) -> list[_T]:
 def _heading(own: Sequence[Series], systems: bool, profiles: bool) -> str:
     words = [own[0].system.name] if systems else []
     words += [own[0].frame, common_sizes(own)]
-    words += [f"profile {own[0].profile}"] if profiles else []
+    words += [own[0].method] if profiles else []
     return ", ".join(filter(None, words))
 
 
 def names(series: Sequence[Series]) -> dict[Series, str]:
     """A short name for each series of a block: the service type, and of the sizes only what sets them apart."""
-    nf_differs = len({one.nf_size for one in series}) > 1
-    vswitch_differs = len({one.vs_dtc for one in series}) > 1
-    return {
-        one: one.service_type
-        + (f" {one.nf_name}" if nf_differs else "")
-        + (f" {one.vswitch_name}" if vswitch_differs else "")
-        for one in series
-    }
+    sizes: tuple[Callable[[Series], str], ...] = (lambda one: one.nf_name, lambda one: one.vswitch_name)
+    telling = [size for size in sizes if len({size(one) for one in series}) > 1]
+    return {one: " ".join(filter(None, (one.service_type, *(size(one) for size in telling)))) for one in series}
 
 
 def common_sizes(series: Sequence[Series]) -> str:
     """The sizes that all series of a block have in common."""
     sizes = ({one.nf_name for one in series}, {one.vswitch_name for one in series})
-    return ", ".join(name for names in sizes if len(names) == 1 for name in names)
+    return ", ".join(name for names in sizes if len(names) == 1 for name in names if name)

@@ -51,6 +51,8 @@ class RenderedPage:
     """Number shown in the navigation, such as failed tests."""
     group: str = ""
     """Menu of the navigation."""
+    simulated: bool | None = None
+    """Whether all on it is; None: as the report."""
     packed: Mapping[str, str] = field(default_factory=dict)
     """Compressed contents of test entries (`deferred.deflated`), by anchor."""
 
@@ -118,12 +120,13 @@ def shell(shown: ReportContents, pages: Sequence[RenderedPage], navigation: Link
     `navigation`: all pages; those that follow each other in one group are a menu.
     `assets`: relative path of the folder with style and scripts; empty: inline.
     """
+    alone = pages[0].simulated if len(pages) == 1 else None
     return fill(
         "shell.html.j2",
         {
             "title": _title(shown),
-            "simulated": shown.simulated,
-            "measured": shown.measured,
+            "simulated": shown.simulated if alone is None else alone,
+            "measured": shown.measured if alone is None else not alone,
             "pages": pages,
             "menus": [(name, list(own)) for name, own in groupby(navigation, key=lambda link: link[1].group)],
             "home": navigation[0][0],
@@ -303,7 +306,7 @@ def rendered(shown: ReportContents, anchor: str) -> RenderedPage:
     """Return the page of one test."""
     (view,) = views(shown, [anchor])
     html = _entry(view, _body(shown, view, packed=False), alone=True)
-    return RenderedPage(anchor, view.row.test_name, html, view.figures)
+    return RenderedPage(anchor, view.row.test_name, html, view.figures, simulated=bool(view.row.simulated))
 
 
 def all_rendered(shown: ReportContents, progress: Progress = _silent) -> RenderedPage:

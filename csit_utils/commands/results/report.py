@@ -66,6 +66,7 @@ def report(
         Path | None,
         typer.Option(
             "--csv",
+            metavar="FOLDER",
             help="Also write CSV files of tests, latency, trials, flows and studies to this folder.",
         ),
     ] = None,

@@ -6,6 +6,7 @@ from math import floor, log10
 
 from csit_utils.analysis.grouping import Series, System, all_series, system_of
 from csit_utils.analysis.latency import HALF_LOADS
+from csit_utils.dataset.goal_words import readable
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
@@ -219,7 +220,7 @@ class Block:
     @property
     def name(self) -> str:
         """Frame and profile."""
-        return f"{self.frame}, {f'search profile {self.profile}' if self.profile else self.goals}"
+        return f"{self.frame}, {f'search profile {self.profile}' if self.profile else readable(self.goals)}"
 
 
 @dataclass(frozen=True)

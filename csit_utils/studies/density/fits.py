@@ -1,6 +1,6 @@
 """How many services fit at a rate and a latency: a table of short answers, and what a page needs to answer again."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series, all_series
@@ -33,11 +33,20 @@ _PHRASES = {
 """On a number of services that does not qualify."""
 
 
+_PARTS: tuple[Callable[[Series], str], ...] = (
+    lambda series: series.frame,
+    lambda series: series.method,
+    lambda series: series.system.name,
+)
+
+
 @dataclass(frozen=True)
 class FitLine:
     """Answers of one series."""
 
     name: str
+    where: str
+    """Frame, search and testbed, as far as series differ in them."""
     simulated: bool
     answers: tuple[tuple[str, str] | None, ...]
     """Number of services, and what limits it; None where no such service was measured."""
@@ -63,7 +72,8 @@ class FitsView:
 def fits_view(question: Question, seen: AnswerEvidence) -> FitsView:
     """Return the answers to a question from all tests that are not published figures."""
     every = [series for series in all_series(seen.rows) if series.system.world != PUBLISHED]
-    called = _names(every)
+    called = names(every)
+    telling = [part for part in _PARTS if len({part(series) for series in every}) > 1]
     shown: dict[Series, dict[int, MeasuredServices]] = {}
     for each in measured_services(question.metric, seen, every[:_MAX_LINES]):
         shown.setdefault(each.series, {})[each.nfs] = each
@@ -72,6 +82,7 @@ def fits_view(question: Question, seen: AnswerEvidence) -> FitsView:
     lines = tuple(
         FitLine(
             called[series],
+            ", ".join(part(series) for part in telling),
             series.system.simulated,
             tuple(_short(answer(question, each)) if each else None for each in own),
         )
@@ -86,17 +97,6 @@ def fits_view(question: Question, seen: AnswerEvidence) -> FitsView:
     bound = latency(question.p99_ns) if question.p99_ns is not None else ""
     more = len(every) - len(shown)
     return FitsView(question, rate(question.rate_pps), bound, nfs, lines, more, data if few else None)
-
-
-def _names(series: Sequence[Series]) -> dict[Series, str]:
-    """The service type of each series, and what sets series apart."""
-    parts: tuple[Callable[[Series], str], ...] = (
-        lambda one: one.frame,
-        lambda one: f"profile {one.profile}" if one.profile else one.goals,
-        lambda one: one.system.name,
-    )
-    telling = [part for part in parts if len({part(one) for one in series}) > 1]
-    return {one: ", ".join([name, *(part(one) for part in telling)]) for one, name in names(series).items()}
 
 
 def _short(found: DensityAnswer) -> tuple[str, str]:

@@ -99,7 +99,7 @@ def testbed_views(systems: Sequence[SystemView], trends: Trends) -> list[Testbed
             tuple(
                 BlockView(
                     block.name if len(view.blocks) > 1 else "",
-                    tuple(_carried(block, trends)),
+                    tuple(_carried(block, trends, named=len(view.blocks) > 1)),
                     _glance(block) if block.metrics else None,
                 )
                 for block in view.blocks
@@ -111,12 +111,17 @@ def testbed_views(systems: Sequence[SystemView], trends: Trends) -> list[Testbed
 
 def _glance(block: Block) -> GlanceView:
     metric = min(block.metrics, key=lambda each: BEST_FIRST.index(Measure(each.metric)))
-    heading = f"{metric.metric}, {metric.definition}, {block.name}"
+    heading = f"{metric.metric}, {metric.definition}, {block.frame}"
+    if block.profile:
+        heading += f", search profile {block.profile}"
     return GlanceView(heading, metric, metric.maps[:_MAX_MAPS], len(metric.maps[_MAX_MAPS:]))
 
 
-def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
-    """Yield a sentence per service type, of whatever sizes: on its cell with the most NFs that has a figure."""
+def _carried(block: Block, trends: Trends, *, named: bool) -> Iterator[Carried]:
+    """Yield a sentence per service type, of all sizes: on its cell with the most NFs that has a figure.
+
+    `named`: a heading states the frame.
+    """
     by_type: dict[str, list[Headline]] = {}
     for each in headlines(block.matrices):
         by_type.setdefault(each.series.service_type, []).append(each)
@@ -132,10 +137,9 @@ def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
             counted(services * nfs, "NF"),
             counted(services, "instance"),
         )
-        rest = (
-            f"({dense.metric}, {dense.series.frame}{change}) with {nodes} in {instances} "
-            f"({dense.series.nf_name}, {dense.series.vswitch_name}){_limited(own)}."
-        )
+        frame = "" if named else f", {dense.series.frame}"
+        sizes = f" ({dense.series.sizes})" if dense.series.sizes else ""
+        rest = f"({dense.metric}{frame}{change}) with {nodes} in {instances}{sizes}{_limited(own)}."
         href = cell_href(dense.series, dense.metric, dense.most)
         yield Carried(service, "carries", figure_text(cell), href, rest, cell.oversubscribed)
 

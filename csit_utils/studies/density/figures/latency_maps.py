@@ -32,14 +32,12 @@ Found = Mapping[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None]
 def matrix_maps(
     identity: str, layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]]
 ) -> CellMaps | None:
-    """Maps of series that may be compared, with one colour scale for each choice; None without any latency.
+    """Maps of series that may be compared, with one colour scale for each choice; None without any percentile.
 
     `layouts`: the cells of each series, with the tests that have latency.
     `latencies`: by anchor of the test.
     """
     loads = loads_of(row for layout in layouts for _, test in layout.found() for row in latencies.get(test.anchor, ()))
-    if not loads:
-        return None
     found: dict[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None] = {}
     for layout in layouts:
         for place, test in layout.found():
@@ -50,6 +48,8 @@ def matrix_maps(
                         found[layout.series, place, (quantile, load, direction)] = figure(
                             rows, quantile, load, direction
                         )
+    if all(each is None or (each.value_ns is None and not _is_lost(each)) for each in found.values()):
+        return None
     called = names([layout.series for layout in layouts])
     return CellMaps(
         identity,
@@ -62,6 +62,10 @@ def matrix_maps(
         latency,
         ("latency-map", "latency heat maps"),
     )
+
+
+def _is_lost(found: LatencyFigure) -> bool:
+    return found.unknown not in {None, UnknownReason.NOT_MEASURED}
 
 
 def _scale(found: Iterable[LatencyFigure | None]) -> Scale:

@@ -51,7 +51,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = _found(shown)
     blocks: list[LossBlock] = []
     lines: list[LossLine] = []
-    alone: list[tuple[str, str]] = []
+    alone: list[tuple[bool, str, str]] = []
     for group, (title, test_type) in enumerate(_GROUPS):
         mrr = test_type == "MRR"
 
@@ -60,25 +60,26 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
         placed = layouts(shown.latest, has, shown.contents.refused, NOT_LOCATED, test_type)
         for number, (heading, own) in enumerate(blocks_of(placed), 1):
+            system = own[0].series.system
             called = names([layout.series for layout in own])
             places = {layout.series: _only_place(layout, found) for layout in own}
             for place in dict.fromkeys(filter(None, places.values())):
                 alike = [layout for layout in own if places[layout.series] == place]
                 cells = sum(bool(found[test.anchor]) for layout in alike for _, test in layout.found())
                 of = ", ".join(called[layout.series] for layout in alike)
-                alone.append((place, f"{title}, {heading}: {cells} cells of {of}"))
+                alone.append((system.simulated, place, f"{title}, {heading}: {cells} cells of {of}"))
             varied = [layout for layout in own if places[layout.series] is None]
             if varied:
                 maps = loss_maps(f"losses-{number}-{group}", title, varied, called, found)
                 figure = bars_figure(
                     f"loss-bars-{number}-{group}", "Share of the losses of each cell", varied, called, found
                 )
-                blocks.append(LossBlock(own[0].series.system, heading, maps, figure))
+                blocks.append(LossBlock(system, heading, maps, figure))
             lines += [
                 LossLine(
                     test,
                     f"{layout.series.service_type} {place[0]}x{place[1]}",
-                    f"{layout.series.nf_name}, {layout.series.vswitch_name}, {layout.series.frame}",
+                    ", ".join(filter(None, (layout.series.sizes, layout.series.frame))),
                     tuple(found[test.anchor]),
                 )
                 for layout in own
@@ -91,7 +92,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     return {
         "blocks": blocks,
         "alone": alone,
-        "place": {place for place, _ in alone},
+        "place": {place for _, place, _ in alone},
         "mixed": shown.simulated and shown.measured,
         "limit": 100 * _ALL,
         "lines": lines[:_LISTED],

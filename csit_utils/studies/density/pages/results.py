@@ -120,7 +120,6 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "cell_of": _cell_name,
         "earlier": list(_earlier(shown)),
         "left_out": left_out if (left_out := len(shown.rows) - len(shown.latest)) > MAX_EARLIER else 0,
-        "simulated": shown.simulated,
         "measured": shown.measured,
     }
 

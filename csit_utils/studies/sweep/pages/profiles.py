@@ -114,8 +114,6 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "profiled": profiled,
         "papers": papers,
         "data": payload(found),
-        "simulated": any(view.record.simulated for view in found),
-        "measured": any(not view.record.simulated for view in found),
         "figures": [*(figure for each in compared for figure in (each.figure, *each.more)), *figures, *beside],
     }
 
