@@ -10,9 +10,16 @@ from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.details.capsule import capsule
 from csit_utils.report.details.coremap import core_map
-from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.flames import cost_table, flame_graph
-from csit_utils.report.details.machine_checks import noise_figure, noise_floor, qualification_figure, qualification_view
+from csit_utils.report.details.machines import (
+    energy_figure,
+    energy_lines,
+    energy_notes,
+    noise_figure,
+    noise_floor,
+    qualification_figure,
+    qualification_view,
+)
 from csit_utils.report.details.trial_plots import loss_notes, loss_pattern_figure, loss_patterns, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
@@ -21,7 +28,7 @@ from csit_utils.studies.density.analysis.checklist import checklist
 from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView
-from csit_utils.studies.density.figures.latency_maps import instance_maps
+from csit_utils.studies.density.latency_maps import instance_maps
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses, ThreadLoad
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps

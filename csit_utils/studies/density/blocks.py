@@ -30,9 +30,9 @@ from csit_utils.studies.density.analysis.density import CellState, Matrix, Matri
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, changes
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
-from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
-from csit_utils.studies.density.figures.throughput import bars_figure, density_figure, facets, flows_figure
 from csit_utils.studies.density.sentences import rare_losses, sentences
+from csit_utils.studies.density.speedup import SpeedupLimits, speedup_figure
+from csit_utils.studies.density.throughput import bars_figure, density_figure, facets, flows_figure
 
 _TIP_EVIDENCE = 2
 """Lines of evidence on hovering; the test's own entry has all of them."""
