@@ -61,8 +61,7 @@ def query(
         QueryEngine, typer.Option(help="DuckDB in this process, or a Spark cluster.")
     ] = QueryEngine.DUCKDB,
     master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Spark cluster, such as spark://host:7077, local[*] or sc://host."),
+        str | None, typer.Option(metavar="URL", help="Spark cluster, such as spark://host:7077, local[*] or sc://host.")
     ] = None,
     form: Annotated[
         ResultFormat | None, typer.Option("--format", help="Format of the result.", show_default="table, or as OUTPUT")

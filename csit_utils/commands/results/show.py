@@ -20,10 +20,7 @@ def show(
     inputs: INPUTS,
     why: Annotated[
         bool,
-        typer.Option(
-            "--why",
-            help="Also print the evidence of each verdict, and functions or steps of other studies.",
-        ),
+        typer.Option("--why", help="Also print the evidence of each verdict, and functions or steps of other studies."),
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
     form: TABLE_OR_JSON = TableForm.TABLE,

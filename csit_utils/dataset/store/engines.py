@@ -197,10 +197,7 @@ def _session(master: str | None) -> "SparkSession":
 def _make_views(session: "SparkSession", files: ViewedFiles) -> None:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
 
-    tables = (
-        (TEST_PARTS, TEST_COLUMNS, files.tests),
-        (RECORD_PARTS, record_columns(), files.characterizations),
-    )
+    tables = ((TEST_PARTS, TEST_COLUMNS, files.tests), (RECORD_PARTS, record_columns(), files.characterizations))
     for name, schema, paths in tables:
         wanted = from_arrow_schema(schema)
         rows = session.read.schema(wanted).parquet(*paths) if paths else session.createDataFrame([], wanted)

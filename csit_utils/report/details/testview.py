@@ -331,14 +331,7 @@ def _goal(name: Measure, found: GoalResult, verdict: Verdict, *, frame_l1: float
         text = f"{rate(found.lower_pps)} … {rate(found.upper_pps)}"
     bandwidth = found.lower_pps * frame_l1 if found.lower_pps is not None else None
     return GoalView(
-        name,
-        definition,
-        found.lower_pps,
-        found.upper_pps,
-        text,
-        found.complete,
-        bandwidth,
-        *_verdict_of(verdict, name),
+        name, definition, found.lower_pps, found.upper_pps, text, found.complete, bandwidth, *_verdict_of(verdict, name)
     )
 
 

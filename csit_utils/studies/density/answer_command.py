@@ -113,10 +113,7 @@ def answer(
     ./csit answer results/output.xml --rate 500kpps --p99 100us --measure
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
-    for option, given, choices in (
-        ("--goal", goal.upper(), ("NDR", "PDR")),
-        ("--layer", layer.upper(), ("L1", "L2")),
-    ):
+    for option, given, choices in (("--goal", goal.upper(), ("NDR", "PDR")), ("--layer", layer.upper(), ("L1", "L2"))):
         if given not in choices:
             raise ConfigError(f"{option} {given}: choose from {', '.join(choices)}")
     if output is not None and not measure:

@@ -40,10 +40,7 @@ def place(
     inputs: INPUTS,
     server: Annotated[
         list[str] | None,
-        typer.Option(
-            help="NFs already on a server, joined by plus signs; `-` for an empty server.",
-            metavar="NF+NF",
-        ),
+        typer.Option(help="NFs already on a server, joined by plus signs; `-` for an empty server.", metavar="NF+NF"),
     ] = None,
     add: Annotated[
         list[str] | None, typer.Option(metavar="NF", help="NF to place; default: all that are on no server.")

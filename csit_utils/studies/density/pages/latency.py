@@ -119,11 +119,7 @@ def _trace(place: Place, name: str, rows: Iterable[LatencyRow], colour: int) -> 
             "colour": colour,
             "samples": found.count,
             "perDecade": PER_DECADE,
-            "facets": {
-                "instances": _count(place[0], "instance"),
-                "NFs each": _count(place[1], "NF"),
-                "series": name,
-            },
+            "facets": {"instances": _count(place[0], "instance"), "NFs each": _count(place[1], "NF"), "series": name},
         },
     }
 
