@@ -51,7 +51,7 @@ class GlanceView:
 
     heading: str
     metric: MetricView
-    maps: tuple[HeatMap, ...]
+    maps: Sequence[HeatMap]
     more: int
     """Maps that are on the page of the matrix only."""
 
