@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.measures import Measure, MeasuredSubject
-from csit_utils.dataset.rows import (
-    CostRow,
-    FlowRow,
-    HopRow,
-    InstanceRow,
-    LatencyRow,
-    MeasuredRow,
-    ThreadRow,
-    TrialRow,
-)
+from csit_utils.dataset.rows import CostRow, FlowRow, HopRow, InstanceRow, LatencyRow, MeasuredRow, ThreadRow, TrialRow
 from resources.libraries.python.studies.density.model import DensityRecord
 
 if TYPE_CHECKING:

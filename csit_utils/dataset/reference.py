@@ -98,5 +98,5 @@ def _fdio_cell(row: dict[str, str], cores_used: float) -> ImportedTest:
 
 
 _SETS: dict[str, tuple[str, Callable[[], Iterator[ImportedTest]]]] = {
-    FDIO_2019: (f"FD.io CSIT-1904: NDR of 64 B frames, vSwitch-1c ({_SLIDES})", _fdio_2019),
+    FDIO_2019: (f"FD.io CSIT-1904: NDR of 64 B frames, vSwitch-1c ({_SLIDES})", _fdio_2019)
 }

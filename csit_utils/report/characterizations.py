@@ -24,10 +24,7 @@ class RenderedRecord(Protocol):
 
 
 def keys_of_page(
-    name: str,
-    found: Sequence[View],
-    made: Sequence[RenderedRecord],
-    papers: Sequence[PublishedSection] = (),
+    name: str, found: Sequence[View], made: Sequence[RenderedRecord], papers: Sequence[PublishedSection] = ()
 ) -> Mapping[str, object]:
     """Return values for the template of a page: records as `name`, whether any is simulated, all plots.
 

@@ -125,8 +125,5 @@ _TESTS = (
         "the digest of the plan differs. If the suite had uncommitted changes, its revision is incomplete.",
     ),
 )
-SHARED = {
-    "Runs and history": _RUNS,
-    "Cells and tests": _TESTS,
-}
+SHARED = {"Runs and history": _RUNS, "Cells and tests": _TESTS}
 """Explanations shared by all studies: comparisons of runs, and marks beside figures."""

@@ -207,10 +207,7 @@ def _environment() -> Environment:
         percent=units.percent,
     )
     environment.globals.update(
-        bounds_text=bounds_text,
-        cell_anchor=cell_anchor,
-        cell_href=cell_href,
-        test_href=test_href,
+        bounds_text=bounds_text, cell_anchor=cell_anchor, cell_href=cell_href, test_href=test_href
     )
     # Marks, tips and plots, which all pages share.
     shared = environment.get_template("parts.html.j2").module

@@ -83,9 +83,7 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
             "Studies",
             [
                 MessageLine(
-                    f"{view.title}: {view.outcome or view.headline}",
-                    address(f"#{view.anchor}"),
-                    view.record.simulated,
+                    f"{view.title}: {view.outcome or view.headline}", address(f"#{view.anchor}"), view.record.simulated
                 )
                 for view in shown.characterizations
             ],

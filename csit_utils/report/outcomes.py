@@ -89,8 +89,7 @@ _BY_KIND = {
         "do not fit on the testbed",
     ),
     CauseKind.SKIPPED: _Known(
-        "",
-        "The testbed does not meet a requirement of the test. ./csit doctor TOPOLOGY shows it and how to fix it.",
+        "", "The testbed does not meet a requirement of the test. ./csit doctor TOPOLOGY shows it and how to fix it."
     ),
     CauseKind.FAILED: _Known(
         "", "See evidence, trials and core map on the page of the test, and run it by the command there."

@@ -78,9 +78,7 @@ def sections(
 
 
 def _own(
-    figure: PublishedFigure,
-    found: Sequence[View],
-    value_of: Callable[[Any, PublishedFigure], float | None],
+    figure: PublishedFigure, found: Sequence[View], value_of: Callable[[Any, PublishedFigure], float | None]
 ) -> Iterator[OwnFigure]:
     if figure.match:
         for view in found:

@@ -28,7 +28,7 @@ from csit_utils.report.study import View
 from csit_utils.report.trend_events import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
-from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit
+from csit_utils.studies.density.speedup import SpeedupLimits, generator_limit
 from csit_utils.studies.registry import measured_rows, views
 from resources.libraries.python.planning.linerate import line_rate_pps
 

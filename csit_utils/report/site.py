@@ -233,12 +233,7 @@ def single_file(shown: ReportContents, progress: Progress = _silent) -> str:
 
 
 def write_site(
-    shown: ReportContents,
-    folder: Path,
-    *,
-    processes: int = 1,
-    progress: Progress = _silent,
-    url: str = "",
+    shown: ReportContents, folder: Path, *, processes: int = 1, progress: Progress = _silent, url: str = ""
 ) -> Path:
     """Write a page per subject and one per test, and a message that sums them up.
 
@@ -326,10 +321,7 @@ class TestPages:
     navigation: Links
 
     def write(
-        self,
-        processes: int = 1,
-        progress: Progress = _silent,
-        meanwhile: Callable[[], object] | None = None,
+        self, processes: int = 1, progress: Progress = _silent, meanwhile: Callable[[], object] | None = None
     ) -> None:
         """Write all pages.
 

@@ -11,7 +11,7 @@ from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.details.capsule import rerun_command
-from csit_utils.report.details.machine_checks import NoiseView, noise_floor
+from csit_utils.report.details.machines import NoiseView, noise_floor
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.planning.cost import StudyCost
 

@@ -76,7 +76,7 @@ def export(
         typer.echo(f"{folder}: {counted(len(tests), 'test')} written", err=True)
     if left_out:
         typer.echo(f"{counted(left_out, 'test')} left out: not covered by CSIT's model", err=True)
-    report_problems(contents)
+    report_problems(contents.problems)
 
 
 def _by_folder(output: Path, job: str | None, build: int, tests: Iterable[InfoFile]) -> dict[Path, list[InfoFile]]:

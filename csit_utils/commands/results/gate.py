@@ -31,8 +31,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def gate(
     baseline: Annotated[
-        str,
-        typer.Argument(help=f"{SIDE_HELP} Or before=N: the last N runs in --data before CANDIDATE on its testbed."),
+        str, typer.Argument(help=f"{SIDE_HELP} Or before=N: the last N runs in --data before CANDIDATE on its testbed.")
     ],
     candidate: Annotated[str, typer.Argument(help="Files, folders or a selection, as for BASELINE.")],
     data: DATA = None,

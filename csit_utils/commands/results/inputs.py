@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from weakref import finalize
 
 import typer
@@ -51,12 +51,6 @@ _MAX_TESTS = typer.Option(
 MAX_TESTS = Annotated[int, _MAX_TESTS]
 MAX_TESTS_OR_NIGHT = Annotated[int | None, _MAX_TESTS]
 """None: those of the newest night."""
-
-
-class _WithProblems(Protocol):
-    @property
-    def problems(self) -> Sequence[Problem]:
-        """Inputs that could not be read in full."""
 
 
 LARGE_BYTES = 4_000_000
@@ -239,18 +233,18 @@ def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
     raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: contains no tests")
 
 
-def report_problems(found: _WithProblems) -> None:
+def report_problems(problems: Sequence[Problem]) -> None:
     """Print on stderr which inputs could not be read in full, and exit with 1 if there are any."""
-    if print_problems([problem.text for problem in found.problems]):
+    if print_problems([problem.text for problem in problems]):
         raise typer.Exit(1)
 
 
-def without(inputs: Sequence[Path], found: _WithProblems, lack: str) -> ConfigError:
+def without(inputs: Sequence[Path], problems: Sequence[Problem], lack: str) -> ConfigError:
     """Return the error of inputs that lack what a command needs; first print their problems, which may be the reason.
 
     `lack`: such as `contains no chain study`.
     """
-    print_problems([problem.text for problem in found.problems])
+    print_problems([problem.text for problem in problems])
     return ConfigError(f"{', '.join(map(str, inputs))}: {lack}")
 
 

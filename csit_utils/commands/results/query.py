@@ -61,8 +61,7 @@ def query(
         QueryEngine, typer.Option(help="DuckDB in this process, or a Spark cluster.")
     ] = QueryEngine.DUCKDB,
     master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Spark cluster, such as spark://host:7077, local[*] or sc://host."),
+        str | None, typer.Option(metavar="URL", help="Spark cluster, such as spark://host:7077, local[*] or sc://host.")
     ] = None,
     form: Annotated[
         ResultFormat | None, typer.Option("--format", help="Format of the result.", show_default="table, or as OUTPUT")
@@ -135,13 +134,13 @@ def _listed() -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
 def _answer(
     files: "ViewedFiles", statement: str, engine: QueryEngine, master: str | None
 ) -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
-    from csit_utils.dataset.store import duckdb_engine, spark_engine  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.engines import DuckDb, run_on_spark  # noqa: PLC0415 - as above
 
-    found = duckdb_engine.DuckDb(files)
+    found = DuckDb(files)
     if engine is QueryEngine.DUCKDB:
         return found.run(statement)
     found.check(statement)
-    return spark_engine.run(files, statement, master)
+    return run_on_spark(files, statement, master)
 
 
 def _write(schema: "pa.Schema", batches: "Iterator[pa.RecordBatch]", form: ResultFormat, output: Path | None) -> None:

@@ -126,7 +126,7 @@ def report(
     found, files = from_contents(inputs, written, partial(newest, max_tests=max_tests), published, _loaded)
     for path in files:
         typer.echo(str(path))
-    report_problems(found)
+    report_problems(found.problems)
 
 
 def _loaded() -> None:

@@ -20,10 +20,7 @@ def show(
     inputs: INPUTS,
     why: Annotated[
         bool,
-        typer.Option(
-            "--why",
-            help="Also print the evidence of each verdict, and functions or steps of other studies.",
-        ),
+        typer.Option("--why", help="Also print the evidence of each verdict, and functions or steps of other studies."),
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
     form: TABLE_OR_JSON = TableForm.TABLE,
@@ -44,10 +41,7 @@ def show(
         raise ConfigError("--format json prints objects only; leave out --page")
     if page is not None and not page.exists():
         raise ConfigError(f"--page {quoted(str(page))} does not exist; ./csit report writes it")
-    from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
-        characterization_lines,
-        characterization_objects,
-    )
+    from csit_utils.report.characterizations import characterization_lines, characterization_objects  # noqa: PLC0415 - numpy costs time of every --help
     from csit_utils.studies.density.results_table import print_results  # noqa: PLC0415 - as above
     from csit_utils.studies.density.sentences import far_below  # noqa: PLC0415 - as above
     from csit_utils.studies.registry import views  # noqa: PLC0415 - as above
@@ -73,4 +67,4 @@ def show(
     found = from_contents(inputs, printed, partial(newest, max_tests=max_tests))
     if page is not None:
         typer.echo(f"Report: {page}")
-    report_problems(found)
+    report_problems(found.problems)

@@ -54,8 +54,7 @@ def local(
     vswitch: VSWITCH = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, such as 64B,IMIX.")] = "64B",
     flows: Annotated[
-        str,
-        typer.Option(help="Flows of each instance and direction, such as 1,1000,1000000; default: 254 addresses."),
+        str, typer.Option(help="Flows of each instance and direction, such as 1,1000,1000000; default: 254 addresses.")
     ] = "",
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6.")] = "",
     cache_ways: CACHE_WAYS = "",

@@ -28,12 +28,7 @@ WAIT = Annotated[
 ]
 
 
-def reserve(
-    topology: TOPOLOGY,
-    reason: REASON,
-    lease: LEASE = "8h",
-    wait: WAIT = "0",
-) -> None:
+def reserve(topology: TOPOLOGY, reason: REASON, lease: LEASE = "8h", wait: WAIT = "0") -> None:
     """Reserve all nodes of a testbed.
 
     A reservation is for several runs or manual work. Prints the environment variable by which runs, doctor and cleanup
@@ -108,10 +103,7 @@ def release(
     print_sentence(f"{testbed.metadata.name} is free")
 
 
-def status(
-    topology: TOPOLOGY,
-    form: TABLE_OR_JSON = TableForm.TABLE,
-) -> None:
+def status(topology: TOPOLOGY, form: TABLE_OR_JSON = TableForm.TABLE) -> None:
     """Show who holds a testbed, why, since when and until when.
 
     Exit status 1: a node is unreachable.

@@ -400,11 +400,7 @@ def _drivers(run: NfvbenchRun, chains: NfvbenchChains, chain: str) -> Iterator[s
         cpus = f" on {config.flavor.vcpus} vCPUs" if config.flavor and config.flavor.vcpus else ""
         queues = f", {config.vif_multiqueue_size} queues" if (config.vif_multiqueue_size or 1) > 1 else ""
         yield f"function {config.vm_forwarder or 'unknown'}{cpus}{queues}"
-    marks = {
-        "SR-IOV": config.sriov,
-        "L3 router": config.l3_router,
-        "shared networks": config.service_chain_shared_net,
-    }
+    marks = {"SR-IOV": config.sriov, "L3 router": config.l3_router, "shared networks": config.service_chain_shared_net}
     yield from (word for word, there in marks.items() if there)
     if chains.flow_count is not None:
         yield f"{chains.flow_count} flows"

@@ -89,9 +89,7 @@ class _Parquet:
         if int.from_bytes(file.read_at(8, max(0, file.size() - 8))[:4], "little") > LARGEST_DIRECTORY_BYTES:
             raise ReadError(f"its footer is larger than {LARGEST_DIRECTORY_BYTES:,} bytes")
         self._reader = pq.ParquetFile(
-            file,
-            thrift_string_size_limit=LARGEST_DIRECTORY_BYTES,
-            thrift_container_size_limit=MAX_TABLE_ITEMS,
+            file, thrift_string_size_limit=LARGEST_DIRECTORY_BYTES, thrift_container_size_limit=MAX_TABLE_ITEMS
         )
         self._metadata = self._reader.metadata
         if self._metadata.num_columns > MAX_TABLE_COLUMNS:
@@ -208,12 +206,7 @@ class BoundedFile:
 
 @contextmanager
 def opened(
-    path: Path,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    *,
-    optional: Collection[str] = (),
-    rows: int | None = None,
+    path: Path, schema: pa.Schema, columns: Sequence[str], *, optional: Collection[str] = (), rows: int | None = None
 ) -> Iterator[BoundedFile]:
     """Open a file of a dataset.
 

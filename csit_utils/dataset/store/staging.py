@@ -69,13 +69,7 @@ Entry = Row | Recorded | Refusal | Problem
 
 
 def stage(
-    layout: Layout,
-    rows: Iterable[Entry],
-    source: str,
-    digest: str,
-    label: str | None,
-    *,
-    files: tuple[str, ...] = (),
+    layout: Layout, rows: Iterable[Entry], source: str, digest: str, label: str | None, *, files: tuple[str, ...] = ()
 ) -> Import:
     """Write rows to staged files.
 
@@ -341,8 +335,7 @@ class WaitingDetails:
         ends = pa.py_buffer(np.array(self._ends, dtype=np.int32))
         arrays = [pa.array(column, pa.string()) for column in zip(*self._names, strict=True)]
         return pa.record_batch(
-            [*arrays, pa.StringArray.from_buffers(len(self._names), ends, texts)],
-            schema=DETAIL_COLUMNS,
+            [*arrays, pa.StringArray.from_buffers(len(self._names), ends, texts)], schema=DETAIL_COLUMNS
         )
 
     def clear(self) -> None:

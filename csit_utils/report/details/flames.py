@@ -105,13 +105,7 @@ def flame_graph(found: Stacks | None, *, simulated: bool) -> FlameGraph | None:
         return f"{path[-1]} in {path[0]}: {_amount(total, side)}; itself {percent(own / side.total)}"
 
     boxes = tuple(_boxes(root, side.total, lambda node: node.total[0], lambda path, _: _hue(path), tip))
-    return FlameGraph(
-        boxes,
-        _rows(boxes),
-        f"Call stacks: {described(found)}",
-        tuple(_notes(found)),
-        simulated,
-    )
+    return FlameGraph(boxes, _rows(boxes), f"Call stacks: {described(found)}", tuple(_notes(found)), simulated)
 
 
 def _amount(samples: int, side: StackSide) -> str:

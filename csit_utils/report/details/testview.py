@@ -10,9 +10,16 @@ from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.details.capsule import capsule
 from csit_utils.report.details.coremap import core_map
-from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.flames import cost_table, flame_graph
-from csit_utils.report.details.machine_checks import noise_figure, noise_floor, qualification_figure, qualification_view
+from csit_utils.report.details.machines import (
+    energy_figure,
+    energy_lines,
+    energy_notes,
+    noise_figure,
+    noise_floor,
+    qualification_figure,
+    qualification_view,
+)
 from csit_utils.report.details.trial_plots import loss_notes, loss_pattern_figure, loss_patterns, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
@@ -21,8 +28,8 @@ from csit_utils.studies.density.analysis.checklist import checklist
 from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView
-from csit_utils.studies.density.figures.latency_maps import instance_maps
-from resources.libraries.python.model.findings import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
+from csit_utils.studies.density.latency_maps import instance_maps
+from resources.libraries.python.model.findings import ItemizedFigure, LocatedLosses, ThreadLoad
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
 from resources.libraries.python.search.back_to_back import bursts_in_words
@@ -34,34 +41,31 @@ _LISTED = 40
 """Rows of a table of hops; the CSV file has all."""
 
 
-@dataclass(frozen=True)
 class OwnerLoss:
     """Losses of one owner."""
 
-    owner: str
-    lost: int
-    share: float
-    """Share of all lost packets."""
-    busy: float | None
-    """Busy time of its busiest data thread, in [0, 1]; None if unknown."""
-    waiting: float | None
+    def __init__(self, owner: str, count: int, lost: int, threads: Iterable[ThreadLoad]) -> None:
+        self.owner, self.lost = owner, count
+        self.share = count / max(1, lost)
+        """Share of all lost packets."""
+        self.busy, self.waiting = busiest_cpu([thread for thread in threads if thread.owner == owner])
+        """Times of its busiest data thread, in [0, 1]; None if unknown."""
 
 
-@dataclass(frozen=True)
 class LossView:
     """Losses above the limit by hop."""
 
-    heading: str
-    offered_pps: float
-    sent: int
-    lost: int
-    owners: tuple[OwnerLoss, ...]
-    hops: tuple[tuple[HopLoss, str], ...]
-    """With their causes in words."""
-    more: int
-    """Number of hops that are not listed."""
-    threads: tuple[ThreadLoad, ...]
-    usage: Usage | None
+    def __init__(self, found: LocatedLosses) -> None:
+        self.heading = "in the trials of MRR" if found.purpose == "mrr" else "in a trial beyond the bounds"
+        self.offered_pps, self.sent, self.lost = found.offered_pps, found.sent, found.sent - found.received
+        threads = found.usage.threads if found.usage else ()
+        self.owners = [OwnerLoss(*each, self.lost, threads) for each in by_owner(found.hops).items()]
+        self.hops = [(hop, cause_in_words(hop)) for hop in found.hops[:_LISTED]]
+        """With their causes in words."""
+        self.more = max(0, len(found.hops) - _LISTED)
+        """Number of hops that are not listed."""
+        self.threads = sorted(threads, key=lambda thread: -(thread.running + thread.waiting))
+        self.usage = found.usage
 
 
 @dataclass(frozen=True)
@@ -81,25 +85,6 @@ class Shares:
 def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
     """Return all throughput figures of a test by instance and direction."""
     return tuple(Shares(item, result.verdict.of(item.number)) for item in result.itemized)
-
-
-def loss_view(found: LocatedLosses | None) -> LossView | None:
-    """Losses by hop of a test; None where they were not looked for."""
-    if found is None:
-        return None
-    lost = found.sent - found.received
-    threads = found.usage.threads if found.usage else ()
-    owners = tuple(_owner(owner, count, lost, threads) for owner, count in by_owner(found.hops).items())
-    hops = tuple((hop, cause_in_words(hop)) for hop in found.hops[:_LISTED])
-    which = "in the trials of MRR" if found.purpose == "mrr" else "in a trial beyond the bounds"
-    busiest = tuple(sorted(threads, key=lambda thread: -(thread.running + thread.waiting)))
-    more = max(0, len(found.hops) - _LISTED)
-    return LossView(which, found.offered_pps, found.sent, lost, owners, hops, more, busiest, found.usage)
-
-
-def _owner(owner: str, count: int, lost: int, threads: Iterable[ThreadLoad]) -> OwnerLoss:
-    own = [thread for thread in threads if thread.owner == owner]
-    return OwnerLoss(owner, count, count / max(1, lost), *busiest_cpu(own))
 
 
 def bursts_text(found: BackToBack | None) -> str:
@@ -229,7 +214,7 @@ class TestView:
         self.checklist = checklist(result)
         self.other_goals = tuple(map(OtherGoalView, other_goals(result.trials)))
         self.shares = shares_of(result)
-        self.loss = loss_view(result.located)
+        self.loss = LossView(result.located) if result.located is not None else None
         self.loss_patterns = loss_patterns(result.losses)
         self.loss_notes = loss_notes(result.losses, result.loss_patterns)
         self.loss_pattern_figure = loss_pattern_figure(
@@ -346,14 +331,7 @@ def _goal(name: Measure, found: GoalResult, verdict: Verdict, *, frame_l1: float
         text = f"{rate(found.lower_pps)} … {rate(found.upper_pps)}"
     bandwidth = found.lower_pps * frame_l1 if found.lower_pps is not None else None
     return GoalView(
-        name,
-        definition,
-        found.lower_pps,
-        found.upper_pps,
-        text,
-        found.complete,
-        bandwidth,
-        *_verdict_of(verdict, name),
+        name, definition, found.lower_pps, found.upper_pps, text, found.complete, bandwidth, *_verdict_of(verdict, name)
     )
 
 

@@ -272,11 +272,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
         if each.bands or not runs
     ]
     layout = {
-        "xaxis": {
-            "title": {"text": f"cell: instances x NFs{runs}"},
-            "type": "category",
-            "tickangle": "auto",
-        },
+        "xaxis": {"title": {"text": f"cell: instances x NFs{runs}"}, "type": "category", "tickangle": "auto"},
         "yaxis": {"title": {"text": axis}},
         "annotations": marks,
         "meta": {"width": _MIN_PX + _BOX_PX * len(chosen)},

@@ -412,11 +412,7 @@ def payload(
 
 
 def _cell(
-    trend: Trend,
-    systems: list[System],
-    names: CellNames,
-    line: Timeline,
-    found: Sequence[CellEvent],
+    trend: Trend, systems: list[System], names: CellNames, line: Timeline, found: Sequence[CellEvent]
 ) -> dict[str, object]:
     failed = line.failed(trend.cell)
     cell: dict[str, object] = {

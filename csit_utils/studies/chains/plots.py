@@ -226,10 +226,7 @@ def compared_plots(study: ChainStudy) -> tuple[Plot, ...]:
             "CPU time of the study itself",
             _steps,
             Column("step", text=True),
-            (
-                Column("share", "% of one CPU", scale=100, choice="% of one CPU"),
-                Column("cpu_s", "CPU time, s"),
-            ),
+            (Column("share", "% of one CPU", scale=100, choice="% of one CPU"), Column("cpu_s", "CPU time, s")),
             colour="what",
             mark="bars",
             hover=("text",),

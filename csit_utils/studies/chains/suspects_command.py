@@ -47,7 +47,7 @@ def suspects(
         if isinstance(item.record, ChainsRecord) and item.record.chain_study
     ]
     if not studies:
-        raise without(inputs, found, "contains no chain study")
+        raise without(inputs, found.problems, "contains no chain study")
     print_table(_HEADS, [line for item, study in studies for line in _lines(item, study, most)], form, _LEFT)
     for item, study in studies:
         for sentence in _sentences(item, study):
@@ -60,7 +60,7 @@ def suspects(
                 print_sentence(f"{chain.chain.name}, no suspect:")
                 for line in map(_changed, chain.deviations[:_MAX_CHANGED]):
                     print_sentence(line)
-    report_problems(found)
+    report_problems(found.problems)
 
 
 def _lines(item: Recorded, study: ChainStudy, most: int) -> Iterator[TableLine]:

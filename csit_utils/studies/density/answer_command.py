@@ -113,10 +113,7 @@ def answer(
     ./csit answer results/output.xml --rate 500kpps --p99 100us --measure
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
-    for option, given, choices in (
-        ("--goal", goal.upper(), ("NDR", "PDR")),
-        ("--layer", layer.upper(), ("L1", "L2")),
-    ):
+    for option, given, choices in (("--goal", goal.upper(), ("NDR", "PDR")), ("--layer", layer.upper(), ("L1", "L2"))):
         if given not in choices:
             raise ConfigError(f"{option} {given}: choose from {', '.join(choices)}")
     if output is not None and not measure:
@@ -135,7 +132,7 @@ def answer(
     known = opened(inputs).contents(of_density=True, choose=choose)
     found = answered(known)
     if not found:
-        raise without(inputs, known, "contains no density test with a rate to answer from")
+        raise without(inputs, known.problems, "contains no density test with a rate to answer from")
     if measure:
         place = output or PROJECT / "results" / f"answer-{datetime.now(UTC):%Y%m%d-%H%M%S}"
         runs: dict[_OpenTrial, Path] = {}
@@ -150,7 +147,7 @@ def answer(
         typer.echo(f"trials: {place}" if runs else "no answer is open: nothing was measured", err=True)
     elif is_open := sum(each.trial_pps is not None for each in found):
         typer.echo(f"{is_open} of {len(found)} answers open: --measure runs the trials that decide", err=True)
-    report_problems(known)
+    report_problems(known.problems)
 
 
 @dataclass(frozen=True)

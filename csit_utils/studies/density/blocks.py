@@ -30,9 +30,9 @@ from csit_utils.studies.density.analysis.density import CellState, Matrix, Matri
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, changes
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
-from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
-from csit_utils.studies.density.figures.throughput import bars_figure, density_figure, facets, flows_figure
 from csit_utils.studies.density.sentences import rare_losses, sentences
+from csit_utils.studies.density.speedup import SpeedupLimits, speedup_figure
+from csit_utils.studies.density.throughput import bars_figure, density_figure, facets, flows_figure
 
 _TIP_EVIDENCE = 2
 """Lines of evidence on hovering; the test's own entry has all of them."""
@@ -58,19 +58,27 @@ class CellView:
     value_pps: float | None = None
 
 
-@dataclass(frozen=True)
 class HeatMap:
     """One matrix, ready to be written."""
 
-    series: Series
-    anchor: str
-    title: str
-    metric: str
-    definition: str
-    unit: str
-    chains: tuple[int, ...]
-    nodes: tuple[int, ...]
-    rows: tuple[tuple[CellView, ...], ...]
+    def __init__(self, matrix: Matrix, scale: Scale, factor: float, unit: str) -> None:
+        """Fill the cells.
+
+        `scale`: shared by all matrices of the metric, in `unit`.
+        `factor`: divisor of the numbers in cells.
+        """
+        series = matrix.series
+        self.series, self.metric, self.unit = series, matrix.metric, unit
+        self.anchor, self.title = f"map-{cell_anchor(series, matrix.metric)}", series.name
+        self.definition = loss_definition(matrix)
+        self.chains, self.nodes = matrix.chains, matrix.nodes
+        self.rows = [
+            [
+                _cell(matrix, (chains, nodes), definition=self.definition, scale=scale, factor=factor)
+                for nodes in matrix.nodes
+            ]
+            for chains in matrix.chains
+        ]
 
     @property
     def label(self) -> str:
@@ -104,24 +112,6 @@ def loss_definition(matrix: Matrix) -> str:
     if not ratios:
         return "loss within the goal's ratio"
     return f"loss ≤ {percent(max(ratios))}" if max(ratios) else "no packet lost"
-
-
-def heat_map(matrix: Matrix, scale: Scale, factor: float, unit: str) -> HeatMap:
-    """Build a heat map.
-
-    `scale`: shared by all matrices of the metric, in `unit`.
-    `factor`: divisor of the numbers in cells.
-    """
-    definition = loss_definition(matrix)
-    rows = tuple(
-        tuple(
-            _cell(matrix, (chains, nodes), definition=definition, scale=scale, factor=factor) for nodes in matrix.nodes
-        )
-        for chains in matrix.chains
-    )
-    series, metric = matrix.series, matrix.metric
-    anchor = f"map-{cell_anchor(series, metric)}"
-    return HeatMap(series, anchor, series.name, metric, definition, unit, matrix.chains, matrix.nodes, rows)
 
 
 def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, scale: Scale, factor: float) -> CellView:
@@ -341,19 +331,19 @@ def _question(question: Question, series: Sequence[Series], seen: AnswerEvidence
     return QuestionView(question, question_text(question), tuple(map(view, found)))
 
 
-@dataclass(frozen=True)
 class MetricView:
     """The heat maps of one metric, with the colour scale they share; a row of service types for each size."""
 
-    metric: str
-    definition: str
-    unit: str
-    factor: float
-    """Divisor of the numbers in cells."""
-    scale: Scale
-    """In `unit`."""
-    gradient: str
-    maps: tuple[HeatMap, ...]
+    def __init__(self, found: Sequence[Matrix]) -> None:
+        values = [value for matrix in found for value in matrix.values()]
+        self.metric = found[0].metric
+        self.factor, self.unit = common_unit(values)
+        """Divisor of the numbers in cells, and their unit."""
+        self.scale, self.gradient = scale_of([value / self.factor for value in values]), gradient()
+        """In `unit`."""
+        self.maps = [HeatMap(matrix, self.scale, self.factor, self.unit) for matrix in by_size(found)]
+        self.definition = self.maps[0].definition
+        """Cells of one block have the same goals, so every matrix that has runs gives the same definition."""
 
     @property
     def low(self) -> str:
@@ -371,22 +361,33 @@ class MetricView:
         return max(len(shown.nodes) for shown in self.maps)
 
 
-@dataclass(frozen=True)
 class Block:
     """All that may be compared: one system, frame size and profile."""
 
-    frame: str
-    profile: str
-    goals: str
-    sizes: str
-    metrics: tuple[MetricView, ...]
-    figures: tuple[Figure, ...]
-    findings: tuple[str, ...]
-    """What to know before its figures are read."""
-    sentences: tuple[str, ...]
-    """The findings too."""
-    tables: DensityTables
-    matrices: tuple[Matrix, ...]
+    def __init__(
+        self,
+        found: Sequence[Matrix],
+        series: Sequence[Series],
+        identity: str,
+        *,
+        seen: AnswerEvidence | None,
+        line: SpeedupLimits,
+    ) -> None:
+        one, called = series[0], series_names(series)
+        self.frame, self.profile, self.goals, self.sizes = one.frame, one.profile, one.goals, common_sizes(series)
+        of_metrics = ([matrix for matrix in found if matrix.metric == metric] for metric in THROUGHPUTS)
+        self.metrics = [MetricView(own) for own in of_metrics if own]
+        where = f"{one.frame}, {self.sizes}" if self.sizes else one.frame
+        curves = density_figure(f"density-{identity}", f"Throughput against density, {where}", found, called)
+        bars = bars_figure(f"bars-{identity}", f"Cells side by side, {where}", found, called)
+        gain = speedup_figure(f"speedup-{identity}", f"Speedup by data cores, {one.frame}", found, line)
+        self.figures = [figure for figure in (curves, bars, gain) if figure is not None]
+        self.findings = rare_losses(found, called)
+        """What to know before its figures are read."""
+        self.sentences = (*self.findings, *sentences(changes(found), called))
+        """The findings too."""
+        self.tables = density_tables(found, series, seen)
+        self.matrices = found
 
     @property
     def name(self) -> str:
@@ -447,43 +448,8 @@ def system_views(
             series = [one for one in own if (one.frame, one.profile, one.goals) == key]
             every = [matrix for one in series for matrix in found[one]]
             line = limits(by_system[system], series[0].frame) if limits else SpeedupLimits()
-            blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, line=line))
+            blocks.append(Block(every, series, f"s{number}b{index}", seen=seen, line=line))
         every = [matrix for one in own for matrix in found[one]]
         flows = flows_figure(f"s{number}", "Throughput by number of flows and version of IP", every)
         views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system]), flows))
     return sorted(views, key=lambda view: view.published)
-
-
-def _block(
-    found: Sequence[Matrix],
-    series: Sequence[Series],
-    identity: str,
-    *,
-    seen: AnswerEvidence | None,
-    line: SpeedupLimits,
-) -> Block:
-    metrics = tuple(
-        _metric([matrix for matrix in found if matrix.metric == metric])
-        for metric in THROUGHPUTS
-        if any(matrix.metric == metric for matrix in found)
-    )
-    one, called = series[0], series_names(series)
-    where = f"{one.frame}, {common_sizes(series)}" if common_sizes(series) else one.frame
-    curves = density_figure(f"density-{identity}", f"Throughput against density, {where}", found, called)
-    bars = bars_figure(f"bars-{identity}", f"Cells side by side, {where}", found, called)
-    gain = speedup_figure(f"speedup-{identity}", f"Speedup by data cores, {one.frame}", found, line)
-    figures = tuple(figure for figure in (curves, bars, gain) if figure is not None)
-    findings = rare_losses(found, called)
-    summary = (*findings, *sentences(changes(found), called))
-    tables = density_tables(found, series, seen)
-    sizes = common_sizes(series)
-    return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, findings, summary, tables, tuple(found))
-
-
-def _metric(found: Sequence[Matrix]) -> MetricView:
-    values = [value for matrix in found for value in matrix.values()]
-    factor, unit = common_unit(values)
-    scale = scale_of([value / factor for value in values])
-    maps = tuple(heat_map(matrix, scale, factor, unit) for matrix in by_size(found))
-    # Cells of one block have the same goals, so every matrix that has runs gives the same definition.
-    return MetricView(found[0].metric, maps[0].definition, unit, factor, scale, gradient(), maps)

@@ -51,7 +51,7 @@ class GlanceView:
 
     heading: str
     metric: MetricView
-    maps: tuple[HeatMap, ...]
+    maps: Sequence[HeatMap]
     more: int
     """Maps that are on the page of the matrix only."""
 
@@ -132,10 +132,7 @@ def _carried(block: Block, trends: Trends, *, named: bool) -> Iterator[Carried]:
             continue
         services, nfs = dense.most
         change = _change(trends.get(CellMetric(dense.series, Dimensions(services, nfs), dense.metric)), cell)
-        nodes, instances = (
-            counted(services * nfs, "NF"),
-            counted(services, "instance"),
-        )
+        nodes, instances = (counted(services * nfs, "NF"), counted(services, "instance"))
         frame = "" if named else f", {dense.series.frame}"
         sizes = f" ({dense.series.sizes})" if dense.series.sizes else ""
         rest = f"({dense.metric}{frame}{change}) with {nodes} in {instances}{sizes}{_limited(own)}."

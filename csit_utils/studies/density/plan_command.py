@@ -72,8 +72,7 @@ def plan(
     variable: VARIABLE = None,
     cell: Annotated[str, typer.Option(help="Show one cell: 'CSC 2x4 1c' or 'CSC 2x4 1c vswitch-2c'.")] = "",
     cpus: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NODE=FILE", help="Output of `lscpu -p` of a node of a lab."),
+        list[str] | None, typer.Option(metavar="NODE=FILE", help="Output of `lscpu -p` of a node of a lab.")
     ] = None,
     form: TABLE_OR_JSON = TableForm.TABLE,
     html: Annotated[Path | None, typer.Option(help="Also write an HTML page with matrix and core maps.")] = None,

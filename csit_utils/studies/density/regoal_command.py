@@ -48,9 +48,9 @@ def regoal(
     found = opened(inputs).contents()
     lines = [line for test in _tests(found.items()) for line in _lines(test, goals)]
     if not lines:
-        raise without(inputs, found, "contains no test with trials of a search")
+        raise without(inputs, found.problems, "contains no test with trials of a search")
     print_table(_HEADS, lines, form, _LEFT)
-    report_problems(found)
+    report_problems(found.problems)
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,7 @@ def place(
     inputs: INPUTS,
     server: Annotated[
         list[str] | None,
-        typer.Option(
-            help="NFs already on a server, joined by plus signs; `-` for an empty server.",
-            metavar="NF+NF",
-        ),
+        typer.Option(help="NFs already on a server, joined by plus signs; `-` for an empty server.", metavar="NF+NF"),
     ] = None,
     add: Annotated[
         list[str] | None, typer.Option(metavar="NF", help="NF to place; default: all that are on no server.")
@@ -81,7 +78,7 @@ def place(
     if sweep:
         points = by_frame_and_load([each for _, each in studies])
         print_table(_SWEEP_HEADS, [_point(point) for point in points], form, ("frame", "most sensitive"))
-        report_problems(found)
+        report_problems(found.problems)
         return
     # The latest: a repeated measurement replaces the earlier one.
     item, measured = max(studies, key=lambda row: row[0].record.started_at)
@@ -99,7 +96,7 @@ def place(
     print_table(_HEADS, [_line(row, findings) for row in matrix], form, _LEFT)
     if form is TableForm.JSON:
         print_table((), list(_advice(measured)), form)
-    report_problems(found)
+    report_problems(found.problems)
 
 
 def _chosen(contents: Contents, inputs: Sequence[Path], name: str, frame: str) -> list[tuple[Recorded, Interference]]:
@@ -110,7 +107,7 @@ def _chosen(contents: Contents, inputs: Sequence[Path], name: str, frame: str) -
         if isinstance(item.record, InterferenceRecord) and item.record.interference
     ]
     if not found:
-        raise without(inputs, contents, "contains no interference study")
+        raise without(inputs, contents.problems, "contains no interference study")
     names = dict.fromkeys(each.spec.name for _, each in found)
     if name and name not in names:
         raise ConfigError(f"--study {name}: no such study; choose from {', '.join(sorted(names))}")

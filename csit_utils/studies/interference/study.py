@@ -264,8 +264,7 @@ PAGE = record_page(
             classes="placements",
         ),
         Sentences(
-            lambda found: sentences.findings_in_words(found.findings) if found.findings else (),
-            "Interference in pairs",
+            lambda found: sentences.findings_in_words(found.findings) if found.findings else (), "Interference in pairs"
         ),
         Heat(
             "map",
@@ -468,16 +467,7 @@ _QUERIED = QueriedTables(
         "interference_means": tables.MEANS,
         "interference_sweep": tables.SWEEP,
     },
-    texts=(
-        "frame",
-        "target",
-        "against",
-        "guaranteed_resource",
-        "network_function",
-        "type",
-        "kind",
-        "stand_in_for",
-    ),
+    texts=("frame", "target", "against", "guaranteed_resource", "network_function", "type", "kind", "stand_in_for"),
     counts=(
         "samples",
         "turn",

@@ -80,12 +80,7 @@ def outage(
     rows = [
         TableLine(
             (each.event, each.target, f"{each.hold_s:g} s" if each.event == "pause" else "-", str(count)),
-            {
-                "object": "event",
-                **each.model_dump(mode="json"),
-                "trials": count,
-                "refused": refused.get(each.name),
-            },
+            {"object": "event", **each.model_dump(mode="json"), "trials": count, "refused": refused.get(each.name)},
         )
         for each in spec.events
         for count in [0 if each.name in refused else spec.repetitions]

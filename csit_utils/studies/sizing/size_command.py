@@ -105,13 +105,7 @@ def _why_not(spec: DeploymentSpec, each: Size, testbed: Topology | None) -> str 
     if not isinstance(layout, CpuLayout):  # by node of a lab: instances run on the first DUT
         layout = layout[next(iter(testbed.duts))]
     try:
-        place(
-            spec,
-            each,
-            layout,
-            usable_mb(memory),
-            oversubscribe=testbed.dut.oversubscribe,
-        )
+        place(spec, each, layout, usable_mb(memory), oversubscribe=testbed.dut.oversubscribe)
     except PlanError as error:
         return str(error)
     return None

@@ -150,10 +150,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
     figures = tuple(Column(f"figure_{each}", each, _short, choice=each) for each in sizing.figure_names)
     many = {"vCPUs": "vcpus"} if sum(bool(size.offered) for size in sizing.sizes) > _FEW else None
     thresholds = sizing.workload.all_thresholds[1:]
-    capacities = (
-        Column("capacity", f"capacity, {unit}"),
-        Column("per_vcpu", f"capacity per vCPU, {unit}"),
-    )
+    capacities = (Column("capacity", f"capacity, {unit}"), Column("per_vcpu", f"capacity per vCPU, {unit}"))
     return (
         Sentences(_setup, paragraph=True),
         Table(

@@ -47,11 +47,7 @@ _DOTS = {
     _MEAN: {"mode": "markers", "marker": {"size": 8}},
     _FLAGGED: {"mode": "markers", "marker": {"size": 11, "symbol": "x"}},
 }
-NAMES = {
-    ProfileMetric.THROUGHPUT: "throughput",
-    ProfileMetric.DELAY: "one-way delay",
-    ProfileMetric.LOSS: "loss",
-}
+NAMES = {ProfileMetric.THROUGHPUT: "throughput", ProfileMetric.DELAY: "one-way delay", ProfileMetric.LOSS: "loss"}
 INPUT = Column("rate", "input rate, Gbit/s", choice="by Gbit/s")
 CPU = Column("cpu", "CPU, % of one vCPU", scale=100)
 
@@ -303,15 +299,7 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
     named = [(name, each, swept) for name, (each, swept) in zip(names, own, strict=True)]
     tables = RecordTables(identity, view.simulated, named)
     profiled = [row for row in named if row[1].record.profile is not None]
-    beside = Plot(
-        "loads",
-        f"Sizes and frames of {title}",
-        _loads,
-        _INPUTS,
-        _QUANTITIES,
-        colour="line",
-        hover=("text",),
-    )
+    beside = Plot("loads", f"Sizes and frames of {title}", _loads, _INPUTS, _QUANTITIES, colour="line", hover=("text",))
     functions = Plot(
         "functions",
         f"Fitted functions of {title}",

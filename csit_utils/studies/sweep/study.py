@@ -254,10 +254,7 @@ def _saturated(sweep: Sweep, point: SweepPoint) -> MeasuredValue:
     """Throughput at the break-point; between the worst and the best of its seconds."""
     seconds = [sample.output_pps for sample in sweep.samples if sample.rate_pps == point.rate_pps]
     return MeasuredValue(
-        SATURATED,
-        point.output_pps,
-        min([point.output_pps, *seconds]),
-        max([point.output_pps, *seconds]),
+        SATURATED, point.output_pps, min([point.output_pps, *seconds]), max([point.output_pps, *seconds])
     )
 
 

@@ -20,7 +20,7 @@ from csit_utils.dataset.inputs import sources_of_file
 from csit_utils.dataset.items import Problem, ReadError, Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store import bounded_files, file_formats
-from csit_utils.dataset.store.duckdb_engine import DuckDb
+from csit_utils.dataset.store.engines import DuckDb
 from csit_utils.dataset.store.file_formats import blocks_of
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.staging import GROUP_BYTES, WaitingDetails, WaitingRows

@@ -16,7 +16,7 @@ from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.density import layouts
 from csit_utils.studies.density.analysis.latency_cells import BOTH
-from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
+from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
 from csit_utils.studies.density.pages.fairness import fairness_of
 from resources.libraries.python.model.findings import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage

@@ -6,8 +6,14 @@ import shlex
 from itertools import pairwise
 
 from csit_utils.report.details.capsule import capsule, command
-from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes, load_words
-from csit_utils.report.details.machine_checks import qualification_figure, qualification_view
+from csit_utils.report.details.machines import (
+    energy_figure,
+    energy_lines,
+    energy_notes,
+    load_words,
+    qualification_figure,
+    qualification_view,
+)
 from csit_utils.report.details.testview import burst_figure, bursts_text
 from csit_utils.report.details.trial_plots import loss_pattern_figure, loss_patterns
 from resources.libraries.python.model.base import digest_of_model

@@ -20,7 +20,7 @@ from csit_utils.studies.density.analysis.answers import Question, answers
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies
 from csit_utils.studies.density.answer_text import fits_view
-from csit_utils.studies.density.figures.throughput import flows_figure
+from csit_utils.studies.density.throughput import flows_figure
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import Result
 
 from csit_utils.commands.results.selections import COMPARED
-from csit_utils.dataset.store.duckdb_engine import DuckDb
+from csit_utils.dataset.store.engines import DuckDb
 from csit_utils.dataset.store.layout import TESTS, Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.store.tables import TEST_NAMES

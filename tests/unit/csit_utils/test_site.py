@@ -14,7 +14,7 @@ from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
 from csit_utils.studies.density.analysis.density import Matrix, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
-from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
+from csit_utils.studies.density.speedup import SpeedupLimits, speedup_figure
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model import DensityRecord

@@ -13,7 +13,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
-from csit_utils.studies.density.figures.latency_maps import matrix_map
+from csit_utils.studies.density.latency_maps import matrix_map
 
 
 @dataclass(frozen=True)

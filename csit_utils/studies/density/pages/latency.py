@@ -14,7 +14,7 @@ from csit_utils.report.study import Page
 from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import loads_of
-from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
+from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 
 _MAX_CURVES = 24
 """Blocks with curves. Histograms are large, and every test has its own curves on its page."""
@@ -119,11 +119,7 @@ def _trace(place: Place, name: str, rows: Iterable[LatencyRow], colour: int) -> 
             "colour": colour,
             "samples": found.count,
             "perDecade": PER_DECADE,
-            "facets": {
-                "instances": _count(place[0], "instance"),
-                "NFs each": _count(place[1], "NF"),
-                "series": name,
-            },
+            "facets": {"instances": _count(place[0], "instance"), "NFs each": _count(place[1], "NF"), "series": name},
         },
     }
 

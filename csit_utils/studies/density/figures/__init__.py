@@ -1,1 +1,0 @@
-"""Figures of density tests: heat maps, and curves over flows and cores."""
