@@ -81,6 +81,9 @@ def run_tier(tier: str) -> int:
     print(plan_text(tier), flush=True)
     for name in names:
         junit(name).unlink(missing_ok=True)
+    retries = ROOT / ".tox" / "retries"
+    retries.unlink(missing_ok=True)
+    os.environ["CSIT_TEST_RETRIES"] = str(retries)  # all environments are one run, see retries.py
     begin_s = time.monotonic()
     status = _finished([_TOX, "run-parallel", *_PLACES, "-p", "all", *(("-m", tier) if tier else ())])
     wall_s, used = time.monotonic() - begin_s, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -24,13 +24,13 @@ from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
-from csit_utils.dataset.foreign.csit_tables import read_row
+from csit_utils.dataset.foreign.csit import read_row
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_json
 from csit_utils.night import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
-from csit_utils.studies.density.answer_text import other_goal_view
+from csit_utils.studies.density.answer_text import OtherGoalView
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
 from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
@@ -207,7 +207,7 @@ def _wireguard(content: bytes, _: Path) -> None:
 def _goal(content: bytes, _: Path) -> None:
     asked = goal_of(content.decode(errors="replace"))
     for found in other_goals(_trials(), [asked]):
-        other_goal_view(found)
+        OtherGoalView(found)
 
 
 @cache

@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.cpu.cpu import kept_awake
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from tests import realtime
+from tests import retries
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
 from tests.integration.traffic import takes_turns
@@ -30,8 +30,8 @@ _YIELDS = 19
 def pytest_configure(config: pytest.Config) -> None:
     # Half a second in every run adds up: tests of the noise floor and of qualifications ask for them.
     os.environ.setdefault("ROBOT_OPTIONS", "--variable NOISE_FLOOR:0 --variable QUALIFY:off")
-    config.pluginmanager.register(realtime)
-    config.pluginmanager.register(realtime.Tries())
+    config.pluginmanager.register(retries)
+    config.pluginmanager.register(retries.Retries())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

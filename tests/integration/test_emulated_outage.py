@@ -10,7 +10,6 @@ import pytest
 
 from tests.integration.emulated import Emulated
 from tests.integration.outage_suite import check_events, study_watched
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 SPEC = """
@@ -33,7 +32,6 @@ events:
 RATE_PPS = 100
 
 
-@realtime(LOSS)
 def test_events_on_one_machine_are_timed_by_packets_of_another_one(emulated: Emulated, tmp_path: Path) -> None:
     tg = {"generator": {"driver": "ring", "cores": 1}}
     topology = emulated.write_topology(tmp_path, discriminator="vlan", nodes={"TG": tg})

@@ -8,7 +8,6 @@ import pytest
 from resources.libraries.python.model.measurements.qualification import Qualification
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import csit, results, run_robot
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 RING = {"generator": {"driver": "ring", "cores": 1}}
@@ -22,7 +21,6 @@ def arrived(emulated: Emulated) -> dict[str, int]:
     return {name.split("/")[4]: int(count) for name, _, count in (row.partition(":") for row in rows)}
 
 
-@realtime(LOSS)
 def test_runs_on_pci_nics_use_what_was_qualified_over_a_cable_of_such_nics(emulated: Emulated, tmp_path: Path) -> None:
     topology = emulated.write_topology(tmp_path, loop=True, nodes={"TG": RING})
     ports, before = emulated.run("TG", "ls", "/sys/class/net").split(), arrived(emulated)

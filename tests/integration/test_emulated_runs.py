@@ -11,7 +11,6 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.emulated import Emulated
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, Bmc, emulator
 from tests.integration.robot_runs import events, going_on, results, run_robot
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 SHORT = (
@@ -87,7 +86,6 @@ def wait_for_deployment(emulated: Emulated, run: "subprocess.Popen[str]", output
     wait_until(f"deployment {attempts}", missing, WITHIN_S, pause_s=2.0)
 
 
-@realtime(LOSS)
 def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(
     emulated: Emulated, bmc: Bmc, tmp_path: Path
 ) -> None:

@@ -9,7 +9,6 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import PROJECT, going_on, run_robot
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 SUITE = PROJECT / "tests" / "characterization" / "smt.robot"
@@ -19,7 +18,6 @@ FEW = ("-v", "SWEEP_RATES:100-300/100", "-v", "SWEEP_DURATION:1", "-v", "SWEEP_W
 WITHIN_S = 300.0
 
 
-@realtime(LOSS)
 def test_smt_is_off_for_a_sweep_and_on_after_it_and_after_a_kill(emulated: Emulated, tmp_path: Path) -> None:
     before = emulated.shell("DUT1", SMT)
     assert before.startswith("on\n"), "the machine of QEMU has two threads on each core"

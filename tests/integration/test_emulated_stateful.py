@@ -8,7 +8,6 @@ import pytest
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import going_on, study_suite
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 SPEC = """
@@ -31,7 +30,6 @@ fifth of the CPU time of an emulated machine."""
 _WITHIN_S = 600.0
 
 
-@realtime(LOSS)
 def test_connections_are_those_that_the_kernel_counts(emulated: Emulated, tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "stateful/nat.yaml", SPEC)
     nodes = {"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"containers": "linux_nat"}}

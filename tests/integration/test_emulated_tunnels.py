@@ -9,7 +9,6 @@ import pytest
 from tests.integration.emulated import Emulated
 from tests.integration.pauses import REMOVING, Moment, Paused
 from tests.integration.robot_runs import going_on, results
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 _WITHIN_S = 600.0
@@ -21,7 +20,6 @@ ip netns exec csit-nf-1-1 cat /proc/net/xfrm_stat
 """In the network namespace of the NF: bytes of WireGuard's peers, packets of the security associations, and errors."""
 
 
-@realtime(LOSS)
 def test_packets_are_encrypted_by_the_kernel(emulated: Emulated, tmp_path: Path) -> None:
     kinds = ["wireguard", "ipsec"]
     topology = emulated.write_topology(

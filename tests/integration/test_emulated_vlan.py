@@ -12,7 +12,6 @@ from tests.captures import MIX, pcap
 from tests.integration.emulated import Emulated
 from tests.integration.pauses import REMOVING, SENDING, Moment, Paused
 from tests.integration.robot_runs import going_on, results
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 CABLES = ("port1", "port2")
@@ -34,7 +33,6 @@ FAULTS: dict[str, tuple[Signalled, str, Signalled]] = {
 the cell of the next attempt is removed."""
 
 
-@realtime(LOSS)
 def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated, tmp_path: Path) -> None:
     before = {name: state(emulated, name) for name in emulated.nodes}
     receiving = {name: receive_threads(emulated, name) for name in emulated.nodes}

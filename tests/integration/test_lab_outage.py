@@ -18,7 +18,6 @@ from tests.integration.outage_suite import check_events, study_watched
 from tests.integration.robot_runs import run_robot, study_suite
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_OVS = "; ".join(map(str, ovs_missing("system")))
@@ -215,7 +214,6 @@ events:
 
 
 @pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
-@realtime(LOSS)
 def test_a_vpp_under_load_passes_packets_again_and_replaces_its_access_list_without_loss(tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "outage/routers.yaml", OF_VPP)
     dut = {"vswitch": "vpp", "containers": ["vpp"], "vpp": {"prefix": VPP_PREFIX, "acl_rules": 1000}}

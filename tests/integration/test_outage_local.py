@@ -46,7 +46,6 @@ from tests.integration.user_space import (
     vpp_topology,
 )
 from tests.loaded import load
-from tests.realtime import LOSS, realtime
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"
 NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
@@ -378,7 +377,6 @@ def moves(deployment: Deployment, product: Product) -> None:
 @pytest.mark.usefixtures("awake")
 @pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
 @pytest.mark.parametrize("name", ["vpp-vswitch", "vpp-nf", "vpp-memif-nf"])
-@realtime(LOSS)
 def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None:
     product = PRODUCTS[name]
     testbed = partial(vpp_topology, vswitch="linux_bridge" if name == "vpp-nf" else "vpp", acl_rules=1000)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.studies.density.preview.duration import times
-from csit_utils.studies.density.preview.page import render_plan
+from csit_utils.studies.density.plan_page import render_plan
+from csit_utils.studies.density.plan_table import times
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.testbed.cpu import layout

@@ -34,7 +34,6 @@ from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import flow_of, shipped
 from tests.integration.user_space import cell, deployed, processes, qualified_by_a_run, victim
-from tests.realtime import LOSS, RATE, realtime
 from tests.veth_pair import plan as cabled_plan
 
 SETTINGS = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_packet")
@@ -127,7 +126,6 @@ class TestOnACable:
         assert result.offered_pps < 19_000_000
         assert "the generator" in (result.note or "")
 
-    @realtime(RATE)
     def test_the_highest_load_is_one_that_it_can_offer(self, generator: TrexGenerator) -> None:
         maximum_pps = generator.highest_loads(trial(0.0, duration_s=0.3)).search_pps
         assert maximum_pps > 20_000
@@ -155,7 +153,6 @@ class TestOnACable:
         assert abs(first.sent - second.sent) <= 2
 
 
-@realtime(LOSS)
 def test_smallest_frames_with_a_tag_and_probes() -> None:
     with started(loop(vlan=101)) as generator:
         result = generator.run(trial(2000.0, probe_pps=100.0))
@@ -210,7 +207,6 @@ def topology() -> Topology:
     return found.model_copy(update={"nodes": nodes})
 
 
-@realtime(RATE)
 def test_a_search_through_a_service() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
         connectivity = deployment.parts.generator.run(trial(2000.0, duration_s=0.2))
@@ -230,7 +226,6 @@ def test_a_search_through_a_service() -> None:
         assert 0 < best <= most_pps * 1.001
 
 
-@realtime(RATE)
 def test_a_run_qualifies_it_once_on_its_own_cpus(tmp_path: Path) -> None:
     found = qualified_by_a_run(topology(), tmp_path)
     assert found.sending.startswith("TRex v")
@@ -245,7 +240,6 @@ def test_a_run_qualifies_it_once_on_its_own_cpus(tmp_path: Path) -> None:
         assert point.gap_p50_ns < 1e9 / point.gap_load_pps < point.gap_p999_ns
 
 
-@realtime(LOSS)
 def test_two_instances_share_a_server() -> None:
     with deployed(topology(), cell("CSC", 2, 1)) as deployment:
         result = deployment.parts.generator.run(trial(8000.0, probe_pps=100.0))

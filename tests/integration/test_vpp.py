@@ -38,7 +38,6 @@ from tests.integration.user_space import (
     vpp_of,
 )
 from tests.integration.user_space import vpp_topology as topology
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -64,7 +63,6 @@ def nothing_left() -> Iterator[None]:
         yield
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("vswitch", ["vpp", "linux_bridge"])
 def test_in_containers_they_share_memory_with_the_vswitch_all_the_same(vswitch: str) -> None:
     """By memif whose sockets are in a shared folder, and by ports of the namespace that the container joins."""
@@ -77,7 +75,6 @@ def test_in_containers_they_share_memory_with_the_vswitch_all_the_same(vswitch: 
         assert deployment.facts()["functions"]["containers"].startswith("podman ")
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize(
     ("vswitch", "service_type", "rows", "kinds"),
     [
@@ -103,7 +100,6 @@ def test_packets_pass_in_their_instance_only_on_planned_cores(
             assert "csv1p1 worker 0 (interrupt)" in facts["vswitch"]["rx placement"]
 
 
-@realtime(LOSS)
 def test_under_load_packets_come_back_and_the_work_is_reported() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
         deployment.affinity()
@@ -117,7 +113,6 @@ def test_under_load_packets_come_back_and_the_work_is_reported() -> None:
         assert "packets per call" in facts["functions"]["nf-1-1 work"]
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
 def test_packets_pass_virtual_machines_over_vhost_user() -> None:
     """The guests' memory is the vSwitch's to copy from; what guests do themselves, only their neighbours see."""
@@ -129,7 +124,6 @@ def test_packets_pass_virtual_machines_over_vhost_user() -> None:
         assert "csv1x1i1 worker 0 (interrupt)" in deployment.facts()["vswitch"]["rx placement"]
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
 @pytest.mark.parametrize(("vswitch", "columns"), [("vpp", 1), ("vpp", 2), ("linux_bridge", 1)])
 def test_packets_pass_vpps_in_virtual_machines(vswitch: str, columns: int) -> None:
@@ -211,7 +205,6 @@ def test_a_killed_run_leaves_none() -> None:
     kill_run(VICTIM, "vpp", str(DIRECTORY))
 
 
-@realtime(LOSS)
 def test_the_suites_run_on_it(tmp_path: Path) -> None:
     row = suite(tmp_path, "csc-ndrpdr")
     assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
@@ -219,7 +212,6 @@ def test_the_suites_run_on_it(tmp_path: Path) -> None:
     assert row.test_name.endswith("vppip4-ndrpdr")
 
 
-@realtime(LOSS)
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
 def test_the_suites_of_virtual_machines_run_with_vpp_in_them(tmp_path: Path) -> None:
     row = suite(tmp_path, "vsc-mrr")

@@ -33,7 +33,6 @@ from tests.integration.user_space import (
     vpp_of,
 )
 from tests.integration.user_space import vpp_topology as topology
-from tests.realtime import LOSS, realtime
 
 pytestmark = [
     pytest.mark.parallel,
@@ -76,7 +75,6 @@ def frames_of(capture: Path) -> list[bytes]:
     return found
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("vswitch", ["vpp", "linux_bridge"])
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 9018])
 def test_packets_are_esp_between_the_gateways_and_unchanged_behind_them(
@@ -109,7 +107,6 @@ def test_packets_are_esp_between_the_gateways_and_unchanged_behind_them(
         assert deployment.problems() == ()
 
 
-@realtime(LOSS)
 @pytest.mark.parametrize("kinds", [(TUNNEL, TUNNEL), (TUNNEL, NfKind("vpp")), (ROUTER, TUNNEL)])
 @pytest.mark.parametrize("service_type", ["CSC", "CSP"])
 def test_every_packet_goes_through_the_tunnel_also_beside_others(service_type: str, kinds: tuple[NfKind, ...]) -> None:
@@ -122,7 +119,6 @@ def test_every_packet_goes_through_the_tunnel_also_beside_others(service_type: s
         assert deployment.problems() == ()
 
 
-@realtime(LOSS)
 def test_a_load_is_encrypted_and_the_facts_say_by_what() -> None:
     with deployed(topology(), cell("CSC", 1, 1, (TUNNEL,))) as deployment:
         deployment.affinity()

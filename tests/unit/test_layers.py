@@ -40,7 +40,7 @@ UPSTREAM = {
 """What a room may import of the libraries. Data flows one way; `studies` sits on top and may import all of them."""
 OFFLINE = {*PURE, "recording"}
 """What csit_utils may import of the libraries: nothing that touches a machine."""
-COMMANDS = re.compile(r"csit_utils/(studies/\w+/)?commands/")
+COMMANDS = re.compile(r"csit_utils/(commands/|studies/\w+/\w+_command\.py$)")
 COMPOSITION = (
     "csit_utils/commands/runs/robot",
     "csit_utils/commands/runs/local",
@@ -402,7 +402,7 @@ def test_files_of_how_to_pages_keep_to_their_rooms_and_class_names_are_used_once
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
         (studies_are_above_the_rest, f"{LIBRARIES}studies/shared/x.py", f"import {STUDIES}.density.run"),
         (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
-        (offline_tools_touch_no_machine, "csit_utils/studies/sizing/commands/x.py", f"import {DRIVERS}.vswitches.sim"),
+        (offline_tools_touch_no_machine, "csit_utils/studies/sizing/x_command.py", f"import {DRIVERS}.vswitches.sim"),
         (products_live_in_drivers, f"{LIBRARIES}testbed/x.py", "argv = ['ovs-vsctl', 'show']"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/host/x.py", "program = 'vppctl'"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/vswitches/ovs/x.py", "program = 'nginx'"),

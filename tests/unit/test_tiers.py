@@ -21,7 +21,7 @@ from tests.tiers import ALL, Test, added, by_name_only, environments, report
 ROOT = Path(__file__).parents[2]
 DEFAULT = ("unit", "simulated", "traffic")
 """Folders of the default tier's tests."""
-IMPORTS_TRIES = re.compile(r"^from tests.realtime import", re.MULTILINE)
+IMPORTS_RETRIES = re.compile(r"^from tests import retries|^from tests.retries import", re.MULTILINE)
 BY_NAME_ONLY = {"spark"}
 """Its packages are larger than all others together."""
 
@@ -46,9 +46,9 @@ def test_a_server_runs_the_default_tier() -> None:
 
 @pytest.mark.parametrize("folder", DEFAULT)
 def test_no_test_of_the_default_tier_has_a_second_try(folder: str) -> None:
-    files = [path for path in (ROOT / "tests" / folder).rglob("*.py") if path.name != "test_realtime.py"]
+    files = [path for path in (ROOT / "tests" / folder).rglob("*.py") if path.name != "test_retries.py"]
     assert files
-    assert [path for path in files if IMPORTS_TRIES.search(path.read_text(encoding="utf-8"))] == []
+    assert [path for path in files if IMPORTS_RETRIES.search(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize("folder", DEFAULT)

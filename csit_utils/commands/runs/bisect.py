@@ -22,7 +22,7 @@ from csit_utils.bisection.run import BisectionJournal, BisectionProgress, Bisect
 from csit_utils.bisection.spec import CALLED_STEPS, REVISION, BisectionSpec, narrowed, share_of
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.report.units import percent, rate, seconds
-from csit_utils.studies.density.commands.plan import parse_cell
+from csit_utils.studies.density.plan_command import parse_cell
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.load import load_topology, load_yaml, text_of

@@ -13,7 +13,7 @@ from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.command_line import typed
 from csit_utils.commands.runs.robot import run_suites
 from csit_utils.dataset.inputs import output_of
-from csit_utils.studies.density.commands.plan import CACHE_WAYS, NF_KINDS, NF_SIZES, TYPES, VSWITCH
+from csit_utils.studies.density.plan_command import CACHE_WAYS, NF_KINDS, NF_SIZES, TYPES, VSWITCH
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology, World

@@ -39,7 +39,7 @@ from csit_utils.night import (
     why_left_out,
 )
 from csit_utils.report.units import seconds
-from csit_utils.studies.density.commands.plan import (
+from csit_utils.studies.density.plan_command import (
     CELLS,
     NF_KINDS,
     NF_SIZES,

@@ -11,8 +11,7 @@ from csit_utils.report.links import cell_href
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, HAVE_FIGURES, Headline, headlines
-from csit_utils.studies.density.blocks import Block, MetricView, SystemView
-from csit_utils.studies.density.figures.heatmap import HeatMap
+from csit_utils.studies.density.blocks import Block, HeatMap, MetricView, SystemView
 from csit_utils.studies.density.sentences import figure_text
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import counted

@@ -17,7 +17,7 @@ from csit_utils.analysis.latency import histogram_of, merge, percentiles, rescal
 from csit_utils.commands.results.export import export
 from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.load import read_foreign
-from csit_utils.report.exports.uti import info_file
+from csit_utils.report.uti import info_file
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.request.goal import Goal, GoalResult

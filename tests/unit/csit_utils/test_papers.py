@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import PublishedSection
+from csit_utils.report.record_page import PublishedSection
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import render
 from csit_utils.report.study import Page
@@ -15,7 +15,7 @@ from csit_utils.studies.chains import study as chain_study
 from csit_utils.studies.interference import study as interference_page
 from csit_utils.studies.registry import record_kinds
 from csit_utils.studies.sizing import study as sizings
-from csit_utils.studies.sweep.pages import profiles
+from csit_utils.studies.sweep import profiles
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.kinds import NfKind

@@ -11,9 +11,9 @@ import pytest
 
 from csit_utils.cli import make_app
 from csit_utils.report.details.coremap import core_map
-from csit_utils.studies.density.commands.plan import parse_cell
-from csit_utils.studies.density.preview.duration import times
-from csit_utils.studies.density.preview.page import key_of, page_data, render_plan
+from csit_utils.studies.density.plan_command import parse_cell
+from csit_utils.studies.density.plan_page import key_of, page_data, render_plan
+from csit_utils.studies.density.plan_table import times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.variables import VARIABLES

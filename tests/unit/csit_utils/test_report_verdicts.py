@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from csit_utils.analysis.comparisons.comparison import compare
-from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import NDR, PDR, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
+from csit_utils.studies.density.analysis.density import verdict_of
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series
-from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.figures import Figure, matrix_axis
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, Place
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, Place, verdict_of_runs
 from csit_utils.studies.density.sentences import figure_text
 
 _FACETS = {"NF size": "NF size", "vSwitch": "vSwitch"}

@@ -4,17 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from csit_utils.analysis.grouping import Series, System
+from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
 from csit_utils.dataset.rows import InstanceRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
-from csit_utils.studies.density.figures.matrix_map import matrix_map
+from csit_utils.studies.density.figures.latency_maps import matrix_map
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         placed = layouts(shown.latest, has, shown.contents.refused, NO_COUNTS, test_type)
         for number, (heading, own) in enumerate(blocks_of(placed), 1):
             system = own[0].series.system
-            called = names([layout.series for layout in own])
+            called = series_names([layout.series for layout in own])
             lines |= {(line.row.anchor, line.fairness.number): line for line in _lines(own, found)}
             least = {layout.series: _least(layout, found) for layout in own}
             equal = [layout for layout in own if FAIR <= least[layout.series] < inf]

@@ -3,18 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Series, System
+from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order, shares
-from csit_utils.studies.density.figures.matrix_map import matrix_map
+from csit_utils.studies.density.figures.latency_maps import matrix_map
 
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
@@ -62,7 +61,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         placed = layouts(shown.latest, has, shown.contents.refused, NOT_LOCATED, test_type)
         for number, (heading, own) in enumerate(blocks_of(placed), 1):
             system = own[0].series.system
-            called = names([layout.series for layout in own])
+            called = series_names([layout.series for layout in own])
             places = {layout.series: _only_place(layout, found) for layout in own}
             for place in dict.fromkeys(filter(None, places.values())):
                 alike = [layout for layout in own if places[layout.series] == place]

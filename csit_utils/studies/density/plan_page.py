@@ -11,16 +11,7 @@ from typing import Any
 
 from csit_utils.report import units
 from csit_utils.report.html import html_templates, own_file
-from csit_utils.studies.density.preview.duration import Times
-from csit_utils.studies.density.preview.terminal import (
-    LETTERS,
-    examples,
-    mark,
-    shared,
-    uneven,
-    unlike,
-    unspread,
-)
+from csit_utils.studies.density.plan_table import LETTERS, Times, examples, mark, shared, uneven, unlike, unspread
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.testbed.memory import MemoryLayout

@@ -1,12 +1,15 @@
-"""Records of other studies in a dataset: one Parquet file of whole records per import.
+"""Parquet tables of a dataset: columns of tests in Arrow's types, and files of whole records of other studies.
 
 Beside a record are the rows that are queried most, as lists; their values are in the record too.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,9 +17,48 @@ import pyarrow.parquet as pq
 from csit_utils.dataset.items import Problem, ReadError, Recorded, Status
 from csit_utils.dataset.load import read_recorded
 from csit_utils.dataset.measures import MeasuredValue
-from csit_utils.dataset.rows import MeasuredRow
+from csit_utils.dataset.rows import LISTS, MeasuredRow, TestRow
 from csit_utils.dataset.store.bounded_files import opened
 from resources.libraries.python.model.request.cell import Dimensions
+
+
+class _NoPandas(MetaPathFinder):
+    """Finder that refuses the import of pandas."""
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        """Refuse pandas, and leave other modules to other finders."""
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def convert_without_pandas() -> None:
+    """Let Arrow convert its first list while pandas cannot be imported; for programs that have no data of pandas.
+
+    It would import pandas, for 0.3 s of CPU time in each process, only to ask whether lists are columns of it. Later
+    calls that need pandas, such as `to_pandas`, import it. Until then Arrow takes columns of pandas for plain lists.
+    """
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, finder := _NoPandas())
+        try:
+            pa.array([])
+        finally:
+            sys.meta_path.remove(finder)
+
+
+def _type(name: str, hint: object) -> pa.DataType:
+    if name in LISTS:
+        return pa.list_(pa.struct([(each, _type("", of)) for each, of in get_type_hints(LISTS[name]).items()]))
+    kind = (set(get_args(hint) or (hint,)) - {type(None)}).pop()
+    return {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}[kind]
+
+
+_HINTS = get_type_hints(TestRow)
+TEST_TYPES = {field.name: _type(field.name, _HINTS[field.name]) for field in fields(TestRow)}
+TEST_COLUMNS = pa.schema(list(TEST_TYPES.items()))
+TEST_NAMES = tuple(TEST_TYPES)
+OPTIONAL = tuple(field.name for field in fields(TestRow) if field.default is not MISSING)
+"""Columns that rows can do without."""
+
 
 _COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
@@ -33,11 +75,11 @@ _MEASURES = pa.schema(
     }
 )
 """Quantities that are followed over time, of all studies."""
-NEEDED = tuple(name for name in _COLUMNS if name != "label")
+NEEDED_OF_RECORDS = tuple(name for name in _COLUMNS if name != "label")
 """Columns that every file has."""
 
 
-def schema() -> pa.Schema:
+def record_columns() -> pa.Schema:
     """Return the columns of a file: those of each record, and a list of rows for each table that studies declare."""
     return pa.schema(_COLUMNS | {name: pa.list_(pa.struct(list(columns))) for name, columns in _tables().items()})
 
@@ -60,7 +102,7 @@ def _tables() -> dict[str, pa.Schema]:
     return found
 
 
-def write(path: Path, items: Sequence[Recorded], label: str | None) -> None:
+def write_records(path: Path, items: Sequence[Recorded], label: str | None) -> None:
     """Write records to a new file, with the label of their run."""
     rows = [
         {
@@ -81,7 +123,7 @@ def write(path: Path, items: Sequence[Recorded], label: str | None) -> None:
         for item in items
     ]
     # Without dictionaries: each value of a list may be as long as one, and readers bound that.
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema()), path, compression="zstd", use_dictionary=False)
+    pq.write_table(pa.Table.from_pylist(rows, schema=record_columns()), path, compression="zstd", use_dictionary=False)
 
 
 def _rows(item: Recorded) -> dict[str, list[dict[str, object]]]:
@@ -113,7 +155,7 @@ def _measure(row: MeasuredRow, found: MeasuredValue) -> dict[str, object]:
     }
 
 
-def read(path: Path, count: int) -> Iterator[Recorded | Problem]:
+def read_records(path: Path, count: int) -> Iterator[Recorded | Problem]:
     """Yield the records of a file; a problem where one is damaged.
 
     `count`: number of records, as its import says.

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
-from csit_utils.studies.density.preview.duration import Times, times
-from csit_utils.studies.density.preview.terminal import print_cell, print_plan
+from csit_utils.studies.density.plan_table import Times, print_cell, print_plan, times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology, text_of
 from resources.libraries.python.model.request.cell import TestType, readable_cells
@@ -117,7 +116,7 @@ def plan(
     extras = chosen_extras(words.get)
     took = times(testbed, rows, profile(words["SEARCH"]), test_types_of(tests), extras=extras)
     if html is not None:
-        from csit_utils.studies.density.preview.page import render_plan  # noqa: PLC0415 - costs time of every --help
+        from csit_utils.studies.density.plan_page import render_plan  # noqa: PLC0415 - costs time of every --help
 
         write_whole(html, render_plan(testbed, memory, rows, took))
     if form is TableForm.JSON:

@@ -8,8 +8,8 @@ import numpy as np
 
 from csit_utils.dataset.papers import Paper, PublishedFigure
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import called, sections
 from csit_utils.report.record_blocks import Column, DrawnTable, Plot, RecordTables, Row, Table, plots
+from csit_utils.report.record_page import called, sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate, seconds
@@ -73,15 +73,19 @@ class Function:
         return percent(error if error is None or error > _NOTHING else 0.0)
 
 
-@dataclass(frozen=True)
 class Profiled:
     """A sweep on the page."""
 
-    view: View
-    anchor: str
-    figures: tuple[Figure, ...]
-    functions: tuple[Function, ...]
-    loads: DrawnTable | None
+    def __init__(self, view: View) -> None:
+        profile = view.record.profile
+        functions = functions_of(profile) if profile else ()
+        whole = profile is not None and profile.break_point is None
+        self.view, self.anchor = view, profile_anchor(view)
+        self.figures = tuple(sweep_figures(self.anchor, view.record))
+        self.functions = tuple(
+            Function(metric, "all rates" if whole else _REGIONS[region], fit) for metric, region, fit in functions
+        )
+        self.loads = _loads(view.record.sweep, RecordTables(self.anchor, view.record.simulated, None))
 
 
 _REGIONS = {"nonsat": "below", "between": "between", "sat": "saturated"}
@@ -101,7 +105,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind in ("sweep", "chain")]
     if not found:
         return None
-    profiled = [_profiled(view) for view in found]
+    profiled = [Profiled(view) for view in found]
     compared = comparisons(found)
     papers = sections(shown.papers, "sweep", found, _saturation, partial(functions_of_routers, found))
     figures = [figure for each in profiled for figure in each.figures]
@@ -116,19 +120,6 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "data": payload(found),
         "figures": [*(figure for each in compared for figure in (each.figure, *each.more)), *figures, *beside],
     }
-
-
-def _profiled(view: View) -> Profiled:
-    profile = view.record.profile
-    functions = functions_of(profile) if profile else ()
-    whole = profile is not None and profile.break_point is None
-    return Profiled(
-        view,
-        profile_anchor(view),
-        tuple(sweep_figures(profile_anchor(view), view.record)),
-        tuple(Function(metric, "all rates" if whole else _REGIONS[region], fit) for metric, region, fit in functions),
-        _loads(view.record.sweep, RecordTables(profile_anchor(view), view.record.simulated, None)),
-    )
 
 
 def _loads(sweep: Sweep | None, tables: RecordTables) -> DrawnTable | None:
@@ -206,38 +197,25 @@ def _is_router(record: SweepRecord) -> bool:
     return record.profile is not None and kinds == ["router"]
 
 
-@dataclass(frozen=True)
 class Answered:
     """A profile in the table of the form."""
 
-    view: View
-    vcpus: int
-    saturates: str
-    saturates_raw: float | None
-    """bit/s."""
-    highest: str
-    highest_raw: float | None
-    """bit/s."""
-    limited_by: str
+    def __init__(self, view: View, profile: Profile) -> None:
+        sweep, point, best = view.record.sweep, profile.break_point, highest_rate(profile, FIRST)
+        words = partial(input_words, sweep)
+        self.view = view
+        self.vcpus = sum(vnf.vcpus for vnf in sweep.vnfs) if sweep else 0
+        self.saturates = f"{rate_in_words(point, words)}, by {point.indicator}" if point and sweep else DASH
+        self.saturates_raw = point.rate * GIGA if point else None
+        """bit/s, as the next one."""
+        self.highest = highest_in_words(best, words) if sweep else DASH
+        self.highest_raw = best.rate * GIGA if best.rate is not None else None
+        self.limited_by = limited(best)
 
 
 def answered(found: Sequence[View]) -> list[Answered]:
     """A line for every profile, answered for the first question."""
-    return [_line(view, view.record.profile) for view in found if view.record.profile is not None]
-
-
-def _line(view: View, profile: Profile) -> Answered:
-    sweep, point = view.record.sweep, profile.break_point
-    best = highest_rate(profile, FIRST)
-    return Answered(
-        view,
-        sum(vnf.vcpus for vnf in sweep.vnfs) if sweep else 0,
-        f"{rate_in_words(point, partial(input_words, sweep))}, by {point.indicator}" if point and sweep else DASH,
-        point.rate * GIGA if point else None,
-        highest_in_words(best, partial(input_words, sweep)) if sweep else DASH,
-        best.rate * GIGA if best.rate is not None else None,
-        limited(best),
-    )
+    return [Answered(view, view.record.profile) for view in found if view.record.profile is not None]
 
 
 def limited(best: HighestRate) -> str:

@@ -22,7 +22,7 @@ from csit_utils.studies.sweep.figures import (
     saturation,
     scales,
 )
-from csit_utils.studies.sweep.pages.profiles import profile_anchor
+from csit_utils.studies.sweep.profiles import profile_anchor
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, trust
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     MODELS,
@@ -223,41 +223,29 @@ class Predicted:
         return error_in_words(ProfileMetric.DELAY, self.summed)
 
 
-@dataclass(frozen=True)
 class Chained:
     """A chain on the page."""
 
-    view: View
-    way: str
-    """Direction of its packets."""
-    profile: str
-    """Link to its own profile."""
-    figures: tuple[Figure, ...]
-    predicted: tuple[Predicted, ...]
-    notes: Sequence[str]
-    """Of its predictions."""
+    def __init__(self, view: View, every: Sequence[View]) -> None:
+        record = view.record
+        self.view = view
+        self.way = chain_words(record.sweep.cell) if record.sweep else ""
+        """Direction of its packets."""
+        self.profile = f"#{profile_anchor(view)}"
+        """Link to its own profile."""
+        self.figures = tuple(chain_figures(view.anchor, record, _alone(view, every)))
+        self.predicted = tuple(Predicted(prediction, MODELS[prediction.model]) for prediction in record.predictions)
+        notes = (note for prediction in record.predictions for note in prediction.notes)
+        self.notes = [note for note in dict.fromkeys(notes) if note not in view.warnings]
+        """Of its predictions."""
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     chains = [view for view in shown.characterizations if view.record.kind == "chain"]
     if not chains:
         return None
-    chained = [_chained(view, shown.characterizations) for view in chains]
+    chained = [Chained(view, shown.characterizations) for view in chains]
     return {**keys_of_page("chained", chains, chained), "metrics": list(ProfileMetric)}
-
-
-def _chained(view: View, every: Sequence[View]) -> Chained:
-    record = view.record
-    alone = _alone(view, every)
-    notes = (note for prediction in record.predictions for note in prediction.notes)
-    return Chained(
-        view,
-        chain_words(record.sweep.cell) if record.sweep else "",
-        f"#{profile_anchor(view)}",
-        tuple(chain_figures(view.anchor, record, alone)),
-        tuple(Predicted(prediction, MODELS[prediction.model]) for prediction in record.predictions),
-        [note for note in dict.fromkeys(notes) if note not in view.warnings],
-    )
 
 
 def _alone(view: View, every: Sequence[View]) -> PartMeasurements:

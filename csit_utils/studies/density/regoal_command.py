@@ -12,7 +12,7 @@ from csit_utils.dataset.items import ImportedTest, ImportedTrial, Item, Recorded
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.units import DASH
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
-from csit_utils.studies.density.answer_text import other_goal_view
+from csit_utils.studies.density.answer_text import OtherGoalView
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
@@ -99,6 +99,6 @@ def _lines(test: _Test, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:
             "needed_s": needed and needed.duration_s,
         }
         cell = f"{test.cell}{' (simulated)' * test.simulated}"
-        shown = other_goal_view(answer)
+        shown = OtherGoalView(answer)
         texts = (cell, test.frame, shown.name, shown.bounds, shown.evidence)
         yield TableLine(texts, raw, "" if answer.complete else "dim")

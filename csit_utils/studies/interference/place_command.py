@@ -22,11 +22,7 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
     summary_in_words,
 )
 from resources.libraries.python.studies.interference.analysis.study import advised
-from resources.libraries.python.studies.interference.analysis.tables import (
-    MatrixSlice,
-    by_frame_and_load,
-    matrices,
-)
+from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, by_frame_and_load, matrices
 from resources.libraries.python.studies.interference.model.record import (
     Interference,
     InterferenceRecord,
