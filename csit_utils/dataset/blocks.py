@@ -12,7 +12,7 @@ from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
 from csit_utils.dataset.kinds import HTML, READABLE, looks_like
 from resources.libraries.python.model.bounds import LARGEST_TEST_BYTES, MAX_DAMAGE
 from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
+from resources.libraries.python.studies.density.model import REFUSED_CELLS
 
 BLOCK_BYTES = 1 << 17
 """Small enough to stay in the CPU cache between two passes."""

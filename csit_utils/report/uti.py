@@ -28,7 +28,7 @@ from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import LatencyAtLoad, l1_bps
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.search.profiles import SOAK_GOAL
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.tags import nic_driver, short_model
 
 MODEL_VERSION = "1.5.1"

@@ -10,8 +10,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.integration.browser import IN_CHROMIUM, Browser
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]

@@ -35,7 +35,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.studies.density.planning.selection import parse_kinds
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.supervisor import end_marked, marked, supervised
 from resources.libraries.python.testbed.deployment.parts import Testbed

@@ -24,8 +24,8 @@ from resources.libraries.python.recording.run_journal import header_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
 from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed, memory_of
 

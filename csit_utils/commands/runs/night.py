@@ -57,7 +57,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, parse_selection
+from resources.libraries.python.studies.density.planning.selection import DRAFT_GRID, parse_selection
 from resources.libraries.python.whole_files import write_whole
 
 _SPACE_BYTES = 100_000_000

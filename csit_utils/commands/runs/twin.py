@@ -28,7 +28,7 @@ from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.writer import check_folder
-from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 
 MARGIN = 0.02
 """Difference below which figures count as the same."""

@@ -12,7 +12,7 @@ from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import no_such_kind
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from resources.libraries.python.testbed.maintenance import preparation
 from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal

@@ -39,7 +39,7 @@ from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, 
 from csit_utils.processes import shared
 from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.writer import pack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 
 def digest_of_source(source: Source) -> str:

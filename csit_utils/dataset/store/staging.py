@@ -32,7 +32,7 @@ from csit_utils.dataset.store.layout import (
 from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_TYPES, write_records
 from csit_utils.dataset.testrows import HeadRow, columns_of
 from resources.libraries.python.recording.records import NotUnpacked, unpack
-from resources.libraries.python.studies.density.model.record import RefusedCell
+from resources.libraries.python.studies.density.model import RefusedCell
 
 _MAX_BYTES = 8 * 1024 * 1024
 """Size of buffered rows and records over all partitions. Writing a table of a hundred columns costs as much as about a

@@ -34,7 +34,7 @@ from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES, 
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.records import NotUnpacked, unpack
-from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
+from resources.libraries.python.studies.density.model import DensityRecord, RefusedCell
 
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)

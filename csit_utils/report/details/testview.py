@@ -22,13 +22,13 @@ from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView
 from csit_utils.studies.density.figures.latency_maps import instance_maps
-from resources.libraries.python.model.findings.evidence import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
 from resources.libraries.python.search.back_to_back import bursts_in_words
 from resources.libraries.python.search.findings.limits import cause_in_words
 from resources.libraries.python.search.findings.locate import by_owner
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 _LISTED = 40
 """Rows of a table of hops; the CSV file has all."""

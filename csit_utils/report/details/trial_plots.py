@@ -9,7 +9,7 @@ from csit_utils.report.units import percent, rate
 from resources.libraries.python.model.measurements.trial import FlowLosses, TrialResult
 from resources.libraries.python.model.result import LossesAtLoad
 from resources.libraries.python.search.losses import losses_in_words, rank
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 _WIDTH, _HEIGHT, _MARGIN = 1100.0, 190.0, 12.0
 _AXIS, _LABELS, _TEXT_HEIGHT = 80.0, 220.0, 15.0

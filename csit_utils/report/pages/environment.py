@@ -15,7 +15,7 @@ from csit_utils.report.units import DASH, percent, seconds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model import SweepRecord
 
 
 @dataclass(frozen=True)

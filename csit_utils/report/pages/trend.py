@@ -34,7 +34,7 @@ from csit_utils.report.study import Page
 from csit_utils.report.trend_events import event_groups
 from csit_utils.report.units import amount, percent, unit
 from csit_utils.studies.registry import measures
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 WIDTH, HEIGHT = 150, 34
 _MARGIN = 5.0

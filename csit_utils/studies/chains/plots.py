@@ -16,7 +16,7 @@ from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.analysis.features import LOSS, PERFORMANCE, THROUGHPUT, feature
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Distance, Statistic, Suspect
+from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy, Distance, Statistic, Suspect
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 _MAX_CHAINS = 40

@@ -8,7 +8,7 @@ from math import cos, pi, sin, sqrt
 from csit_utils.report.figures import Figure, Json, one_choice, scatter
 from csit_utils.report.units import digits3, seconds
 from resources.libraries.python.model.measurements.features import Edge, StateGraph
-from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
+from resources.libraries.python.studies.chains.model import ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import Member
 
 MAX_SHOWN = 6

@@ -35,7 +35,7 @@ from resources.libraries.python.studies.chains.analysis.sentences import (
     sentences,
 )
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainRun,
     ChainsRecord,
     ChainStacks,

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.chains.analysis.sentences import (
     cause_in_words,
     verdict_in_words,
 )
-from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, FeatureDeviation, Suspect
+from resources.libraries.python.studies.chains.model import ChainsRecord, ChainStudy, FeatureDeviation, Suspect
 
 _HEADS = ("rank", "chain", "rule", "distance", "above threshold", "planted", "strongest reason")
 _MAX_CHANGED = 5

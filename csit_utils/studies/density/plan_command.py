@@ -29,14 +29,14 @@ from resources.libraries.python.planning.placement.sender_threads import countin
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.selection import (
+from resources.libraries.python.studies.density.planning.extras import chosen_extras
+from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
+from resources.libraries.python.studies.density.planning.selection import (
     DRAFT_GRID,
     Selection,
     parse_frames,
     parse_selection,
 )
-from resources.libraries.python.studies.density.planning.extras import chosen_extras
-from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of, refuse_wrong_simulation
 from resources.libraries.python.whole_files import write_whole
 

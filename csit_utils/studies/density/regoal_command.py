@@ -14,7 +14,7 @@ from csit_utils.report.units import DASH
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView
 from resources.libraries.python.model.measurements.trial import TrialResult
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
 _LEFT = ("cell", "frame", "goal", "evidence")

@@ -11,7 +11,7 @@ from csit_utils.report.units import seconds
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import counted
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.interference.model import InterferenceSpec
 from resources.libraries.python.studies.interference.planning import AROUND_S, cost, gatherings, most_verifications
 
 _NFS = ("name", "type", "kind", "stand-in")

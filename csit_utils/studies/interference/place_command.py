@@ -23,7 +23,7 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
 )
 from resources.libraries.python.studies.interference.analysis.study import advised
 from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, by_frame_and_load, matrices
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     Interference,
     InterferenceRecord,
     Normalized,

@@ -14,7 +14,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.plan import kinds, make_plan
 from resources.libraries.python.planning.traffic import not_taken
-from resources.libraries.python.studies.outage.model.record import CONTROL, OutageSpec
+from resources.libraries.python.studies.outage.model import CONTROL, OutageSpec
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
 from resources.libraries.python.testbed.kinds.factory import layout_of
 

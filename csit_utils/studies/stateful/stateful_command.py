@@ -9,7 +9,7 @@ from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, prin
 from csit_utils.report.units import seconds
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import specification_file
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 from resources.libraries.python.studies.stateful.planning import cost
 
 _CELLS = ("cell", "instances", "NFs per instance")

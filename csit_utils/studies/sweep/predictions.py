@@ -32,8 +32,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     trust_in_words,
     vnf_words,
 )
-from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
+from resources.libraries.python.studies.sweep.model import Prediction, Profile, ProfileMetric, Sweep, SweepRecord, Vnf
 
 _DELAY = ProfileMetric.DELAY.value
 _MEASURED = "the chain, measured"

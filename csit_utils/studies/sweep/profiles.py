@@ -32,8 +32,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     rate_in_words,
 )
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import GIGA, Fit, Profile, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
+from resources.libraries.python.studies.sweep.model import GIGA, Fit, Profile, ProfileMetric, Sweep, SweepRecord
 
 _NOTHING = 1e-13
 """Rounding error of zero."""

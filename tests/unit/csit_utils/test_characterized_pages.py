@@ -20,8 +20,7 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import M
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import chain_words
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
+from resources.libraries.python.studies.sweep.model import ProfileMetric, Sweep, SweepRecord, Vnf
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import (
     FIREWALL,

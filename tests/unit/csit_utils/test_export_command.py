@@ -22,7 +22,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.unit.csit_utils import builders
 from tests.unit.examples import share
 from tests.unit.planning.labs import csit_lab

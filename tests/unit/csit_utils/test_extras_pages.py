@@ -17,7 +17,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, Rerun
 from resources.libraries.python.search.losses import flow_in_words, worst_flow
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.builders import cpus, plan_of, qualification, qualified_point
 from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import IMIX, PROFILE, does_not_fit, result

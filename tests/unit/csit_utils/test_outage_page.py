@@ -12,7 +12,7 @@ from csit_utils.studies.outage.study import STUDY, SURVIVED
 from csit_utils.studies.registry import record_kinds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.outage.model.record import CONTROL, Quarantined
+from resources.libraries.python.studies.outage.model import CONTROL, Quarantined
 from tests.builders import cpus
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, words

@@ -26,7 +26,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.marker import REFUSED_MARKER
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
+from resources.libraries.python.studies.density.model import REFUSED_CELLS, DensityRecord
 from tests.loaded import Dataset, load, rows_of_tests
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.builders import PDR as PDR_GOAL

@@ -19,10 +19,10 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType, Tes
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM
 from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import result

@@ -18,7 +18,7 @@ from csit_utils.studies.registry import explanations, measures, record_kinds, st
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.records import RECORDS
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model import SweepRecord
 from resources.libraries.python.testbed.node.checks import processors as noise_check
 from tests.builders import SIM, cpu_noise, plan_of
 from tests.unit.csit_utils.characterization_records import record

@@ -23,7 +23,7 @@ from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import REFUSED_MARKER, plain_message
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
+from resources.libraries.python.studies.density.model import REFUSED_CELLS
 from tests.loaded import Dataset, items, load
 from tests.unit.csit_utils.builders import does_not_fit, refused_cell, result
 from tests.unit.csit_utils.datasets import imported, invoked
@@ -407,7 +407,7 @@ def _record(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (_record(schema_version="9.0"), "has schema version 9.0, and this release reads version 3.0: measure again"),
+        (_record(schema_version="9.0"), "has schema version 9.0, and this release reads version"),
         (_record(passed="perhaps"), "not valid: passed"), (_record(surprise=1), "not valid: surprise"),
         ("{", "not valid JSON"), ("[1, 2]", "not a result record, but a JSON list"),
         ("{}", "not a result record, but an empty JSON object"), ("7", "not a result record, but a single JSON value"),

@@ -20,7 +20,7 @@ from csit_utils.analysis.grouping import (
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
-from resources.libraries.python.studies.density.model.record import RefusedCell
+from resources.libraries.python.studies.density.model import RefusedCell
 
 _SHORT = {
     "no-traffic": "no traffic",

@@ -13,7 +13,7 @@ from resources.libraries.python.model.bounds import (
     MAX_EVENTS,
     MAX_REPETITIONS,
 )
-from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
+from resources.libraries.python.model.findings import Coverage, LeastMeasured
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Cell, ServiceType

@@ -29,8 +29,7 @@ from resources.libraries.python.model.request.cell import (
     readable_cells,
 )
 from resources.libraries.python.model.request.frames import frame, with_flows, with_ipv6
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.request.variables import CELLS
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from resources.libraries.python.model.base import Frozen, at_most, at_most_items
+from resources.libraries.python.model.base import Frozen, at_most, at_most_items, is_empty, is_none
 from resources.libraries.python.model.bounds import (
     HIGHEST_PPS,
     LONGEST_TRIAL_S,
@@ -17,12 +17,11 @@ from resources.libraries.python.model.bounds import (
     MAX_TOGETHER,
     MAX_VERIFIED,
 )
-from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
+from resources.libraries.python.model.findings import Coverage, LeastMeasured
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Frame, misfit
 from resources.libraries.python.model.request.frames import FrameByName
-from resources.libraries.python.model.request.function import UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import VnfName
 
@@ -73,11 +72,11 @@ class Contender(Frozen):
     name: VnfName
     type: NfType
     kind: NfKind
-    stand_in: NfKind | None = Field(default=None, exclude_if=lambda kind: kind is None)
+    stand_in: NfKind | None = Field(default=None, exclude_if=is_none)
     """Its stand-in on a testbed without its kind or its program."""
     stand_in_for: str | None = None
     """The kind for which it is a stand-in, if that is not installed."""
-    program: UserProgram | None = Field(default=None, exclude_if=lambda program: program is None)
+    program: UserProgram | None = Field(default=None, exclude_if=is_none)
     """User's program; kind `process` only."""
 
     @model_validator(mode="after")
@@ -98,10 +97,6 @@ Load = Annotated[
     BeforeValidator(lambda load: None if load == "auto" else load),
 ]
 """Packets per second; `auto`, None, is more than the fastest carries alone."""
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 def _resources(asked: object) -> object:
@@ -130,13 +125,11 @@ class InterferenceSpec(Frozen):
     frame: FrameByName
     load_pps: Load = None
     """Offered to each network function, one way; None for more than the fastest carries alone."""
-    frames: Annotated[
-        tuple[FrameByName, ...], Field(exclude_if=lambda frames: not frames), at_most_items(MAX_SWEPT)
-    ] = ()
+    frames: Annotated[tuple[FrameByName, ...], Field(exclude_if=is_empty), at_most_items(MAX_SWEPT)] = ()
     """All frame sizes, of which `frame` is the first; empty for that one only."""
     loads_pps: Annotated[
         tuple[Load, ...],
-        Field(exclude_if=lambda loads: not loads),
+        Field(exclude_if=is_empty),
         at_most_items(MAX_SWEPT),
     ] = ()
     """All loads, of which `load_pps` is the first; empty for that one only."""
@@ -148,7 +141,7 @@ class InterferenceSpec(Frozen):
     """Required share of all measurements; with less the test fails, and its record has what there is."""
     guarantee: Annotated[tuple[Resource, ...], BeforeValidator(_resources)] = ()
     """Measure all that share the server once more with an equal share of each of these guaranteed to each."""
-    verify: Annotated[int, Field(ge=0, exclude_if=lambda count: not count), at_most(MAX_VERIFIED)] = 0
+    verify: Annotated[int, Field(ge=0, exclude_if=is_empty), at_most(MAX_VERIFIED)] = 0
     """Placements on two servers, the best ones by prediction, that are measured as they are before advice is given."""
     servers: Annotated[
         tuple[tuple[str, ...], ...],
@@ -223,14 +216,14 @@ class ColocationMeasurement(Frozen):
     """Its place in the order of all measurements, from 0."""
     load_pps: float
     frame: str
-    point: int = Field(default=0, exclude_if=lambda point: not point)
+    point: int = Field(default=0, exclude_if=is_empty)
     """Index of the point of a sweep; 0 is the reference."""
     guaranteed: bool
     guaranteed_resource: Resource = Field(default=Resource.NETWORK, exclude_if=lambda one: one is Resource.NETWORK)
     """What an equal share of was guaranteed to each, where `guaranteed`."""
-    limit_cpus: float | None = Field(default=None, exclude_if=_is_none)
+    limit_cpus: float | None = Field(default=None, exclude_if=is_none)
     """CPUs that each may use at most; None where that was not limited."""
-    limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
+    limit_pps: float | None = Field(default=None, exclude_if=is_none)
     """Rate limit of each of their ports; None where that was not limited."""
     throughput_pps: float
     """Processed rate, one way: forwarded, or inspected by a monitor."""
@@ -334,10 +327,10 @@ class Placement(Frozen):
     servers: tuple[tuple[str, ...], ...]
     capacity: float
     """Sum of normalized throughputs."""
-    low: float | None = Field(default=None, exclude_if=_is_none)
-    high: float | None = Field(default=None, exclude_if=_is_none)
+    low: float | None = Field(default=None, exclude_if=is_none)
+    high: float | None = Field(default=None, exclude_if=is_none)
     """Confidence interval, 95 %, of the measurements; the error of a prediction is not in it."""
-    predicted: int | None = Field(default=None, exclude_if=_is_none)
+    predicted: int | None = Field(default=None, exclude_if=is_none)
     """Network functions whose throughput is predicted from pairs; None where none was predicted."""
 
 
@@ -348,9 +341,9 @@ class Advice(Frozen):
     best: Placement
     others: tuple[Placement, ...]
     """Worse ones, best first."""
-    ties: tuple[Placement, ...] = Field(default=(), exclude_if=lambda rows: not rows)
+    ties: tuple[Placement, ...] = Field(default=(), exclude_if=is_empty)
     """Those of all that are not told apart from the best one; the truly best is among them or it with 95 %."""
-    prediction_error: float | None = Field(default=None, exclude_if=_is_none)
+    prediction_error: float | None = Field(default=None, exclude_if=is_none)
     """Root mean square error of a normalized throughput that is predicted from pairs; None where it is unknown."""
 
 
@@ -362,22 +355,14 @@ class Interference(Frozen):
     matrix: tuple[Normalized, ...]
     guaranteed: tuple[Normalized, ...] = ()
     """The same with guaranteed network I/O, over the same throughput alone."""
-    guaranteed_cpu: tuple[Normalized, ...] = Field(default=(), exclude_if=lambda rows: not rows)
+    guaranteed_cpu: tuple[Normalized, ...] = Field(default=(), exclude_if=is_empty)
     """The same with guaranteed CPU time."""
-    findings: PairsFindings | None = Field(default=None, exclude_if=_is_none)
+    findings: PairsFindings | None = Field(default=None, exclude_if=is_none)
     """None where no pair was measured."""
-    relations: tuple[ResourceRelation, ...] = Field(default=(), exclude_if=lambda rows: not rows)
+    relations: tuple[ResourceRelation, ...] = Field(default=(), exclude_if=is_empty)
     """Of resources that the machine counts, the closest first."""
-    sensitivity: dict[str, float] = Field(default_factory=dict)
-    """Row mean by target: low is sensitive."""
-    aggressiveness: dict[str, float] = Field(default_factory=dict)
-    """Column mean by neighbour: low is aggressive."""
-    network_share: float | None = None
-    """Share of the degradation in pairs that comes from network I/O; None if not requested or unknown."""
-    network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
-    """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()
-    places: int | None = Field(default=None, exclude_if=_is_none)
+    places: int | None = Field(default=None, exclude_if=is_none)
     """Network functions that fit on one server; None where placements were not verified."""
     asked: int
     """Measurements that the specification asks for."""

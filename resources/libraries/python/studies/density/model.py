@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
-from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen, is_empty, is_none
+from resources.libraries.python.model.findings import ItemizedFigure, LocatedLosses
 from resources.libraries.python.model.measurements.energy import Energy
 from resources.libraries.python.model.measurements.node_costs import CostByNode, NodeCosts
 from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.record import PACKED, Record, is_empty, is_false, is_none
+from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.goal import GoalResult, SearchRecord
 from resources.libraries.python.model.result import (
@@ -70,7 +70,7 @@ class DensityRecord(Record):
 
     study: Literal["density"] = "density"
     asked: MeasurementRequest
-    unfit: bool = Field(default=False, exclude_if=is_false)
+    unfit: bool = Field(default=False, exclude_if=is_empty)
     """Whether it does not fit on the testbed, as planning found. A test may fail before it is planned."""
     verdict: Verdict
     trials: Annotated[tuple[TrialResult, ...], PACKED]

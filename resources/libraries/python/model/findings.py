@@ -1,11 +1,105 @@
-"""Evidence of a result: rates per instance, where packets were lost, how busy threads were."""
+"""Findings of checks, missing requirements, coverage of studies, and evidence of results."""
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.base import Frozen, is_none
 from resources.libraries.python.model.measurements.trial import Direction
+
+LeastMeasured = Annotated[float, Field(ge=0, le=1)]
+"""Share of what is asked, in [0, 1], below which a study fails. What a policy forbids is not asked."""
+_MAX_REASONS = 3
+
+
+class Coverage(NamedTuple):
+    """Measurements made, of those asked for."""
+
+    measured: int
+    asked: int
+
+    def __str__(self) -> str:
+        """`40 of 58`."""
+        return f"{self.measured} of {self.asked}"
+
+    def check(self, what: str, least: float, reasons: Iterable[str | None]) -> None:
+        """See that enough was measured.
+
+        `what`: What was done with what: `chains were measured`.
+        `least`: Share that the specification asks for.
+        `reasons`: Why others were not measured, one for each; the most frequent are in the error.
+
+        Raises:
+            CsitError: Less was measured than the specification asks for.
+        """
+        if self.measured >= least * self.asked:
+            return
+        frequent = Counter(reason for reason in reasons if reason).most_common(_MAX_REASONS)
+        why = "; ".join(f"{count} x {reason}" for reason, count in frequent)
+        wanted = "all of them" if least == 1 else f"{100 * least:g} %"
+        raise CsitError(
+            f"{self} {what}, the specification requires {wanted} (least_measured: {least:g})"
+            + (f": {why}" if why else "")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightProblem:
+    """A missing requirement and its fix."""
+
+    what: str
+    fix: str = ""
+    """How to fix it; empty where only the text says more."""
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.fix}" if self.fix else self.what
+
+
+class Severity(StrEnum):
+    """Severity of a finding."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """Runs work; figures may be worse, or some cells left out."""
+    PROBLEM = "problem"
+    """Runs fail, or their figures are wrong."""
+
+
+class CheckFinding(Frozen):
+    """The result of one check at one place of the topology, and how to fix it."""
+
+    level: Severity
+    place: str
+    """Where in the topology, such as `nodes.DUT1`."""
+    check: str
+    """Name of the check, in a word or two."""
+    what: str
+    """With numbers."""
+    fix: str = ""
+    """A command or a setting; empty where nothing is wrong."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.check}: {self.what}{f'; {self.fix}' if self.fix else ''}"
+
+
+def ok(place: str, check: str, what: str) -> CheckFinding:
+    """Passed."""
+    return CheckFinding(level=Severity.OK, place=place, check=check, what=what)
+
+
+def warning(place: str, check: str, what: str, fix: str) -> CheckFinding:
+    """Make a finding that does not stop runs."""
+    return CheckFinding(level=Severity.WARNING, place=place, check=check, what=what, fix=fix)
+
+
+def problem(place: str, check: str, what: str, fix: str) -> CheckFinding:
+    """Make a finding that makes runs fail."""
+    return CheckFinding(level=Severity.PROBLEM, place=place, check=check, what=what, fix=fix)
 
 
 class FlowRate(Frozen):
@@ -69,7 +163,7 @@ class ThreadLoad(Frozen):
     """Share of the time in which it ran."""
     waiting: float
     """Share of the time in which it had work and no CPU."""
-    machine: str | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    machine: str | None = Field(default=None, exclude_if=is_none)
     """The node whose CPU that is; None where it is that of the (first) DUT."""
 
 
@@ -84,7 +178,7 @@ class CpuLoad(Frozen):
     """In soft and hard interrupts."""
     stolen: float
     """Taken by the hypervisor."""
-    machine: str | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    machine: str | None = Field(default=None, exclude_if=is_none)
     """The node whose CPU it is; None where it is that of the (first) DUT."""
 
 
