@@ -406,7 +406,8 @@ class Heat:
             means = [fmean(map(quantity.value, own)) for found in alike for own in found]
             highest = max(means, default=0.0)
             log = self.log and highest > 0
-            shown = [max(mean, highest / _LOG_RANGE) for mean in means] if log else means
+            lowest = highest / _LOG_RANGE
+            shown = [max(mean, float(f"{lowest:.1g}")) for mean in means] if log else means
             made = scale_of(shown, logarithmic=log, lower_is_better=quantity.lower_is_better)
             return replace(
                 made, write=quantity.write or (lambda value: f"{amounts(value)[0]} {quantity.unit}".rstrip())

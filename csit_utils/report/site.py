@@ -56,6 +56,7 @@ def _overview(shown: ReportContents) -> Mapping[str, object]:
         "systems": shown.systems,
         "runs": runs_shown(shown),
         "changes": shown.changes,
+        "unplaced": sum(row.recorded and row.origin != OWN and row.dimensions is None for row in shown.latest),
         "sparks": {href: sparkline(trend.values) for href, trend in followed if href in changed},
         "compared": shown.has_earlier_runs,
         "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),

@@ -20,6 +20,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.model.validation import hint
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.physical_ports import assumptions, attached
@@ -140,7 +141,8 @@ def variables_of(given: list[str]) -> dict[str, str]:
     for text in given:
         name, colon, value = text.partition(":")
         if not colon or name not in names:
-            raise ConfigError(f"'{text}': expected NAME:value, with NAME one of {', '.join(names)}")
+            advice = (colon and hint(name, names)) or f", with NAME one of {', '.join(names)}"
+            raise ConfigError(f"'{text}': expected NAME:value{advice}")
         found[name] = value
     return found
 

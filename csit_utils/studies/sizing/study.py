@@ -41,7 +41,7 @@ def _setup(sizing: Sizing) -> Iterator[str]:
     budget = f", at most {deployment.resources.vcpus:g} vCPUs" if deployment.resources.vcpus else ""
     repeats = f", each {workload.repeat} times" if workload.repeat > 1 else ""
     flavors = ", ".join(
-        f"{name} ({vcpus_text(flavor.vcpus)}, {flavor.memory_mb} MB)" for name, flavor in deployment.flavors.items()
+        f"{name} ({vcpus_text(flavor.vcpus)}, {flavor.memory_mb:,} MB)" for name, flavor in deployment.flavors.items()
     )
     yield (
         f"Components {', '.join(component.name for component in deployment.components)}; flavors {flavors}; "
@@ -159,7 +159,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
             (
                 Column("size", "size: instances and flavor of each component", text=True),
                 Column("vcpus", "vCPUs", _short),
-                Column("memory_mb", "memory", lambda value: f"{value} MB"),
+                Column("memory_mb", "memory", lambda value: f"{value:,} MB"),
                 Column("capacity", words="shown"),
                 *(Column(f"at_{each:g}", f"at {percent(each)}", words=f"at_{each:g}_words") for each in thresholds),
                 Column("per_vcpu", "capacity per vCPU", _short),
@@ -188,6 +188,7 @@ def _blocks(sizing: Sizing) -> Iterable[Block]:
                 Column("overhead_ratio", "overhead", percent, ends=("low", "high")),
             ),
             "Overhead of scaling",
+            classes="loose",
         ),
         Plot(
             "indicator",

@@ -117,7 +117,7 @@ def given(variables: dict[str, object]) -> list[str]:
     ("options", "said"),
     [
         (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
-        (["-v", "CELL:1x1"], "'CELL:1x1': expected NAME:value"),
+        (["-v", "CELL:1x1"], "'CELL:1x1': expected NAME:value; did you mean 'CELLS'?"),
         (["--tests", "SOAKING"], "no test type 'SOAKING'"),
         (["-v", "ENERGY:0.1"], "ENERGY '0.1': expected 1 to 600 seconds"),
         (["--cells", "0x1"], "rows and columns count from 1"),

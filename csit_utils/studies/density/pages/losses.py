@@ -31,6 +31,7 @@ class LossBlock:
     """Comparable tests."""
 
     system: System
+    title: str
     heading: str
     maps: CellMaps
     figure: Figure | None
@@ -69,11 +70,11 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
                 alone.append((system.simulated, place, f"{title}, {heading}: {cells} cells of {of}"))
             varied = [layout for layout in own if places[layout.series] is None]
             if varied:
-                maps = loss_maps(f"losses-{number}-{group}", title, varied, called, found)
+                maps = loss_maps(f"losses-{number}-{group}", varied, called, found)
                 figure = bars_figure(
                     f"loss-bars-{number}-{group}", "Share of the losses of each cell", varied, called, found
                 )
-                blocks.append(LossBlock(system, heading, maps, figure))
+                blocks.append(LossBlock(system, title, heading, maps, figure))
             lines += [
                 LossLine(
                     test,
@@ -127,9 +128,7 @@ def owners_of(layouts: Sequence[SeriesLayout], found: Found) -> list[str]:
     return order(each.owner for layout in layouts for _, test in layout.found() for each in found[test.anchor])
 
 
-def loss_maps(
-    identity: str, title: str, layouts: Sequence[SeriesLayout], called: Mapping[Series, str], found: Found
-) -> CellMaps:
+def loss_maps(identity: str, layouts: Sequence[SeriesLayout], called: Mapping[Series, str], found: Found) -> CellMaps:
     """Shares of losses over the matrix, by owner.
 
     `layouts`: cells that may be compared, with tests that looked for losses.
@@ -137,7 +136,7 @@ def loss_maps(
     owners = owners_of(layouts, found)
     return CellMaps(
         identity,
-        title,
+        "Losses by owner",
         layouts[0].series.system.simulated,
         ((_LOSES_MOST, *owners),),
         (_LOSES_MOST,),
@@ -182,7 +181,9 @@ def owner_line(owner: OwnerShare) -> str:
 def bars_figure(
     identity: str, title: str, layouts: Sequence[SeriesLayout], called: Mapping[Series, str], found: Found
 ) -> Figure | None:
-    """Shares of losses by owner, a stacked bar per cell; a series is chosen."""
+    """Shares of losses by owner, a stacked bar per cell; a series is chosen. None where all lose at one place."""
+    if all(own[0].share >= _ALL for layout in layouts for _, test in layout.found() if (own := found[test.anchor])):
+        return None
     owners = owners_of(layouts, found)
     rows = [
         {
