@@ -130,7 +130,13 @@ _OF_NO_STUDY = {
     ),
 }  # fmt: skip
 """Commands by their folder below `csit_utils.commands`; studies have theirs."""
-_OTHER_MODULES = {"import": "import_command", "mcp": "mcp_server", "status": "reserve", "release": "reserve"}
+_OTHER_MODULES = {
+    "import": "import_command",
+    "mcp": "mcp_server",
+    "status": "reserve",
+    "release": "reserve",
+    "schema": "explain",
+}
 """Modules of commands with another name: that of a keyword or of a package, or of the command that they belong to."""
 _MODULES = {
     name: f"csit_utils.commands.{folder}.{_OTHER_MODULES.get(name, name)}"

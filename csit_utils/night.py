@@ -23,7 +23,7 @@ from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.html import html_templates, style
 from csit_utils.report.units import percent, seconds
-from csit_utils.studies.density.preview.duration import SIMULATED_TEST_S
+from csit_utils.studies.density.plan_table import SIMULATED_TEST_S
 from csit_utils.studies.registry import cost_of, kind_of, studies_by_name
 from resources.libraries.python.errors import ConfigError, CsitError, without_middle
 from resources.libraries.python.model.base import Frozen, of_form

@@ -31,9 +31,9 @@ from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
-from resources.libraries.python.studies.outage.model.record import OutageSpec
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.interference.model import InterferenceSpec
+from resources.libraries.python.studies.outage.model import OutageSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 
 _WIDTH = 100
 """Of --help, in characters: it fits a page."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from csit_utils.dataset.store import details
+from csit_utils.dataset.store.bounded_files import RECORD_DETAIL
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, partition, run_of
 from csit_utils.dataset.store.staging import Detail, Partition, WaitingRows
 from csit_utils.dataset.testrows import head_row, packed_head
@@ -90,7 +90,7 @@ def _staged(layout: Layout, digest: str, table: pa.Table, records: list[str]) ->
     part = Partition(f"{partition(testbed, night)}/{digest[:16]}.parquet", tests, texts, run_of(digest), {})
     part.write_table(table)
     for anchor, record in zip(table.column("anchor").to_pylist(), records, strict=False):
-        part.add_detail(anchor, Detail(anchor, details.RECORD, record))
+        part.add_detail(anchor, Detail(anchor, RECORD_DETAIL, record))
     return Import(digest, f"{run_of(digest)}.xml", None, (part.close(testbed, night),), (), (), {})
 
 

@@ -12,7 +12,7 @@ from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.testrows import columns_of, head_row, packed_head, unrecorded_row
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.writer import pack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 OfT = TypeVar("OfT", bound=Record)
 

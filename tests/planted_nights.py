@@ -13,7 +13,7 @@ from random import Random
 
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import ReceiveRate
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, mrr_result, rate_of, result
 from tests.unit.csit_utils.robot_output import write_output_xml
 

@@ -29,7 +29,8 @@ B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 IMIX_WEIGHTS = {64: 7, 570: 4, 1518: 1}
 IMIX = Frame(name="IMIX", parts=tuple(FramePart(frame_bytes=size, weight=n) for size, n in IMIX_WEIGHTS.items()))
 _REMOVED_WITHIN_S = 10.0
-_TRIALS = 10
+TRIALS = 10
+"""Of which one has to be undisturbed."""
 _SIOCETHTOOL = 0x8946
 _ETHTOOL_STSO, _ETHTOOL_SGRO = 0x1F, 0x2C
 
@@ -143,7 +144,7 @@ def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
 
 def undisturbed(generator: BuiltInGenerator, trial: Trial) -> TrialResult:
     """A trial in which the sender kept up with its load; one in which the machine stood still is repeated."""
-    for _ in range(_TRIALS):
+    for _ in range(TRIALS):
         result = generator.run(trial)
         if not result.generator_limited:
             break

@@ -1,13 +1,14 @@
 """Groups of comparable results: only these share a matrix, a curve or a colour scale."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
+from csit_utils.dataset.goal_words import readable
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MEASURES, OWN, TestRow
 
@@ -63,17 +64,27 @@ class Series:
     @property
     def name(self) -> str:
         """Name for a heading within its system and frame size."""
-        return f"{self.service_type} · {self.nf_name} · {self.vswitch_name}"
+        return " · ".join(filter(None, (self.service_type, self.nf_name, self.vswitch_name)))
 
     @property
     def nf_name(self) -> str:
-        """Size of the NFs."""
-        return f"NF-{self.nf_size}" if self.nf_size else "NF of unknown size"
+        """Size of the NFs; empty if unknown."""
+        return f"NF-{self.nf_size}" if self.nf_size else ""
 
     @property
     def vswitch_name(self) -> str:
-        """Size of the vSwitch."""
-        return f"vSwitch-{self.vs_dtc}c" if self.vs_dtc is not None else "vSwitch of unknown size"
+        """Size of the vSwitch; empty if unknown."""
+        return f"vSwitch-{self.vs_dtc}c" if self.vs_dtc is not None else ""
+
+    @property
+    def sizes(self) -> str:
+        """Sizes of NFs and vSwitch, as far as known."""
+        return ", ".join(filter(None, (self.nf_name, self.vswitch_name)))
+
+    @property
+    def method(self) -> str:
+        """Search profile; the goals if a tool has none."""
+        return f"profile {self.profile}" if self.profile else readable(self.goals)
 
 
 class ThroughputBounds(NamedTuple):
@@ -204,3 +215,51 @@ def systems_by_source(rows: Iterable[TestRow]) -> dict[str, System]:
         if system is not None:
             found.setdefault(row.source, set()).add(system)
     return {source: next(iter(systems)) for source, systems in found.items() if len(systems) == 1}
+
+
+class _BlockOfSeries(Protocol):
+    @property
+    def series(self) -> Series: ...
+
+
+_T = TypeVar("_T", bound=_BlockOfSeries)
+
+
+def blocks_of(found: Iterable[_T]) -> list[tuple[str, list[_T]]]:
+    """Return heading and items of each block, in order.
+
+    `found`: an item of each series.
+    """
+    blocks: dict[object, list[_T]] = {}
+    for each in found:
+        one = each.series
+        blocks.setdefault((one.system, one.frame, one.profile, one.goals), []).append(each)
+    every = [each.series for own in blocks.values() for each in own]
+    several = len({one.system for one in every}) > 1, len({one.profile for one in every}) > 1
+    return [(_heading([each.series for each in own], *several), by_size(own)) for own in blocks.values()]
+
+
+def by_size(found: Sequence[_T]) -> list[_T]:
+    """Return items with those of the same sizes next to each other: the service types of a size are a row of maps."""
+    sizes = [(each.series.nf_size, each.series.vs_dtc) for each in found]
+    return [each for size in dict.fromkeys(sizes) for each, own in zip(found, sizes, strict=True) if own == size]
+
+
+def _heading(own: Sequence[Series], systems: bool, profiles: bool) -> str:
+    words = [own[0].system.name] if systems else []
+    words += [own[0].frame, common_sizes(own)]
+    words += [own[0].method] if profiles else []
+    return ", ".join(filter(None, words))
+
+
+def series_names(series: Sequence[Series]) -> dict[Series, str]:
+    """A short name for each series of a block: the service type, and of the sizes only what sets them apart."""
+    sizes: tuple[Callable[[Series], str], ...] = (lambda one: one.nf_name, lambda one: one.vswitch_name)
+    telling = [size for size in sizes if len({size(one) for one in series}) > 1]
+    return {one: " ".join(filter(None, (one.service_type, *(size(one) for size in telling)))) for one in series}
+
+
+def common_sizes(series: Sequence[Series]) -> str:
+    """The sizes that all series of a block have in common."""
+    sizes = ({one.nf_name for one in series}, {one.vswitch_name for one in series})
+    return ", ".join(name for names in sizes if len(names) == 1 for name in names if name)

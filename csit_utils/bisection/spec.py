@@ -14,7 +14,7 @@ from resources.libraries.python.model.bounds import (
     MAX_OBSERVATIONS,
     MAX_REVISIONS,
 )
-from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.kinds import UserProgram
 from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:

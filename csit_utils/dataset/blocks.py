@@ -1,13 +1,18 @@
-"""Blocks of an output of Robot Framework, and what is wrong with the file."""
+"""What scanners of both forms of an output of Robot Framework share: blocks of the file, its damage, its tests."""
 
 import codecs
 import re
 from collections.abc import Callable, Generator, Iterator
+from datetime import datetime
 from typing import BinaryIO, TypeVar
 
-from csit_utils.dataset.items import Problem, ReadError
+import msgspec
+
+from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
 from csit_utils.dataset.kinds import HTML, READABLE, looks_like
 from resources.libraries.python.model.bounds import LARGEST_TEST_BYTES, MAX_DAMAGE
+from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER
+from resources.libraries.python.studies.density.model import REFUSED_CELLS
 
 BLOCK_BYTES = 1 << 17
 """Small enough to stay in the CPU cache between two passes."""
@@ -187,3 +192,68 @@ def _refusal(text: bytes) -> str:
             "rewrite it by `rebot --output`"
         )
     return "refused: declares a document type or entities"
+
+
+_FIRST_YEAR = 2008
+"""Year of the first release of Robot Framework."""
+
+
+def time_of(stamp: str) -> str | None:
+    """Return a time of any version of Robot Framework in ISO 8601 without a zone; None if invalid."""
+    try:
+        found = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return None if found.tzinfo or found.year < _FIRST_YEAR else found.isoformat(timespec="milliseconds")
+
+
+_ENDINGS = {"PASS": Status.PASS, "FAIL": Status.FAIL}
+"""All other statuses, such as NOT RUN of a dry run, count as skipped."""
+
+
+class ScannedTest(msgspec.Struct, frozen=True, gc=False):
+    """A test of an output.xml."""
+
+    long_name: str
+    name: str
+    tags: tuple[str, ...]
+    """Empty with a record, which has them."""
+    status: Status | None
+    """None if the file is truncated."""
+    message: str
+    record: bytes | str | None
+    """Its JSON, plain or packed."""
+    started_at: str | None = None
+    """By the clock of Robot's machine, of unknown zone. May be missing with a record, which has it in UTC."""
+    stripped: bool = False
+    """Whether there is no record, and rebot has noted that it removed what keywords logged."""
+
+
+Scanned = ScannedTest | Refusal | Problem
+
+
+def status_of(text: str) -> Status:
+    """Return Robot's status of a test."""
+    return _ENDINGS.get(text, Status.SKIP)
+
+
+def logged_cells(source: str, message: str) -> Iterator[Refusal]:
+    """Read the JSON of a suite's log message.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    return (Refusal(source, each) for each in REFUSED_CELLS.validate_json(message))
+
+
+def is_placeholder(name: str, message: str) -> bool:
+    """Whether a test is the place of rows that were never made."""
+    return name.startswith(PLACEHOLDER) and message == NOT_STARTED
+
+
+_REMOVED = re.compile(rb"removed using (?:the )?--(?:remove-keywords|RemoveKeywords) option")
+
+
+def has_removed_keywords(segment: bytes) -> bool:
+    """Whether rebot has noted in a test that it removed what keywords logged."""
+    return _REMOVED.search(segment) is not None

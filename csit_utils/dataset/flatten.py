@@ -17,7 +17,7 @@ from csit_utils.dataset.rows import (
     ThreadRow,
     TrialRow,
 )
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

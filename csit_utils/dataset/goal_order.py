@@ -8,9 +8,8 @@ import msgspec
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Finding, Verdict
-from resources.libraries.python.search.findings.goal_order import GoalBound, out_of_order
-from resources.libraries.python.search.findings.verdict import ranked
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.search.findings.verdict import GoalBound, out_of_order, ranked
+from resources.libraries.python.studies.density.model import DensityRecord
 
 
 def of_row(row: TestRow) -> Finding | None:

@@ -117,6 +117,12 @@ def read_goal(goals: str, name: str) -> GoalWords | None:
     return None
 
 
+def readable(goals: str) -> str:
+    """Return a text of `TestRow.goals` for a heading: `NDR loss ≤ 0.001 %, trials of 30 s`."""
+    text = goals.replace("<=", "≤").replace("%", " %").replace(" exceed 0 %", "")
+    return re.sub(rf" trials ({_N})\.\.\1 s", r", trials of \1 s", text)
+
+
 def one_way(goals: str) -> bool:
     """Whether a text of `TestRow.goals` means traffic in one direction."""
     return ONE_WAY in goals.split("; ")

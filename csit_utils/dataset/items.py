@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from resources.libraries.python.errors import message
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.studies.density.model.record import RefusedCell
+from resources.libraries.python.studies.density.model import RefusedCell
 from resources.libraries.python.unpacking import UnpackError
 
 ReadError = UnpackError

@@ -2,23 +2,390 @@
 
 `rebot --removekeywords` and log levels above INFO remove the messages with records. A test that passed has one: it is
 read from the record files beside the output; where these are missing, the test is left out and reported.
+
+Robot's output.xml is scanned by bytes, block by block, without a tree; most bytes are skipped. Between tests, suites
+and cells that do not fit are matched. Of a test, three parts are read: its start tag, messages with a record, and its
+status at the end. A test in another form, or without a record, is parsed by a real XML parser. This covers output of
+Robot Framework 3 to 7; it is no validation of XML: damage in skipped parts goes unnoticed and does no harm.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import BinaryIO
+from xml.etree.ElementTree import ParseError
 
 import msgspec
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
 
+from csit_utils.dataset.blocks import (
+    BeyondBound,
+    Blocks,
+    Scanned,
+    ScannedTest,
+    XmlBlocks,
+    has_removed_keywords,
+    is_placeholder,
+    logged_cells,
+    status_of,
+    time_of,
+)
 from csit_utils.dataset.inputs import Source, content_of
-from csit_utils.dataset.items import Problem, ReadError, Status
+from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
 from csit_utils.dataset.kinds import Kind
-from csit_utils.dataset.scan import Scanned, ScannedTest, scan
 from csit_utils.dataset.scan_json import scan_json
+from resources.libraries.python.model.bounds import DEEPEST_ELEMENT, LARGEST_BETWEEN_BYTES, MAX_UNRECORDED
 from resources.libraries.python.quantities import counted
-from resources.libraries.python.recording.marker import plain_message
+from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER, plain_message
+
+ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
+"""Rest of a start tag after the name, with a final slash; values may contain `>`."""
+_ATTRIBUTE = re.compile(rb"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+("[^"]*+"|'[^']*+')""")
+"""Begins only where a word does, so that a long word is searched once."""
+_USUAL = re.compile(rb'\s+id="[^"]*" name="([^"\n\t\r]*)"')
+_REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
+_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+
+
+class NotXml(ValueError):
+    """The text is not well-formed."""
+
+
+def text_of(raw: bytes) -> str:
+    """Return character data with references resolved.
+
+    Raises:
+        NotXml: Not UTF-8, or an undefined reference.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise NotXml(f"not UTF-8: {error.reason}") from error
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _REFERENCE.sub(_referred, text) if "&" in text else text
+
+
+def _referred(found: re.Match[str]) -> str:
+    name, end = found.groups()
+    try:
+        if end and name.startswith("#"):
+            return chr(int(name[2:], 16) if name[1] == "x" else int(name[1:]))
+        if end:
+            return _ENTITIES[name]
+    except (KeyError, ValueError, OverflowError):
+        pass
+    raise NotXml(f"undefined entity {found[0]}")
+
+
+def name_of(tag: bytes) -> str:
+    """Return the name in the start tag of a suite or test.
+
+    Raises:
+        NotXml: A value is not well-formed.
+    """
+    usual = _USUAL.match(tag)
+    return text_of(usual[1]) if usual else attributes_of(tag).get("name", "")
+
+
+def attributes_of(tag: bytes) -> Mapping[str, str]:
+    """Return the attributes of a start tag.
+
+    Raises:
+        NotXml: A value is not well-formed.
+    """
+    spaces = bytes.maketrans(b"\n\t", b"  ")
+    return {
+        name.decode(): text_of(value[1:-1].replace(b"\r\n", b" ").replace(b"\r", b" ").translate(spaces))
+        for name, value in _ATTRIBUTE.findall(tag)
+    }
+
+
+class TestElement:
+    """A `test` element parsed by a real XML parser, possibly truncated."""
+
+    __test__ = False  # not a pytest class
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.tags: list[str] = []
+        self.record: str | None = None
+        self.status: str | None = None
+        self.message = ""
+        self.started_at: str | None = None
+        self._open: list[str] = []
+        self._text: list[str] = []
+        self._status: Mapping[str, str] = {}
+
+    @classmethod
+    def parse(cls, segment: bytes, *, whole: bool = True) -> tuple["TestElement", str | None]:
+        """Parse the bytes of one test.
+
+        `segment`: from `<test` on.
+        `whole`: whether it is complete; a truncated test is read up to its end.
+
+        Returns:
+            The test, and an error of the XML, if any.
+        """
+        element = cls()
+        parser = DefusedXMLParser(target=element, forbid_dtd=True)
+        try:
+            parser.feed(segment)
+            if whole:
+                parser.close()
+        except (ParseError, DefusedXmlException, ValueError) as error:
+            return element, str(error)
+        return element, None
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Called by the parser."""
+        self._open.append(tag)
+        if len(self._open) > DEEPEST_ELEMENT:
+            raise NotXml(f"elements nested more than {DEEPEST_ELEMENT} deep")
+        self._text.clear()
+        if len(self._open) == 1:
+            self.name = attributes.get("name", "")
+        elif tag == "status":
+            self._status = attributes
+
+    def data(self, text: str) -> None:
+        """Called by the parser."""
+        self._text.append(text)
+
+    def end(self, tag: str) -> None:
+        """Called by the parser."""
+        self._open.pop()
+        text = "".join(self._text)
+        self._text.clear()
+        if tag == "msg" and text.startswith(RESULT_MARKER):
+            self.record = text
+        elif self._open == ["test"] and tag == "status":
+            self.status, self.message = self._status.get("status", ""), text.strip()
+            self.started_at = time_of(self._status.get("start") or self._status.get("starttime") or "")
+        elif tag == "tag" and self._open in (["test"], ["test", "tags"]):
+            self.tags.append(text)
+
+    def close(self) -> None:
+        """Called by the parser."""
+
+
+_MARKER = b">" + RESULT_MARKER.encode()
+# The first alternative of these three is what Robot Framework 7 writes, and a part of the second, which is slower.
+_TEST = re.compile(rb'<test(?: id="[^"<>]*" name="([^"<>\n\t\r]*)" line="[0-9]*"|(\s' + ATTRIBUTES + rb"|))>")
+_MSG = re.compile(rb'<msg(?: time="[^"<>]*" level="[A-Z]*"|\s' + ATTRIBUTES + rb")?>")
+_STATUS = re.compile(
+    rb'<status(?: status="([A-Z ]+)" start="[^"<>&]*" elapsed="[^"<>&]*"(/?)|(\s' + ATTRIBUTES + rb"))>"
+    rb"(?:([^<]*)</status>)?\s*"
+)
+_BETWEEN = re.compile(  # its first byte is the same in all cases, so that the others are skipped at memory speed
+    rb"<(?:suite(\s" + ATTRIBUTES + rb"|)>|(/suite\s*>)|(/robot\s*>)"
+    rb"|msg(?:\s" + ATTRIBUTES + rb")?>" + REFUSED_MARKER.encode() + rb"([^<]*)</msg>)"
+)
+_SHORTEST_BETWEEN = len("<suite>")
+
+
+_Steps = Generator[Scanned, None, int]
+"""Returns a position in the buffer."""
+
+
+def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
+    """Yield every test of an output.xml, then a problem if the file is damaged.
+
+    A truncated file yields all complete tests, and the truncated one.
+
+    `stream`: its bytes; a `ReadError` while reading ends it like the end of the file.
+    """
+    blocks = XmlBlocks(source)
+    scanner = _Scanner(source, blocks)
+    yield from scanner.finish((yield from blocks.feed(stream, scanner.take)))
+
+
+class _Scanner:
+    """State of the scan before the next test."""
+
+    def __init__(self, source: str, blocks: Blocks) -> None:
+        self._source = source
+        self._blocks = blocks
+        self._suites: list[str] = []
+        self._prefix = ""
+        """Prefix of the long names of tests."""
+        self._unrecorded = 0
+        self._closed = False
+        self._marker = -1
+        """Position of the next one in the buffer, its length without one; -1 if not searched yet."""
+
+    def take(self, buffer: bytes) -> _Steps:
+        """Yield complete items in the buffer; return the number of processed bytes."""
+        at, self._marker = 0, -1
+        while (start := _find_test(buffer, at)) >= 0:
+            if start - at >= _SHORTEST_BETWEEN:
+                yield from self._between(buffer, at, start)
+            at = start
+            tag = _TEST.match(buffer, start)
+            if tag is None:
+                if buffer.find(b"<", start + 1) < 0:
+                    return start
+                self._blocks.add("the start of a test")
+                at += 1
+                continue
+            if tag[2] is not None and tag[2].endswith(b"/"):
+                test, end = None, tag.end()
+            else:
+                test, end = self._usual(buffer, tag)
+            if end < 0:
+                return start
+            if test is None:
+                yield from self._exact(buffer[start:end])
+            else:
+                yield test
+            at = end
+        end = _safe_end(buffer, at)
+        yield from self._between(buffer, at, end)
+        if len(buffer) - end > LARGEST_BETWEEN_BYTES:
+            message = _MSG.match(buffer, end)
+            if message is None or buffer.startswith(REFUSED_MARKER.encode(), message.end()):
+                most = f"{LARGEST_BETWEEN_BYTES / 1e6:.0f} MB"
+                raise BeyondBound(f"an element between tests is larger than {most}, the bound for these")
+            return len(buffer)  # nothing of a message is needed, however long it is
+        return end
+
+    def _between(self, buffer: bytes, at: int, end: int) -> Iterator[Scanned]:
+        """Process the start and end of suites, and cells that do not fit."""
+        for found in _BETWEEN.finditer(buffer, at, end):
+            suite, suite_end, robot_end, refused = found.groups()
+            try:
+                if suite is not None:
+                    if not suite.endswith(b"/"):
+                        self._suites.append(name_of(suite))
+                elif suite_end:
+                    if self._suites:
+                        self._suites.pop()
+                elif robot_end:
+                    self._closed = True
+                elif refused is not None:
+                    yield from self._logged(refused)
+            except NotXml as error:
+                self._blocks.once("a suite", f"a suite's name: {error}")
+                if suite is not None:
+                    self._suites.append("?")
+        self._prefix = "".join(f"{name}." for name in self._suites)
+
+    def _logged(self, message: bytes) -> Iterator[Refusal]:
+        """Cells in a message of a suite."""
+        try:
+            yield from logged_cells(self._source, text_of(message))
+        except ValueError:
+            self._blocks.once("a suite", "its cells that do not fit")
+
+    def _usual(self, buffer: bytes, tag: re.Match[bytes]) -> tuple[ScannedTest | None, int]:
+        """Return a test with a record, from its start tag on, and the position of its end.
+
+        Returns:
+            No test if it has another form or no record; -1 if its end is not in the
+            buffer.
+        """
+        at = tag.end()
+        record: tuple[int, int] | None = None
+        while True:
+            if self._marker < at:
+                self._marker = buffer.find(_MARKER, at)
+                self._marker = len(buffer) if self._marker < 0 else self._marker
+            # Searching from the end is twice as fast, and before a record there is usually none.
+            if record is not None or buffer.rfind(b"</test>", at, self._marker) >= 0:
+                end = buffer.find(b"</test>", at, self._marker)
+                if end >= 0:
+                    break
+            if self._marker == len(buffer):
+                return None, -1
+            text = self._marker + 1
+            opening = buffer.rfind(b"<", at, self._marker)
+            # Messages other than records are short; the packed part of a record is skipped at memory speed.
+            at = buffer.find(b"<", text)
+            if at < 0:
+                return None, -1
+            if buffer.startswith(b"</msg", at) and opening >= 0 and _MSG.fullmatch(buffer, opening, text):
+                record = text + len(RESULT_MARKER), at
+        after = end + len(b"</test>")
+        status = buffer.rfind(b"<status", at, end) if record else -1
+        found = _STATUS.fullmatch(buffer, status, end) if status >= 0 else None
+        if record is None or found is None:
+            return None, after
+        usual, slash, attributes, inside = found.groups()
+        if (inside is None) != (slash or attributes or b"").endswith(b"/"):
+            return None, after
+        try:
+            name = name_of(tag[2]) if tag[1] is None else text_of(tag[1])
+            ended = usual.decode() if usual is not None else attributes_of(attributes).get("status", "")
+            message = text_of(inside).strip() if inside else ""
+            raw = buffer[slice(*record)]
+            text_or_raw = text_of(raw) if b"&" in raw or not (self._blocks.ascii or raw.isascii()) else raw
+        except NotXml:
+            return None, after
+        return ScannedTest(self._prefix + name, name, (), status_of(ended), message, text_or_raw), after
+
+    def _exact(self, segment: bytes, *, whole: bool = True) -> Iterator[Scanned]:
+        """Parse one test by a real XML parser."""
+        test, error = TestElement.parse(segment, whole=whole)
+        if not test.name and (found := re.match(rb"<test\s[^>]*name=\"([^\"]*)\"", segment)) is not None:
+            test.name = found[1].decode(errors="replace")
+        long_name = self._prefix + test.name
+        if whole and error is not None:
+            self._blocks.add(f"test '{long_name}': {error}")
+        message = test.message
+        if not whole and test.record is None and test.status is None:
+            message = "the file ends in the middle of this test"
+        elif whole and test.record is None and error is not None:
+            message = f"damaged XML: {error}"
+        record = None if test.record is None else test.record.removeprefix(RESULT_MARKER)
+        self._unrecorded += record is None
+        if self._unrecorded > MAX_UNRECORDED:
+            raise BeyondBound(f"more than {MAX_UNRECORDED:,} tests without a record")
+        status = None if test.status is None else status_of(test.status)
+        if is_placeholder(test.name, message):
+            return
+        yield ScannedTest(
+            long_name,
+            test.name,
+            tuple(test.tags),
+            status,
+            message,
+            record,
+            test.started_at,
+            stripped=record is None and has_removed_keywords(segment),
+        )
+
+    def finish(self, rest: bytes) -> Iterator[Scanned]:
+        """Yield the truncated test, and a problem if the file is damaged."""
+        if self._blocks.refusal is None and self._blocks.bound is None:
+            start = _find_test(rest, 0)
+            yield from self._between(rest, 0, start if start >= 0 else len(rest))
+            if start >= 0 and _TEST.match(rest, start):
+                yield from self._exact(rest[start:], whole=False)
+            if not self._closed and not self._blocks.damage:
+                where = f" in suite '{'.'.join(self._suites)}'" if self._suites else ""
+                self._blocks.damage.append(f"the file ends{where} before </robot>")
+        yield from self._blocks.problem()
+
+
+def _find_test(buffer: bytes, at: int) -> int:
+    while (at := buffer.find(b"<test", at)) >= 0:
+        if buffer[at + 5 : at + 6] in (b" ", b"", b"\n", b"\t", b"\r", b">", b"/"):
+            return at
+        at += 5
+    return -1
+
+
+def _safe_end(buffer: bytes, at: int) -> int:
+    """Return a position between tests at which no tag or message is split."""
+    last = buffer.rfind(b"<", at)
+    before = buffer.rfind(b"<", at, max(at, last))
+    if last < 0:
+        return len(buffer)
+    return before if before >= 0 and buffer.startswith(b"<msg", before) else last
+
 
 _QUARTER_S = 900
 _ZONES = range(-14 * 4, 14 * 4 + 1)

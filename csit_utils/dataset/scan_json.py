@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import msgspec
 
-from csit_utils.dataset.blocks import BeyondBound, Blocks
-from csit_utils.dataset.items import Refusal
-from csit_utils.dataset.scan import (
+from csit_utils.dataset.blocks import (
+    BeyondBound,
+    Blocks,
     Scanned,
     ScannedTest,
     has_removed_keywords,
@@ -22,6 +22,7 @@ from csit_utils.dataset.scan import (
     status_of,
     time_of,
 )
+from csit_utils.dataset.items import Refusal
 from resources.libraries.python.model.bounds import DEEPEST_ELEMENT, MAX_UNRECORDED
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 

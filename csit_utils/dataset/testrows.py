@@ -22,7 +22,7 @@ from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.request.cell import Dimensions, ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.recording.records import fault_of_times
-from resources.libraries.python.studies.density.model.record import Counted, DensityRecord
+from resources.libraries.python.studies.density.model import Counted, DensityRecord
 
 _ALSO_READ = (
     "schema_version",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from csit_utils.dataset.items import Recorded
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import PublishedSection
+from csit_utils.report.record_page import PublishedSection
 from csit_utils.report.study import View
 from csit_utils.report.units import unit
 from csit_utils.studies.registry import kind_of

@@ -39,6 +39,11 @@ class EnvironmentView:
     environment: Environment
 
     @property
+    def simulated(self) -> bool:
+        """Whether it has simulated results only."""
+        return bool(self.runs) and all(run.testbed.simulated for run in self.runs)
+
+    @property
     def label(self) -> str:
         """Label in a list."""
         testbeds = ", ".join(self.testbeds)

@@ -48,7 +48,7 @@ _PARTS: tuple[Callable[[Series], str], ...] = (
     lambda series: series.nf_name,
     lambda series: series.vswitch_name,
     lambda series: series.frame,
-    lambda series: f"profile {series.profile}",
+    lambda series: f"profile {series.profile}" if series.profile else "",
 )
 
 
@@ -66,7 +66,7 @@ class CellNames:
         if not cell.of_matrix:
             return " ".join(filter(None, [cell.series.service_type, cell.series.nf_size, cell.series.frame]))
         words = [cell.series.service_type, str(cell.dimensions)]
-        return " ".join([*words, *(part(cell.series) for part in self._telling)])
+        return " ".join([*words, *filter(None, (part(cell.series) for part in self._telling))])
 
     @property
     def common(self) -> str:
@@ -74,7 +74,7 @@ class CellNames:
         if not self._of_matrix:
             return ""
         shared = (part for part in _PARTS if part not in self._telling)
-        return ", ".join(part(self._of_matrix[0].series) for part in shared)
+        return ", ".join(filter(None, (part(self._of_matrix[0].series) for part in shared)))
 
     @staticmethod
     def address(cell: CellMetric) -> str:

@@ -1,12 +1,22 @@
 """Data shared by the pages of a report, computed once, and the runs that they show."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
+from itertools import combinations
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.comparisons.baselines import suggested_pairs
-from csit_utils.analysis.runs import ComparisonSide, History, Run, TestbedKey, history, latest_runs, rows_of
+from csit_utils.analysis.runs import (
+    ComparisonSide,
+    History,
+    Run,
+    SideKind,
+    TestbedKey,
+    called,
+    history,
+    latest_runs,
+    rows_of,
+)
 from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import NONE, Acknowledged
@@ -21,7 +31,6 @@ from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit
 from csit_utils.studies.registry import measured_rows, views
 from resources.libraries.python.planning.linerate import line_rate_pps
-from resources.libraries.python.quantities import counted
 
 
 class Details(StrEnum):
@@ -193,8 +202,8 @@ class ReportContents:
 
     @cached_property
     def measured(self) -> bool:
-        """Whether any result is measured."""
-        return any(row.simulated is False and row.world != PUBLISHED for row in self.rows) or any(
+        """Whether any result is measured, here or by those who published it."""
+        return any(row.simulated is False for row in self.rows) or any(
             not view.record.simulated for view in self.characterizations
         )
 
@@ -275,4 +284,75 @@ def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, 
     if len(own) == len(every):
         return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
     # Names of runs begin with that of their testbed.
-    return f"Shown: {names}; {counted(len(every) - len(own), 'earlier run')} on the trend page."
+    return f"Shown: {names}, the latest of {len(every)} runs."
+
+
+_MOST_RUNS = 10
+"""Runs of a baseline."""
+_FEWEST_RUNS = 3
+"""Fewest runs for an estimate of the noise."""
+
+_Pair = tuple[ComparisonSide, ComparisonSide]
+
+
+def suggested_pairs(history: History, trends: Sequence[Trend]) -> Iterator[_Pair]:
+    """Yield pairs of each testbed, then pairs of testbeds; some of them may have no cell in common."""
+    newest = latest_runs(history)
+    for testbed in history.testbeds:
+        for run in reversed([run for run in newest if run.testbed == testbed]):
+            yield from _before(history, run, trends)
+        now = history.latest(testbed)
+        released = [side for side in history.sides if side.kind in (SideKind.LABEL, SideKind.VERSION)]
+        yield from ((side, _one(now)) for side in released if side.runs[0].testbed == testbed and now not in side.runs)
+    whole = [next(side for side in history.sides if side.runs == history.of(one)) for one in history.testbeds]
+    for a, b in combinations(whole, 2):
+        if a.runs[0].simulated == b.runs[0].simulated:
+            yield a, b
+
+
+def _before(history: History, run: Run, trends: Sequence[Trend]) -> Iterator[_Pair]:
+    """Yield the newest run of its tests against its baseline and the run before, and the runs around their last step.
+
+    A baseline begins at that step: runs before it would hide the step, and their variation every other change.
+    """
+    earlier = history.earlier(run)
+    if not earlier:
+        return
+    name, now = called(run.testbed), _one(run)
+    last = "the latest" if run == history.latest(run.testbed) else run.name.removeprefix(f"{name} ")
+    step = _last_step(run, trends)
+    begun = next(
+        (at for at, each in enumerate(earlier) if each.rows[0].run == step and at >= len(earlier) - _MOST_RUNS), 0
+    )
+    baseline = earlier[begun:][-_MOST_RUNS:]
+    of_step = f" the step of {earlier[begun].started_at:%Y-%m-%d}" if begun else ""
+    since = f" since{of_step}," if begun else ""
+    if len(baseline) >= _FEWEST_RUNS:
+        yield _several(f"{name}, {len(baseline)} runs{since} before {last}", baseline), now
+    yield _one(earlier[-1]), now
+    if begun:
+        before, after = earlier[:begun][-_MOST_RUNS:], (*earlier[begun:], run)
+        yield (
+            _several(f"{name}, {len(before)} runs before{of_step}", before),
+            _several(f"{name}, {len(after)} runs since{of_step}", after),
+        )
+
+
+def _last_step(run: Run, trends: Sequence[Trend]) -> str | None:
+    """The run in which the last confirmed step of any cell of a run was first seen."""
+    found = [
+        trend.figures[trend.steps[-1].index]
+        for trend in trends
+        if trend.steps
+        and trend.figures[-1].row.run == run.rows[0].run
+        and (trend.cell.series.system.testbed, trend.cell.series.system.simulated) == (run.testbed.name, run.simulated)
+    ]
+    return max(found, key=lambda each: each.at).row.run if found else None
+
+
+def _one(run: Run) -> ComparisonSide:
+    return ComparisonSide(SideKind.RUN, run.name, (run,))
+
+
+def _several(name: str, runs: tuple[Run, ...]) -> ComparisonSide:
+    return ComparisonSide(SideKind.BEFORE, name, runs)

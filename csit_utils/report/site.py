@@ -1,4 +1,4 @@
-"""The report as a folder of pages or as one file; needs no server and no network."""
+"""The report as a folder of pages or as one file, which needs no server and no network, and its overview."""
 
 import base64
 import re
@@ -16,14 +16,19 @@ from plotly.offline import get_plotlyjs
 
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.processes import shared
-from csit_utils.report.details.testview import TestView, view_of
-from csit_utils.report.exports.messages import write_messages
+from csit_utils.report.details.testview import TestView
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
-from csit_utils.report.pages import pages as all_pages
-from csit_utils.report.pages import pages_for_two
-from csit_utils.report.report_context import ReportContents, newest_first
+from csit_utils.report.links import CellNames
+from csit_utils.report.messages import write_messages
+from csit_utils.report.pages import compare, environment, failures, spread, trend
+from csit_utils.report.pages.environment import facts
+from csit_utils.report.pages.trend import sparkline
+from csit_utils.report.report_context import ReportContents, newest_first, runs_shown
 from csit_utils.report.study import Page
+from csit_utils.studies.density.answer_text import fits_view
+from csit_utils.studies.density.headlines import testbed_views
+from csit_utils.studies.registry import explanations_by_heading, record_kinds, studies
 from resources.libraries.python.whole_files import write_whole
 
 TESTS = "tests"
@@ -39,6 +44,58 @@ _ID = re.compile(r'id="(?<!\wid=")([^"]+)"')
 _LINK = re.compile(r'href="#(?<!\whref="#)([^"]+)"')
 
 
+def _overview(shown: ReportContents) -> Mapping[str, object]:
+    blocks = (block for view in shown.systems if not view.published for block in view.blocks)
+    question = next((block.tables.questions[-1].question for block in blocks if block.tables.questions), None)
+    changed = {line.href for line in shown.changes}
+    followed = ((f"#{CellNames.address(trend.cell)}", trend) for trend in shown.trends) if changed else ()
+    return {
+        "tally": shown.tally,
+        "testbeds": testbed_views(shown.systems, shown.trends_by_cell),
+        "fits": fits_view(question, shown.evidence) if question else None,
+        "systems": shown.systems,
+        "runs": runs_shown(shown),
+        "changes": shown.changes,
+        "sparks": {href: sparkline(trend.values) for href, trend in followed if href in changed},
+        "compared": shown.has_earlier_runs,
+        "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),
+        "problems": shown.contents.problems,
+        "characterizations": shown.characterizations,
+        "kinds": {kind.kind: kind.name for kind in record_kinds().values()},
+        "facts": facts(shown.contents),
+    }
+
+
+OVERVIEW = Page("overview", "Overview", _overview)
+
+
+def _help(_shown: ReportContents) -> Mapping[str, object]:
+    return {"sections": explanations_by_heading()}
+
+
+_HELP = Page("metrics", "Help", _help)
+
+
+@cache
+def every_page() -> tuple[Page[ReportContents], ...]:
+    """Return all pages in the order of the navigation.
+
+    Links between them are written as within one page, `#anchor`; the site resolves them to files.
+    """
+    of_studies = (replace(page, group=study.group) for study in studies() for page in study.pages)
+    after = (compare.PAGE, trend.PAGE, spread.PAGE, failures.PAGE, environment.PAGE, _HELP)
+    return (OVERVIEW, *of_studies, *after)
+
+
+def pages_for_two() -> tuple[Page[ReportContents], ...]:
+    """Return all pages in an order for two processes, one of which begins with the first and one with the last.
+
+    Those with trends, which take a fifth of the time of all pages, come first: only one process makes the trends.
+    """
+    first = (OVERVIEW, trend.PAGE, spread.PAGE)
+    return (*first, *(page for page in every_page() if page not in first))
+
+
 @dataclass(frozen=True)
 class RenderedPage:
     """The body of a page."""
@@ -51,6 +108,8 @@ class RenderedPage:
     """Number shown in the navigation, such as failed tests."""
     group: str = ""
     """Menu of the navigation."""
+    simulated: bool | None = None
+    """Whether all on it is; None: as the report."""
     packed: Mapping[str, str] = field(default_factory=dict)
     """Compressed contents of test entries (`deferred.deflated`), by anchor."""
 
@@ -118,12 +177,13 @@ def shell(shown: ReportContents, pages: Sequence[RenderedPage], navigation: Link
     `navigation`: all pages; those that follow each other in one group are a menu.
     `assets`: relative path of the folder with style and scripts; empty: inline.
     """
+    alone = pages[0].simulated if len(pages) == 1 else None
     return fill(
         "shell.html.j2",
         {
             "title": _title(shown),
-            "simulated": shown.simulated,
-            "measured": shown.measured,
+            "simulated": shown.simulated if alone is None else alone,
+            "measured": shown.measured if alone is None else not alone,
             "pages": pages,
             "menus": [(name, list(own)) for name, own in groupby(navigation, key=lambda link: link[1].group)],
             "home": navigation[0][0],
@@ -219,7 +279,7 @@ def _pages(shown: ReportContents, progress: Progress, processes: int = 1) -> Ite
 
     With two processes, this one begins with the first, whose data the pages of tests need as well.
     """
-    every = all_pages()
+    every = every_page()
     if (several := min(processes, 2) if len(shown.rows) >= _MANY else 1) > 1:
         # What is damaged is noted where it is read, and reported by this process.
         _ = shown.contents.refused, shown.contents.environments, shown.contents.characterizations
@@ -296,14 +356,14 @@ class TestPages:
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
     """Yield the views of tests one at a time, since records with trials are large."""
     for anchor in anchors:
-        yield view_of(shown.contents.record(anchor), shown.by_anchor[anchor])
+        yield TestView(shown.contents.record(anchor), shown.by_anchor[anchor])
 
 
 def rendered(shown: ReportContents, anchor: str) -> RenderedPage:
     """Return the page of one test."""
     (view,) = views(shown, [anchor])
     html = _entry(view, _body(shown, view, packed=False), alone=True)
-    return RenderedPage(anchor, view.row.test_name, html, view.figures)
+    return RenderedPage(anchor, view.row.test_name, html, view.figures, simulated=bool(view.row.simulated))
 
 
 def all_rendered(shown: ReportContents, progress: Progress = _silent) -> RenderedPage:

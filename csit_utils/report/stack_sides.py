@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 
 from csit_utils.analysis.flames import StackDifference, StackSide, differences
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.details.flames import FlameGraph, difference_graph
-from csit_utils.report.details.node_costs import cost_table
+from csit_utils.report.details.flames import FlameGraph, cost_table, difference_graph
 from csit_utils.report.units import percent
 from resources.libraries.python.model.measurements.stacks import Stacks
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 MAX_RUNS = 10
 """Runs of a side whose stacks are read, the newest ones: later ones would change little."""

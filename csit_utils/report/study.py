@@ -11,7 +11,7 @@ from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject
 from csit_utils.dataset.rows import MeasuredRow
 from csit_utils.report.details.capsule import rerun_command
-from csit_utils.report.details.noise import NoiseView, noise_floor
+from csit_utils.report.details.machine_checks import NoiseView, noise_floor
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.planning.cost import StudyCost
 
@@ -203,7 +203,7 @@ class Study:
     """Declaration of a study for reports and the command line.
 
     Its folder has a module `study` with one of these as `STUDY`; templates, styles and scripts are in its folder
-    `templates`, and each module of its folder `commands` is a command.
+    `templates`, and each of its modules `<name>_command` is a command.
     """
 
     order: int

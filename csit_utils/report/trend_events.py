@@ -8,7 +8,6 @@ from csit_utils.analysis.comparisons.differences import environment_differences
 from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trends.events import CellEvent, EventGroup, events, grouped
 from csit_utils.analysis.trends.trend import Trend
-from csit_utils.dataset.ledger import AcknowledgedStep
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.environments import words
 from csit_utils.report.links import CellNames, test_href
@@ -19,44 +18,39 @@ _MAX_NAMES = 4
 _MAX_CAUSES = 3
 
 
-@dataclass(frozen=True)
 class EventView:
     """One cell of a group."""
 
-    address: str
-    """Anchor of its trend."""
-    name: str
-    metric: str
-    change: str
-    ratio: float
-    before_pps: float
-    after_pps: float
-    before: str
-    after: str
-    """Levels with their unit."""
-    last_before: TestRow
-    first_after: TestRow
+    def __init__(self, event: CellEvent, names: CellNames) -> None:
+        cell = event.trend.cell
+        self.address, self.name, self.metric = names.address(cell), names.short(cell), str(cell.metric)
+        self.change, self.ratio = percent(event.change, signed=True), event.change
+        self.before_pps, self.after_pps = event.level_before_pps, event.level_after_pps
+        self.before = amount(cell.metric, cell.series, event.level_before_pps)
+        self.after = amount(cell.metric, cell.series, event.level_after_pps)
+        self.last_before, self.first_after = event.before.row, event.after.row
 
 
-@dataclass(frozen=True)
 class GroupView:
     """Cells of one system that changed together."""
 
-    system: str
-    testbed: str
-    simulated: bool
-    day: str
-    up: bool
-    better: bool
-    doubt: str
-    """Why the change is not confirmed: `suspected` or `probable`; empty for a step."""
-    what: str
-    """`12 cells of CSC`."""
-    change: str
-    causes: tuple[str, ...]
-    """Steps at the same time, acknowledged ones that these repeat or undo, and differences to the run before."""
-    acknowledged: AcknowledgedStep | None
-    events: tuple[EventView, ...]
+    def __init__(self, group: EventGroup, names: CellNames, environments: Mapping[str, Environment]) -> None:
+        first = min(group.events, key=lambda each: each.after.at)
+        system = group.system
+        self.system, self.testbed, self.simulated = system.name, system.testbed, system.simulated
+        self.day = f"{first.after.at:%Y-%m-%d}"
+        self.up, self.better, self.acknowledged = group.up, group.better, group.acknowledged
+        self.doubt = group.doubt
+        """Why the change is not confirmed: `suspected` or `probable`; empty for a step."""
+        self.what = _what(group, names)
+        self.change = _change(group)
+        self.causes = (
+            *([f"same night as {group.events[0].probable} others"] if group.events[0].probable else []),
+            *sorted({event.relation for event in group.events} - {""})[:_MAX_CAUSES],
+            *causes(first.before.row, first.after.row, environments),
+        )
+        """Steps at the same time, acknowledged ones that these repeat or undo, and differences to the run before."""
+        self.events = tuple(EventView(each, names) for each in group.events)
 
     @property
     def kind(self) -> str:
@@ -73,46 +67,7 @@ def event_groups(
     found: Sequence[CellEvent], names: CellNames, environments: Mapping[str, Environment]
 ) -> list[GroupView]:  # fmt: skip
     """Return groups of events, newest first."""
-    return [_group(group, names, environments) for group in grouped(found)]
-
-
-def _group(group: EventGroup, names: CellNames, environments: Mapping[str, Environment]) -> GroupView:
-    first = min(group.events, key=lambda each: each.after.at)
-    return GroupView(
-        group.system.name,
-        group.system.testbed,
-        group.system.simulated,
-        f"{first.after.at:%Y-%m-%d}",
-        group.up,
-        group.better,
-        group.doubt,
-        _what(group, names),
-        _change(group),
-        (
-            *([f"same night as {group.events[0].probable} others"] if group.events[0].probable else []),
-            *sorted({event.relation for event in group.events} - {""})[:_MAX_CAUSES],
-            *causes(first.before.row, first.after.row, environments),
-        ),
-        group.acknowledged,
-        tuple(_event(each, names) for each in group.events),
-    )
-
-
-def _event(event: CellEvent, names: CellNames) -> EventView:
-    cell = event.trend.cell
-    return EventView(
-        names.address(cell),
-        names.short(cell),
-        str(cell.metric),
-        percent(event.change, signed=True),
-        event.change,
-        event.level_before_pps,
-        event.level_after_pps,
-        amount(cell.metric, cell.series, event.level_before_pps),
-        amount(cell.metric, cell.series, event.level_after_pps),
-        event.before.row,
-        event.after.row,
-    )
+    return [GroupView(group, names, environments) for group in grouped(found)]
 
 
 def _what(group: EventGroup, names: CellNames) -> str:

@@ -4,6 +4,7 @@ import pkgutil
 from pathlib import Path
 
 _HERE = Path(__file__).parent
+_COMMAND = "_command"
 
 
 def folders() -> tuple[str, ...]:
@@ -19,7 +20,8 @@ def template_folders() -> tuple[Path, ...]:
 def study_commands() -> dict[str, str]:
     """Return the dotted name of the module of each command of a study, by command name."""
     return {
-        found.name: f"csit_utils.studies.{name}.commands.{found.name}"
+        found.name.removesuffix(_COMMAND): f"csit_utils.studies.{name}.{found.name}"
         for name in folders()
-        for found in pkgutil.iter_modules([str(_HERE / name / "commands")])
+        for found in pkgutil.iter_modules([str(_HERE / name)])
+        if found.name.endswith(_COMMAND)
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 _DRIVERS = Path(__file__).parents[1] / "libraries" / "python" / "drivers"
 
 for role in sys.argv[1:]:
-    for file in sorted((_DRIVERS / role).glob("*/registration.py")):
+    for file in sorted((_DRIVERS / role).glob("*/*.py")):
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if (
                 isinstance(call, ast.Call)

@@ -24,20 +24,20 @@ from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
-from csit_utils.dataset.foreign.csit_tables import read_row
+from csit_utils.dataset.foreign.csit import read_row
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_json
 from csit_utils.night import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
-from csit_utils.studies.density.answer_text import other_goal_view
+from csit_utils.studies.density.answer_text import OtherGoalView
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
 from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
 from resources.libraries.python.drivers.generators.iperf3 import run
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
-from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import convert_topology, load_json, load_topology, load_yaml
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
@@ -62,16 +62,15 @@ from resources.libraries.python.recording.run_journal import has_ended, header_o
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.studies.chains.model.spec import load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.chains.planning.chain_policies import policy
+from resources.libraries.python.studies.chains.planning.chain_generation import generate, policy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.density.model.selection import parse_selection
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.density.planning.selection import parse_selection
+from resources.libraries.python.studies.interference.model import InterferenceSpec
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.outage.model.record import OutageSpec
+from resources.libraries.python.studies.outage.model import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
@@ -207,7 +206,7 @@ def _wireguard(content: bytes, _: Path) -> None:
 def _goal(content: bytes, _: Path) -> None:
     asked = goal_of(content.decode(errors="replace"))
     for found in other_goals(_trials(), [asked]):
-        other_goal_view(found)
+        OtherGoalView(found)
 
 
 @cache

@@ -20,7 +20,7 @@ import yaml
 
 from csit_utils.night import CHOICES_FILE, NightChoices, NightJournal
 from resources.libraries.python.recording.run_journal import digest_of, has_ended, past_of
-from resources.libraries.python.studies.density.model.selection import parse_frames
+from resources.libraries.python.studies.density.planning.selection import parse_frames
 from resources.libraries.python.testbed.node.node_query import MARK
 from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT

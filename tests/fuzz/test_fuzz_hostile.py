@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.dataset.store import columns, details
-from csit_utils.dataset.store.bounded_files import opened
+from csit_utils.dataset.store.bounded_files import DETAIL_COLUMNS, opened
+from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.remote.link import AgentLink
@@ -79,13 +79,13 @@ def test_damaged_parts(
     if bomb is not None:
         bomb(folder)
     part = part_of(folder, "tests" if suffix == ".parquet" else "details")
-    schema, names = (columns.TESTS, columns.NAMES) if suffix == ".parquet" else (details.SCHEMA, details.SCHEMA.names)
+    schema, names = (TEST_COLUMNS, TEST_NAMES) if suffix == ".parquet" else (DETAIL_COLUMNS, DETAIL_COLUMNS.names)
     asked = pytestconfig.getoption("--inputs")
     chance = random.Random(random.SystemRandom().getrandbits(64) if asked else crc32(suffix.encode()))
     whole, file = part.read_bytes(), tmp_path / part.name
 
     def read() -> None:
-        with opened(file, schema, names, optional=columns.OPTIONAL) as found:
+        with opened(file, schema, names, optional=OPTIONAL) as found:
             for group in range(found.count):
                 found.read(group).to_pylist()
 

@@ -11,8 +11,7 @@ from resources.libraries.python.model.measurements.counters import ProcessedPack
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of, shipped

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from resources.libraries.python.drivers.generators.otg.registration import Otg
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.testbed.topology import Topology
 from tests.builders import shipped

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED
-from resources.libraries.python.studies.outage.model.record import OutageRecord
+from resources.libraries.python.studies.outage.model import OutageRecord
 from tests.integration.robot_runs import going_on, study_suite
 from tests.loaded import load
 

@@ -18,7 +18,7 @@ import pytest
 from resources.libraries.python.drivers.host.links.namespaces import run_inside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.integration.machine_watch import entries
 from tests.integration.preloaded import PreloadedRun
 from tests.loaded import load

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.model.service.spec import Sizing
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.model import SizingRecord
 from tests.integration.robot_runs import PROJECT
 
 SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"

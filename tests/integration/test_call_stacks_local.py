@@ -9,7 +9,7 @@ import pytest
 from resources.libraries.python.drivers.functions.nftables.program import missing
 from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.integration.robot_runs import PROJECT, csit, results, run_robot
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
 

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.functions.nginx.driver import missing as
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_back, is_held_back
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
+from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.loaded import load

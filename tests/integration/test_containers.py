@@ -23,8 +23,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.cell import Deployment

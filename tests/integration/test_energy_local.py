@@ -19,7 +19,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.kinds.factory import make_testbed

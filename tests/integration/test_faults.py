@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.integration.disks import small_disk
 from tests.integration.local_faults import (
     OWNER,

@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
-from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
+from resources.libraries.python.studies.interference.model import ColocationMeasurement, Interference, Resource
 from tests.integration.robot_runs import PROJECT, SUITE, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
 
@@ -92,9 +92,12 @@ def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can
             assert 0.3 * share_pps < held.throughput_pps < 1.06 * share_pps
         too_little = [note for note in study.notes if note.startswith(f"{name} is excluded from the share")]
         assert len(too_little) == (share_pps < alone.throughput_pps)
-    assert (study.network_share is None) == all(
-        share_pps < of(study, name).throughput_pps for name in study.sensitivity
-    )
+    assert study.findings is not None
+    of_network = [
+        each for each in study.findings.shares if each.resource is Resource.NETWORK and not each.target and each.share
+    ]
+    is_held = [share_pps < of(study, name).throughput_pps for name in ("gateway", "router")]
+    assert bool(of_network) != all(is_held)
 
 
 def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Interference) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows
-from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import InUse, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, wait_for_state

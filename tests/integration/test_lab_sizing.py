@@ -18,8 +18,7 @@ from resources.libraries.python.drivers.services.orchestrator import missing
 from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
-from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.sizing.size_trials import SizeTrials
+from resources.libraries.python.studies.sizing.run import ServiceSizing, SizeTrials
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.roles.service import SizedService

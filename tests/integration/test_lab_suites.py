@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
 from resources.libraries.python.model.measurements.energy import IDLE
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.captures import MIX6, pcap
 from tests.integration.energy_counters import counter
 from tests.integration.lab import Lab

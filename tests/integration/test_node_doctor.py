@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
-from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
+from resources.libraries.python.model.findings import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.maintenance import doctor

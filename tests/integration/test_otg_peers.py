@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg import client as otg_client
 from resources.libraries.python.drivers.generators.otg.client import OtgClient, stop_left
 from resources.libraries.python.drivers.generators.otg.driver import missing_on
 from resources.libraries.python.drivers.generators.otg.flows import SentFlow, figures
-from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
 from tests.builders import shipped
@@ -212,7 +212,7 @@ def test_answers_of_another_form_are_one_sentence(head: bytes, body: bytes) -> N
 CLIENT = """
 import json, sys, time
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
-from resources.libraries.python.drivers.generators.otg.registration import Otg
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 client, (plain, udp) = OtgClient(Otg(location=sys.argv[1])), json.loads(sys.argv[2])
 def tried(call, *arguments):

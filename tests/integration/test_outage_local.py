@@ -20,8 +20,8 @@ from resources.libraries.python.drivers.generators.builtin.frames import NUMBER_
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.ovs import Ovs
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
-from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import Direction, FlowTimeline, Trial, TrialResult
@@ -31,7 +31,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis import impacts
-from resources.libraries.python.studies.outage.model.record import OutageSpec, TargetedEvent
+from resources.libraries.python.studies.outage.model import OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped

@@ -9,7 +9,7 @@ from csit_utils.dataset.rows import PDR
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.studies.density.analysis.answers import Question
-from csit_utils.studies.density.fits import fits_view
+from csit_utils.studies.density.answer_text import fits_view
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import does_not_fit, result

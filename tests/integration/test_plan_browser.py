@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.studies.density.preview.duration import times
-from csit_utils.studies.density.preview.page import render_plan
+from csit_utils.studies.density.plan_page import render_plan
+from csit_utils.studies.density.plan_table import times
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.integration.browser import IN_CHROMIUM, Browser
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS as MONITOR_DRIVERS
+from resources.libraries.python.drivers.functions.monitor import DRIVERS as MONITOR_DRIVERS
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
@@ -17,8 +17,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.request.cell import Tap
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.kinds import machine
 from tests.integration.local_fabric import send

@@ -9,18 +9,18 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
 from csit_utils.studies.registry import views
-from csit_utils.studies.sweep.pages.profiles import plain
+from csit_utils.studies.sweep.profiles import plain
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
-from resources.libraries.python.studies.sweep.model.profile import (
+from resources.libraries.python.studies.sweep.model import (
     BreakPoint,
     Fit,
     MetricProfile,
     Profile,
     ProfileMetric,
+    SweepRecord,
 )
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.truth.sweeps import simulated
 from tests.unit.csit_utils.characterization_records import dataset_of, one_of_each

@@ -11,10 +11,10 @@ from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, render, rendered, shell
 from csit_utils.studies.density.pages import fairness, latency, losses
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.builders import cpu_noise, qualification, qualified_point
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.loaded import Dataset

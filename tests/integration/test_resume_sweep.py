@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model import SweepRecord
 from tests.integration.pauses import KEEPING, Moment, Paused
 from tests.integration.robot_runs import PROJECT, environment
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.integration.robot_runs import results, run_robot
 
 pytestmark = pytest.mark.parallel

@@ -7,7 +7,7 @@ import pytest
 from robot.api import ExecutionResult
 
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.integration.robot_runs import DENSITY, results, run_robot
 
 pytestmark = pytest.mark.parallel

@@ -10,9 +10,8 @@ from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.sweep.model.profile import Indicator, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.density.model import DensityRecord
+from resources.libraries.python.studies.sweep.model import Indicator, ProfileMetric, SweepRecord
 from tests.integration.robot_runs import PROJECT, run_robot
 from tests.loaded import load
 

@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model import SweepRecord
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
 

@@ -18,7 +18,7 @@ from resources.libraries.python.model.request.cell import MAX_FLOWS
 from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.studies.stateful.model.record import StatefulDensity
+from resources.libraries.python.studies.stateful.model import StatefulDensity
 from resources.libraries.python.testbed.node.scripts import tunables
 from tests.builders import shipped
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state

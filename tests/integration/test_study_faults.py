@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from csit_utils.dataset.items import Recorded
-from resources.libraries.python.studies.sizing.size_trials import SizeTrials
+from resources.libraries.python.studies.sizing.run import SizeTrials
 from tests.integration.disks import filled, small_disk
 from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused, call_of
 from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot

@@ -19,8 +19,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Tap
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.integration.local_fabric import frame as frame_of
 from tests.integration.local_functions import done, running, trial

@@ -14,9 +14,9 @@ from typing import cast
 import pytest
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.trex import Trex
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
-from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import missing
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.fabric import Fabric

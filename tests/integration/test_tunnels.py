@@ -23,8 +23,7 @@ from resources.libraries.python.model.measurements.counters import ProcessedPack
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped

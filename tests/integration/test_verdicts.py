@@ -23,9 +23,8 @@ from resources.libraries.python.model.measurements.trial import HighestLoads, Tr
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import UserProgram
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind, UserProgram
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.environment import fingerprint

@@ -17,12 +17,11 @@ from typing import Literal
 
 import pytest
 
-from resources.libraries.python.drivers.functions.vm import accelerator
+from resources.libraries.python.drivers.functions.vm import Vm, accelerator
 from resources.libraries.python.drivers.functions.vm.accelerator import missing
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.driver import FOLDER, VirtualMachines
 from resources.libraries.python.drivers.functions.vm.image import Image, image
-from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
+from resources.libraries.python.drivers.functions.vm import Vm
 from resources.libraries.python.drivers.functions.vm.accelerator import missing
 from resources.libraries.python.drivers.functions.vm.driver import VHOST, VirtualMachines
-from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.fabric import Fabric

@@ -24,7 +24,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.nodes import Container
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (
     NO_VPP,

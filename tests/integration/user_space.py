@@ -21,8 +21,8 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.ownership.ownership_record import OwnershipRecord
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
+from resources.libraries.python.drivers.vpp import Vpp
+from resources.libraries.python.drivers.vswitches.ovs import Ovs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters

@@ -16,8 +16,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame, TestType
 from resources.libraries.python.recording.records import RECORDS
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
+from resources.libraries.python.studies.density.model import DensityRecord
+from resources.libraries.python.studies.sweep.model import ProfileMetric
 from tests.loaded import Dataset, load
 from tests.simulated.conftest import TABLE_ENTRIES
 from tests.simulated.in_process import SIM, passed, robot_words

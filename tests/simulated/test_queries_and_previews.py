@@ -34,9 +34,9 @@ def test_place_advises_by_the_measured_pairs(studies: Path, studied: Dataset) ->
     rows = passed("place", studies / "output.xml", "--format", "json").objects
     pairs = {(row["target"], *row["against"]): row["mean"] for row in rows if row["object"] == "pair"}
     assert pairs == {(row.target, *row.against): row.mean for row in record.interference.matrix}
-    least = min(record.interference.sensitivity, key=record.interference.sensitivity.__getitem__)
-    lost = {row["sensitivity"] for row in rows if row["object"] == "pair" and row["target"] == least}
-    assert lost == {1 - record.interference.sensitivity[least]}
+    least = min(record.interference.findings.sensitivity, key=lambda mean: mean.normalized.value)
+    lost = {row["sensitivity"] for row in rows if row["object"] == "pair" and row["target"] == least.name}
+    assert lost == {least.lost.value}
     empty = ("--server", "-", "--server", "-", "--server", "-")
     assert passed("place", studies / "output.xml", *empty, "--format", "json").objects
 

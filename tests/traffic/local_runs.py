@@ -9,7 +9,7 @@ from typing import Any
 
 from csit_utils.dataset.items import Recorded, Status
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.integration.robot_runs import PROJECT, run_robot
 from tests.loaded import items
 from tests.traffic.machine_state import MachineState, left_since

@@ -3,9 +3,9 @@
 import pytest
 
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.studies.chains.model.record import ChainStudy
-from resources.libraries.python.studies.interference.model.record import Interference
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.chains.model import ChainStudy
+from resources.libraries.python.studies.interference.model import Interference
+from resources.libraries.python.studies.sweep.model import SweepRecord
 from tests.traffic.local_runs import ROUTER, SUITES, FinishedRun, finished, suite_with
 
 pytestmark = pytest.mark.root

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import owners
 from resources.libraries.python.studies.chains.planning.chain_generation import generate

@@ -27,7 +27,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, cell_of

@@ -17,7 +17,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.study import SERVERS
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     Contender,
     EstimatedValue,
     Interference,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of, value_at
-from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
+from resources.libraries.python.studies.sweep.model import Fit, Profile, ProfileMetric
 from tests.truth.known_truth import BoundedQuantity, print_table, share
 from tests.unit.studies.sweep.synthetic_sweeps import ADVA, BONSAI, PublishedRouter, printed_function, printed_sweep
 

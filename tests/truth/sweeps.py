@@ -31,8 +31,7 @@ from resources.libraries.python.studies.sweep.analysis.points import Array, obse
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
 from resources.libraries.python.studies.sweep.analysis.regions import second_break_point
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint
-from resources.libraries.python.studies.sweep.model.record import MIB, SweepPoint
+from resources.libraries.python.studies.sweep.model import MIB, BreakPoint, SweepPoint
 from tests.truth.known_truth import BoundedQuantity, print_table, share
 
 PACKET_BITS = 8 * 512

@@ -13,9 +13,8 @@ from statistics import fmean, median
 import numpy as np
 
 from csit_utils.analysis.trends.events import CHANCE
-from csit_utils.analysis.trends.history import Findings, look
 from csit_utils.analysis.trends.steps import noise, split_chance
-from csit_utils.analysis.trends.trend import ALPHA
+from csit_utils.analysis.trends.trend import ALPHA, Findings, look
 from tests.truth.known_truth import BoundedQuantity, print_table, share
 
 NIGHTS = 30

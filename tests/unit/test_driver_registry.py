@@ -1,4 +1,4 @@
-"""Drivers are found by their registrations, and the how-to page that adds one holds."""
+"""Drivers are found by their declarations, and the how-to page that adds one holds."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
+from resources.libraries.python.drivers.functions.monitor import Ngrep, Suricata
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth, one_pps
@@ -28,8 +28,8 @@ from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.traffic import as_taken, resends
-from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, make_rows
+from resources.libraries.python.studies.density.planning.selection import parse_kinds, parse_selection
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.kinds import machine
 from tests.how_to_driver import DRIVERS as DRIVERS_FOLDER

@@ -21,9 +21,9 @@ from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
-from resources.libraries.python.studies.outage.model.record import OutageSpec
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.interference.model import InterferenceSpec
+from resources.libraries.python.studies.outage.model import OutageSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 from resources.libraries.python.testbed.connection.authentication import HostsOfPasswords
 
 ROOT = Path(__file__).parents[2]

@@ -19,28 +19,28 @@ ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MAX_LINES = 600
 
-PURE = ("model", "planning", "search", "analysis", "registration")
+PURE = ("model", "planning", "search", "analysis", "declaration")
 """Rooms of the libraries that need no machine; folders and modules of these names in a study are in the same rooms."""
 REGISTRY = "resources.libraries.python.driver_registry"
-"""The room `registry`: the one module of `drivers` that models and planning may import. It and registrations import no
+"""The room `registry`: the one module of `drivers` that models and planning may import. It and declarations import no
 driver; the packages that it looks into are imported for their paths."""
 MACHINE = {"robot", "subprocess", "socket", "os", "time"}
 UPSTREAM = {
-    "registration": {"model", "planning", "registration"},
+    "declaration": {"model", "planning", "declaration"},
     "model": {"model"},
     "planning": {"model", "planning"},
     "search": {"model", "search"},
     "analysis": {"model", "search", "analysis"},
     "roles": {"model", "roles"},
-    "drivers": {"model", "planning", "roles", "drivers", "registration"},
-    "emulation": {"model", "drivers", "registration", "testbed", "emulation"},
+    "drivers": {"model", "planning", "roles", "drivers", "declaration"},
+    "emulation": {"model", "drivers", "declaration", "testbed", "emulation"},
     "recording": {"model", "planning", "recording"},
-    "testbed": {"model", "planning", "search", "roles", "drivers", "registration", "recording", "testbed"},
+    "testbed": {"model", "planning", "search", "roles", "drivers", "declaration", "recording", "testbed"},
 }
 """What a room may import of the libraries. Data flows one way; `studies` sits on top and may import all of them."""
 OFFLINE = {*PURE, "recording"}
 """What csit_utils may import of the libraries: nothing that touches a machine."""
-COMMANDS = re.compile(r"csit_utils/(studies/\w+/)?commands/")
+COMMANDS = re.compile(r"csit_utils/(commands/|studies/\w+/\w+_command\.py$)")
 COMPOSITION = (
     "csit_utils/commands/runs/robot",
     "csit_utils/commands/runs/local",
@@ -55,6 +55,7 @@ ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Libr
 """Robot libraries, and modules that they alone use."""
 STUDIES = "resources.libraries.python.studies"
 DRIVERS = "resources.libraries.python.drivers"
+ROLES = ("vswitches", "generators", "functions", "probes")
 
 
 def every_driver() -> list[Driver]:
@@ -86,7 +87,7 @@ MAY_NAME_OTHERS = {
     "drivers/host/links/rate_limits.py": "a limit of the network is a rule of nftables, whatever the NF is",
     "drivers/services/orchestrator.py": "programs that the scripts of two services start",
     "drivers/vpp/cli.py": "the command that makes interfaces of tunnels, and its reply",
-    "drivers/vswitches/ovs/registration.py": "the kind of NF that it shares memory with",
+    "drivers/vswitches/ovs/__init__.py": "the kind of NF that it shares memory with",
 }
 """Paths of drivers that name products of other packages, with the reason."""
 
@@ -95,12 +96,13 @@ MAY_NAME_OTHERS = {
 def packages_of_products() -> dict[str, set[str]]:
     """Names of the packages that declare a product, by its words."""
     found: dict[str, set[str]] = {}
-    for role in ("vswitches", "generators", "functions"):
-        for folder in (ROOT / LIBRARIES / "drivers" / role).iterdir():
-            if (folder / "registration.py").exists():
-                declared = import_module(f"{DRIVERS}.{role}.{folder.name}.registration").DRIVERS
-                for word in {word.lower() for each in declared for word in each.product_words}:
-                    found.setdefault(word, set()).add(folder.name)
+    for role in ROLES:
+        for file in (ROOT / LIBRARIES / "drivers" / role).glob("*/*.py"):
+            if room_of(str(file.relative_to(ROOT))) == "declaration":
+                package = f"{DRIVERS}.{role}.{file.parent.name}"
+                module = import_module(package if file.stem == "__init__" else f"{package}.{file.stem}")
+                for word in {word.lower() for each in getattr(module, "DRIVERS", ()) for word in each.product_words}:
+                    found.setdefault(word, set()).add(file.parent.name)
     return found | {engine: {"containers"} for engine in ENGINES}
 
 
@@ -158,13 +160,25 @@ def room(name: str) -> str | None:
     inside = parts[:3] == ["resources", "libraries", "python"] and len(parts) > 3
     if not inside or not (ROOT / LIBRARIES / parts[3]).is_dir():
         return None
-    if parts[3] == "drivers" and "registration" in parts:
-        return "registration"
+    if parts[3] == "drivers" and is_declaration(parts[4:]):
+        return "declaration"
     if parts[3:5] == ["testbed", "roles"]:
         return "roles"
     if parts[3] == "studies" and len(parts) > 5 and parts[5] in PURE:
         return parts[5]
     return parts[3]
+
+
+def is_declaration(below: list[str]) -> bool:
+    """Whether a name below the drivers is that of a package that may declare some, or one in its `__init__`."""
+    depth = 2 if below[:1] and below[0] in ROLES else 1
+    package = ROOT / LIBRARIES / "drivers" / "/".join(below[:depth])
+    if len(below) < depth or package.with_suffix(".py").exists():
+        return False
+    if below[depth:] and below[depth] not in {"__init__", "registration"}:
+        inside = package / below[depth]
+        return package.is_dir() and not (inside.is_dir() or inside.with_suffix(".py").exists())
+    return True
 
 
 def room_of(path: str) -> str | None:
@@ -224,7 +238,7 @@ def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
     """Callers name roles. Docstrings may explain."""
     if (
         path.startswith(("resources/", "csit_utils/"))
-        and room_of(path) not in {"drivers", "registration"}
+        and room_of(path) not in {"drivers", "declaration"}
         and not path.removeprefix(LIBRARIES).startswith(tuple(MAY_NAME_PRODUCTS))
     ):
         yield from ((line, f"says {found[0]}") for line, text in strings(tree) for found in PRODUCTS.finditer(text))
@@ -401,8 +415,8 @@ def test_files_of_how_to_pages_keep_to_their_rooms_and_class_names_are_used_once
         (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
         (studies_are_above_the_rest, f"{LIBRARIES}studies/shared/x.py", f"import {STUDIES}.density.run"),
-        (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
-        (offline_tools_touch_no_machine, "csit_utils/studies/sizing/commands/x.py", f"import {DRIVERS}.vswitches.sim"),
+        (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model import Edge"),
+        (offline_tools_touch_no_machine, "csit_utils/studies/x_command.py", f"import {DRIVERS}.vswitches.ovs.driver"),
         (products_live_in_drivers, f"{LIBRARIES}testbed/x.py", "argv = ['ovs-vsctl', 'show']"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/host/x.py", "program = 'vppctl'"),
         (drivers_name_no_other_product, f"{LIBRARIES}drivers/vswitches/ovs/x.py", "program = 'nginx'"),

@@ -14,7 +14,7 @@ STARTS = {
     # Commands that read results, and runs of the studies.
     "csit_utils.studies.density.results_table": ["scipy", "robot", "pyarrow", "plotly"],
     "csit_utils.studies.registry; csit_utils.studies.registry.studies()": ["scipy", "robot", "plotly"],
-    "pyarrow, csit_utils.dataset.store.columns as c; c.convert_without_pandas(); pyarrow.array(['a'])": ["pandas"],
+    "pyarrow, csit_utils.dataset.store.tables as c; c.convert_without_pandas(); pyarrow.array(['a'])": ["pandas"],
     "csit_utils.cli; csit_utils.cli.make_app(['--help'])": ["pydantic", "csit_utils.commands.results.show"],
     "csit_utils.cli; csit_utils.cli.make_app(['plan'])": ["numpy", "scipy", "robot", "paramiko"],
     "resources.libraries.python.studies.density.DensityLibrary": ["MLRsearch", "numpy", "scipy", "pyroute2.netlink"],

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.dataset import blocks, scan
+from csit_utils.dataset import blocks, robot_output
 from resources.libraries.python import unpacking
 from resources.libraries.python.unpacking import (
     PACKED,
@@ -91,7 +91,7 @@ def _imported(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """With lower limits: a scan without them takes many times what is allowed, and one with them little of it."""
-    monkeypatch.setattr(scan, "MAX_UNRECORDED", 2_000)
+    monkeypatch.setattr(robot_output, "MAX_UNRECORDED", 2_000)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 12)  # an open test that is searched anew with each block takes long
     file = tmp_path / name
     file.write_bytes(BOMBS[name]())

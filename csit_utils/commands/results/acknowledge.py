@@ -13,6 +13,7 @@ from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader, refuse_missing
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.ledger import AcknowledgedStep, ledger_path, read_ledger, write_ledger
+from csit_utils.report.units import percent
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import quoted
@@ -133,8 +134,6 @@ def _near(found: Sequence["Trend"], day: date) -> list[tuple["Trend", "Step"]]:
 
 
 def _steps(found: "Trend") -> str:
-    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
-
     steps = [f"{found.figures[step.index].at:%Y-%m-%d} ({percent(step.change, signed=True)})" for step in found.steps]
     if len(steps) > _LISTED:
         steps = ["...", *steps[-_LISTED:]]
@@ -170,8 +169,6 @@ def _withdrawn(
 
 
 def _print(steps: Sequence[AcknowledgedStep], form: TableForm) -> None:
-    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
-
     lines = [
         TableLine(
             (

@@ -13,7 +13,7 @@ from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.rows import LISTS
-from csit_utils.report.units import amount
+from csit_utils.report.units import DASH, amount, percent
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
@@ -119,8 +119,6 @@ def _facts_of(change: "Change", environments: Mapping[str, Environment]) -> list
 
 
 def _node_line(change: "Change", cost: "NodeChange", called: str, *, several: bool) -> TableLine:
-    from csit_utils.report.units import DASH  # noqa: PLC0415 - as above
-
     calls = (DASH if each is None else f"{each:.3g}" for each in (cost.packets_per_call_a, cost.packets_per_call_b))
     costs = (f"{each:.4g} {cost.unit}" for each in (cost.cost_a, cost.cost_b))
     texts = (change.name, cost.part, cost.node, *costs, f"{cost.difference:+.3g}", f"±{cost.error:.2g}", *calls)
@@ -134,8 +132,6 @@ _OF_CELL = ("service_type", *Dimensions(1, 1).columns, "nf_size", "vs_dtc", "fra
 
 
 def _line(change: "Change", called: str, *, several: bool) -> TableLine:
-    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
-
     texts = [
         change.name,
         *(
@@ -153,8 +149,6 @@ def _line(change: "Change", called: str, *, several: bool) -> TableLine:
 
 
 def _spread(side: "CellSide") -> str:
-    from csit_utils.report.units import DASH, percent  # noqa: PLC0415 - as above
-
     return DASH if side.stdev_pps is None or not side.mean_pps else percent(side.stdev_pps / side.mean_pps)
 
 

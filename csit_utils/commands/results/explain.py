@@ -1,5 +1,6 @@
-"""`explain`: definition, unit and interpretation of a metric, or the meaning of a verdict or a variable of suites."""
+"""`explain`: meaning of a metric, a verdict or a variable of suites; `schema`: the JSON Schema of result files."""
 
+import json
 import textwrap
 from difflib import get_close_matches
 from typing import Annotated
@@ -12,6 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.variables import VARIABLES, Variable
 from resources.libraries.python.model.result import VerdictKind
+from resources.libraries.python.recording.records import RECORDS, records_schema
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.terminal import terminal_width
 
@@ -82,3 +84,19 @@ def _page(text: Explanation) -> str:
         f"{head}\n{textwrap.fill(part, width, initial_indent='  ', subsequent_indent='  ')}" for head, part in parts
     )
     return f"{text.title}\n\n{body}"
+
+
+def schema(
+    study: Annotated[str | None, typer.Argument(help=f"One of {', '.join(RECORDS)}; default: all.")] = None,
+) -> None:
+    """Print the JSON Schema of result files.
+
+    Result files are OUTPUT/results/*.json.
+
+    \b
+    Examples:
+    ./csit schema density > density.schema.json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    if study is not None and study not in RECORDS:
+        raise ConfigError(f"no study '{study}'; choose from {', '.join(RECORDS)}")
+    typer.echo(json.dumps(records_schema(study), indent=1))

@@ -11,10 +11,10 @@ import typer
 
 from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, opened, report_problems
 from csit_utils.dataset.items import Recorded
-from csit_utils.report.exports.uti import InfoFile, info_file, suite_files
+from csit_utils.report.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.quantities import counted
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.whole_files import write_whole
 
 _JOB = r"csit-[a-z0-9_]+-perf-[a-z0-9_.-]{1,150}"

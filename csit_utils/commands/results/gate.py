@@ -12,6 +12,7 @@ from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import print_sentence
+from csit_utils.report.units import amount, percent
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.whole_files import write_whole
@@ -136,8 +137,6 @@ def parse_tolerance(text: str) -> float:
 
 
 def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
-    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
-
     lines = [
         f"fell\t{each.name}\t{percent(each.change, signed=True)}\t"
         f"{percent(each.low, signed=True)} to {percent(each.high, signed=True)}"
@@ -188,8 +187,6 @@ def _case(suite: Element, series: "Series", name: str) -> Element:
 
 
 def _words(change: "Change") -> str:
-    from csit_utils.report.units import amount, percent  # noqa: PLC0415 - as above
-
     interval = f"{percent(change.low, signed=True)} to {percent(change.high, signed=True)}"
     return (
         f"{amount(change.metric, change.a.series, change.a.mean_pps)} changed to "

@@ -61,8 +61,8 @@ def import_(
     from csit_utils.dataset.foreign.bucket import Bucket, is_address  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.foreign.place import NameTemplate  # noqa: PLC0415 - pydantic costs time of every --help
     from csit_utils.dataset.store.batch import imported_twice  # noqa: PLC0415 - as above
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.tables import convert_without_pandas  # noqa: PLC0415 - as above
 
     convert_without_pandas()
     buckets = {path: Bucket.parse(str(path)) for path in inputs if is_address(str(path))}

@@ -117,7 +117,7 @@ def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[],
     Raises:
         ConfigError: A dataset has another version, or there is no room for a temporary one.
     """
-    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as in OpenedInputs
+    from csit_utils.dataset.store.tables import convert_without_pandas  # noqa: PLC0415 - as in OpenedInputs
 
     convert_without_pandas()
     datasets = [Layout(path) for path in inputs if is_dataset(path)]

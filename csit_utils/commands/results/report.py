@@ -66,6 +66,7 @@ def report(
         Path | None,
         typer.Option(
             "--csv",
+            metavar="FOLDER",
             help="Also write CSV files of tests, latency, trials, flows and studies to this folder.",
         ),
     ] = None,
@@ -131,10 +132,9 @@ def report(
 def _loaded() -> None:
     """Load the code of all pages, which takes half a second of CPU time and needs no results."""
     from csit_utils.report.html import compile_templates  # noqa: PLC0415 - plotly costs half a second of --help
-    from csit_utils.report.pages import pages  # noqa: PLC0415 - as above
-    from csit_utils.report.site import write_site  # noqa: F401, PLC0415 - as above
+    from csit_utils.report.site import every_page  # noqa: PLC0415 - as above
 
-    pages()
+    every_page()
     compile_templates()
     _ = special_functions.bdtrc  # for trends and searches
 

@@ -28,7 +28,7 @@ from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 RANGE = ".."
 _KEYS: Mapping[str, Callable[[TestRow], object]] = {

@@ -11,7 +11,7 @@ from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS
 from csit_utils.commands.results.selections import COMPARED, MAX_COMPARED, DatasetReader, refuse_missing
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
-from csit_utils.report.units import amount
+from csit_utils.report.units import amount, percent
 from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
 
 
 def _line(found: "Trend", environments: Mapping[str, "Environment"]) -> TableLine:
-    from csit_utils.commands.results.trend import history  # noqa: PLC0415 - as above
     from csit_utils.report.trend_events import causes  # noqa: PLC0415 - as above
-    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.unexplained or (found.steps[-1] if found.steps else None)
     before, first = (found.figures[last.index + side].row for side in (-1, 0)) if last else (None, None)
@@ -117,8 +115,6 @@ def _line(found: "Trend", environments: Mapping[str, "Environment"]) -> TableLin
 
 def _notes(found: "Trend") -> Sequence[str]:
     """Notes on the history of a cell."""
-    from csit_utils.report.units import percent  # noqa: PLC0415 - as above
-
     bands, cell = found.bands, found.cell
     return [
         *([f"suspected {percent(found.suspected, signed=True)}"] if found.suspected is not None else []),

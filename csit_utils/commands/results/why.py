@@ -9,6 +9,7 @@ import typer
 from csit_utils.commands.results.inputs import MAX_TESTS
 from csit_utils.commands.results.selections import DATA, MAX_COMPARED, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
+from csit_utils.report.units import DASH, percent
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import readable_cells
 from resources.libraries.python.whole_files import write_whole
@@ -109,8 +110,6 @@ def _folded(cell: "CellStacks", *, named: bool) -> Iterator[str]:
 
 
 def _line(cell: "CellStacks", row: "StackDifference") -> TableLine:
-    from csit_utils.report.units import DASH, percent  # noqa: PLC0415 - as above
-
     texts = (
         cell.name,
         row.owner,

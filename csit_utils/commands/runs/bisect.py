@@ -22,7 +22,7 @@ from csit_utils.bisection.run import BisectionJournal, BisectionProgress, Bisect
 from csit_utils.bisection.spec import CALLED_STEPS, REVISION, BisectionSpec, narrowed, share_of
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.report.units import percent, rate, seconds
-from csit_utils.studies.density.commands.plan import parse_cell
+from csit_utils.studies.density.plan_command import parse_cell
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.load import load_topology, load_yaml, text_of
@@ -35,7 +35,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.studies.density.planning.selection import parse_kinds
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.supervisor import end_marked, marked, supervised
 from resources.libraries.python.testbed.deployment.parts import Testbed

@@ -13,7 +13,7 @@ from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.command_line import typed
 from csit_utils.commands.runs.robot import run_suites
 from csit_utils.dataset.inputs import output_of
-from csit_utils.studies.density.commands.plan import CACHE_WAYS, NF_KINDS, NF_SIZES, TYPES, VSWITCH
+from csit_utils.studies.density.plan_command import CACHE_WAYS, NF_KINDS, NF_SIZES, TYPES, VSWITCH
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import Topology, World
@@ -24,8 +24,8 @@ from resources.libraries.python.recording.run_journal import header_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run
 from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed, memory_of
 

@@ -39,7 +39,7 @@ from csit_utils.night import (
     why_left_out,
 )
 from csit_utils.report.units import seconds
-from csit_utils.studies.density.commands.plan import (
+from csit_utils.studies.density.plan_command import (
     CELLS,
     NF_KINDS,
     NF_SIZES,
@@ -57,7 +57,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, parse_selection
+from resources.libraries.python.studies.density.planning.selection import DRAFT_GRID, parse_selection
 from resources.libraries.python.whole_files import write_whole
 
 _SPACE_BYTES = 100_000_000

@@ -34,7 +34,7 @@ from resources.libraries.python.whole_files import remove_link
 
 RESUME = "--resume"
 _SET = f"{SET.name}:"
-_USAGE = "Usage: ./csit robot [--resume FOLDER | --args TEXT] [-v NAME:VALUE]... [OPTIONS OF ROBOT] tests/..."
+_USAGE = "Usage: ./csit robot [--resume FOLDER] [-v NAME:VALUE]... [OPTIONS] tests/..."
 _FILES = {"output": "output.xml", "log": "log.html", "report": "report.html", "xunit": "x.xml", "debugfile": "d.txt"}
 """Options of Robot for files, with defaults: when Robot looks at one it makes their folder, not so a refused run."""
 _ALWAYS = ("output", "log", "report")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table, styled
-from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
+from resources.libraries.python.model.findings import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.quantities import counted

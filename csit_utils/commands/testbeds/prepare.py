@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.tables import print_sentence
-from csit_utils.commands.testbeds.reserve import TOPOLOGY, seconds
+from csit_utils.commands.testbeds.reserve import LEASE, REASON, TOPOLOGY, WAIT, seconds
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import no_such_kind
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from resources.libraries.python.testbed.maintenance import preparation
 from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
@@ -31,11 +31,9 @@ def prepare(
             "topology, or 1x1."
         ),
     ] = "",
-    reason: Annotated[str, typer.Option(help="Reason, shown to others by ./csit status.")] = "prepared",
-    lease: Annotated[str, typer.Option(metavar="DURATION", help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
-    wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long to wait for a reserved testbed; 0: fail at once.")
-    ] = "0",
+    reason: REASON = "prepared",
+    lease: LEASE = "8h",
+    wait: WAIT = "0",
 ) -> None:
     """Tune all nodes of a testbed until ./csit release.
 

@@ -21,15 +21,18 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LONGEST_S = 30 * 86400.0
 
 TOPOLOGY = Annotated[Path, typer.Argument(help="Topology file.")]
+REASON = Annotated[str, typer.Option(help="Reason, shown to others by ./csit status.")]
+LEASE = Annotated[str, typer.Option(metavar="DURATION", help="Duration of the reservation: 30m, 8h, 1h30m.")]
+WAIT = Annotated[
+    str, typer.Option(metavar="DURATION", help="How long to wait for a reserved testbed; 0: fail at once.")
+]
 
 
 def reserve(
     topology: TOPOLOGY,
-    reason: Annotated[str, typer.Option(help="Reason, shown to others by ./csit status.")],
-    lease: Annotated[str, typer.Option(metavar="DURATION", help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
-    wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long to wait for a reserved testbed; 0: fail at once.")
-    ] = "0",
+    reason: REASON,
+    lease: LEASE = "8h",
+    wait: WAIT = "0",
 ) -> None:
     """Reserve all nodes of a testbed.
 

@@ -17,31 +17,29 @@ from typing import BinaryIO, cast
 import msgspec
 from blake3 import blake3
 
-from csit_utils.dataset.blocks import BLOCK_BYTES
+from csit_utils.dataset.blocks import BLOCK_BYTES, Scanned, ScannedTest
+from csit_utils.dataset.foreign.csit import read_table
 from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
-from csit_utils.dataset.items import (
-    ImportedTest,
-    Item,
-    Problem,
-    ReadError,
-    Recorded,
-    Status,
-    Unrecorded,
-    status_of,
-)
+from csit_utils.dataset.items import ImportedTest, Item, Problem, ReadError, Recorded, Status, Unrecorded, status_of
 from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
 from csit_utils.dataset.robot_output import scanned
-from csit_utils.dataset.scan import Scanned, ScannedTest
-from csit_utils.dataset.store import columns, details
-from csit_utils.dataset.store.bounded_files import opened
+from csit_utils.dataset.store.bounded_files import (
+    DETAIL_COLUMNS,
+    RECORD_DETAIL,
+    ROWS_DETAIL,
+    check_details,
+    detail_digests,
+    opened,
+)
 from csit_utils.dataset.store.layout import CHARACTERIZATIONS, DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
+from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
 from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.writer import pack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 
 def digest_of_source(source: Source) -> str:
@@ -125,8 +123,6 @@ def _rows(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator
 
 
 def _table_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
-    from csit_utils.dataset.foreign.csit_tables import read_table  # noqa: PLC0415 - costs time where there is none
-
     for item in read_table(content, source):
         yield item_row(item, digest)
 
@@ -152,7 +148,7 @@ def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
 
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:
-    return Detail(row.head.counted.digest, details.RECORD, text, row.head.counted.environment)
+    return Detail(row.head.counted.digest, RECORD_DETAIL, text, row.head.counted.environment)
 
 
 def _bare(item: Unrecorded) -> Row:
@@ -185,7 +181,7 @@ def item_row(item: Item, digest: str) -> Entry:
             return row, msgspec.structs.replace(_detail(row, text), digest=digest)
         case ImportedTest():
             kept = msgspec.json.encode({"latency": item.latency, "trials": item.trials})
-            return item.row, Detail(digest, details.ROWS, kept)
+            return item.row, Detail(digest, ROWS_DETAIL, kept)
         case Unrecorded():
             return _bare(item)
         case _:
@@ -203,7 +199,7 @@ def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
     found: set[str] = set()
     for path in paths:
         try:
-            found |= details.digests(path)
+            found |= detail_digests(path)
         except ReadError as error:
             raise ReadError(f"{path}: damaged; import its file again: {error}") from error
     return found
@@ -229,7 +225,7 @@ def imported_twice(layout: Layout, before: Collection[str]) -> int:
         known: set[str] = set()
         for is_new, path in group if group[-1][0] and len(group) > 1 else ():
             with suppress(ReadError):  # one that is damaged is named when it is read
-                found = details.digests(path())
+                found = detail_digests(path())
                 twice += len(found & known) if is_new else 0
                 known |= found
     return twice
@@ -239,13 +235,13 @@ def is_whole(layout: Layout, made: Import) -> bool:
     """Whether the files of an import can be read; where not, it is imported again."""
     try:
         for part in made.parts:
-            details.check(layout.path(DETAILS, part))
+            check_details(layout.path(DETAILS, part))
             path = layout.path(TESTS, part)
-            with opened(path, columns.TESTS, columns.NAMES, optional=columns.OPTIONAL, rows=part.tests):
+            with opened(path, TEST_COLUMNS, TEST_NAMES, optional=OPTIONAL, rows=part.tests):
                 pass
         if made.characterizations:
             path, needed = layout.characterizations(made), ("digest", "record")
-            with opened(path, details.SCHEMA, needed, rows=made.characterizations):
+            with opened(path, DETAIL_COLUMNS, needed, rows=made.characterizations):
                 pass
     except ReadError:
         return False

@@ -2,22 +2,25 @@
 
 A megabyte of such a file can stand for many gigabytes: one text repeated in all rows, a page of zeros, a billion empty
 cells. So no reader of this project opens one by itself.
+
+Details of tests, their records and the rows of other tools, are in a file beside the rows of each part of a dataset, in
+Arrow's IPC format: a batch is written as it lies in memory, and its anchors are read without its texts.
 """
 
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from io import SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.store.arrow_blocks import blocks_of, refuse_packed
-from csit_utils.dataset.store.columns import UNREADABLE, check_columns
+from csit_utils.dataset.rows import LISTS
+from csit_utils.dataset.store.file_formats import blocks_of, chunk_of, refuse_packed
 from csit_utils.dataset.store.layout import DETAILS_SUFFIX
-from csit_utils.dataset.store.parquet_pages import chunk_of
 from resources.libraries.python.model.bounds import (
     LARGEST_DIRECTORY_BYTES,
     MAX_ROWS_TOGETHER,
@@ -28,6 +31,12 @@ from resources.libraries.python.model.bounds import (
     ROW_BYTES,
     VALUE_BYTES,
 )
+
+UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
+"""Errors of reading a damaged file."""
+DETAIL_COLUMNS = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
+RECORD_DETAIL, ROWS_DETAIL = "record", "rows"
+"""Kinds of details: a packed record; JSON of rows, for results without a record."""
 
 
 class _Arrow:
@@ -257,3 +266,73 @@ def check_pages(path: Path, schema: pa.Schema, *, optional: Collection[str], row
     """
     with opened(path, schema, schema.names, optional=optional, rows=rows) as file:
         file.check_pages()
+
+
+def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -> None:
+    """Check that a file has a table.
+
+    Raises:
+        ReadError: It lacks a needed column, or has one twice or of another type.
+    """
+    # Arrow makes the names anew each time.
+    expected = dict(zip(wanted.names, wanted.types, strict=True))
+    names = schema.names
+    if len(set(names)) < len(names):
+        raise ReadError("it has a column twice")
+    if lacking := sorted(set(needed).difference(names)):
+        raise ReadError(f"it has no column '{lacking[0]}'")
+    for name, kind in zip(names, schema.types, strict=True):
+        usual = expected.get(name, kind)
+        if kind != usual and (_form(kind) is not _form(usual) or name in LISTS):
+            raise ReadError(f"its column '{name}' has the type {kind}")
+
+
+def _form(kind: pa.DataType) -> type:
+    """Text, truth or number: a column without fractions may be of integers."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return float
+    return bool if pa.types.is_boolean(kind) else str if pa.types.is_string(kind) else object
+
+
+class DetailGroup(NamedTuple):
+    """Details that were written together, as columns."""
+
+    anchors: list[str]
+    kinds: pa.Array | pa.ChunkedArray
+    texts: pa.Array | pa.ChunkedArray
+
+
+def check_details(path: Path) -> None:
+    """Check that a file is complete: its columns and groups are listed at its end.
+
+    Raises:
+        ReadError: It is not.
+    """
+    with opened(path, DETAIL_COLUMNS, DETAIL_COLUMNS.names):
+        pass
+
+
+def detail_digests(path: Path) -> set[str]:
+    """Return the digests of all details of a file.
+
+    Raises:
+        ReadError: It is damaged.
+    """
+    with opened(path, DETAIL_COLUMNS, ["digest"]) as file:
+        return {digest for at in range(file.count) for digest in file.read(at).column("digest").to_pylist()}
+
+
+def detail_groups(path: Path, anchors: Collection[str]) -> Iterator[DetailGroup]:
+    """Yield the groups that have details of some tests.
+
+    `anchors`: anchors of the tests; may become fewer between groups.
+
+    Raises:
+        ReadError: The file is damaged.
+    """
+    with opened(path, DETAIL_COLUMNS, ["anchor"]) as names, opened(path, DETAIL_COLUMNS, ["kind", "record"]) as file:
+        for at in range(names.count):
+            here = names.read(at).column("anchor").to_pylist()
+            if not set(anchors).isdisjoint(here):
+                found = file.read(at)
+                yield DetailGroup(here, found.column("kind"), found.column("record"))

@@ -8,7 +8,7 @@ from typing import TypeVar
 import duckdb
 import pyarrow as pa
 
-from csit_utils.dataset.store import characterization_files, columns
+from csit_utils.dataset.store.tables import TEST_COLUMNS, record_columns
 from csit_utils.dataset.store.views import RECORD_PARTS, TEST_PARTS, ViewedFiles, views
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MAX_QUERY_BYTES, quoted, quoted_reason
@@ -42,8 +42,8 @@ class DuckDb:
         allowed = [*files.tests, *files.characterizations]
         self._connection.execute("SET allowed_paths = ?", [allowed])
         self._connection.execute("SET enable_external_access = false")
-        self._make_table(TEST_PARTS, columns.TESTS, files.tests)
-        self._make_table(RECORD_PARTS, characterization_files.schema(), files.characterizations)
+        self._make_table(TEST_PARTS, TEST_COLUMNS, files.tests)
+        self._make_table(RECORD_PARTS, record_columns(), files.characterizations)
         for view in views():
             self._connection.execute(f"CREATE VIEW {view.name} AS {view.select.format(explode='unnest')}")
         self._connection.execute("SET lock_configuration = true")

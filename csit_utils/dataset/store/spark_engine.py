@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from csit_utils.dataset.store import characterization_files, columns
+from csit_utils.dataset.store.tables import TEST_COLUMNS, record_columns
 from csit_utils.dataset.store.views import RECORD_PARTS, TEST_PARTS, ViewedFiles, views
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.bounds import quoted_reason
@@ -76,8 +76,8 @@ def _make_views(session: "SparkSession", files: ViewedFiles) -> None:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
 
     tables = (
-        (TEST_PARTS, columns.TESTS, files.tests),
-        (RECORD_PARTS, characterization_files.schema(), files.characterizations),
+        (TEST_PARTS, TEST_COLUMNS, files.tests),
+        (RECORD_PARTS, record_columns(), files.characterizations),
     )
     for name, schema, paths in tables:
         wanted = from_arrow_schema(schema)

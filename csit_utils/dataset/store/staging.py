@@ -1,21 +1,23 @@
 """Staging of rows of tests: written to files that a commit moves to their places."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Problem, Recorded, Refusal
 from csit_utils.dataset.rows import DEFAULTS, LISTS, TestRow
-from csit_utils.dataset.store import characterization_files, columns
-from csit_utils.dataset.store.details import DetailsWriter, WaitingDetails, close_quietly
+from csit_utils.dataset.store.bounded_files import DETAIL_COLUMNS
 from csit_utils.dataset.store.layout import (
     CHARACTERIZATIONS,
     DETAILS,
@@ -27,9 +29,10 @@ from csit_utils.dataset.store.layout import (
     partition,
     run_of,
 )
+from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_TYPES, write_records
 from csit_utils.dataset.testrows import HeadRow, columns_of
 from resources.libraries.python.recording.records import NotUnpacked, unpack
-from resources.libraries.python.studies.density.model.record import RefusedCell
+from resources.libraries.python.studies.density.model import RefusedCell
 
 _MAX_BYTES = 8 * 1024 * 1024
 """Size of buffered rows and records over all partitions. Writing a table of a hundred columns costs as much as about a
@@ -42,6 +45,12 @@ _CACHED_ROWS = 64
 """Rows that become columns at once: their records are still in the CPU cache then."""
 _BUFFER_BYTES = 1 << 16
 """Write buffer of a file: a table of tests is written in about two hundred short pieces."""
+GROUP_ROWS = 64
+"""Details per group, which are read together."""
+GROUP_BYTES = 1 << 20
+"""Size of texts per group, so that they are still in the CPU cache when written."""
+_DETAILS_BUFFER_BYTES = 1 << 15
+"""The same of details: a group is written in about sixteen pieces, all but its texts short ones."""
 
 
 class Detail(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +100,7 @@ def stage(
         made.abandon()
         raise
     if others:
-        characterization_files.write(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
+        write_records(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
     environments = made.environments | {
         each.record.environment.digest: msgspec.Raw(each.record.environment.model_dump_json().encode())
         for each in others
@@ -198,11 +207,7 @@ class WaitingRows:
     def _make_columns(self) -> None:
         for kind, same in groupby(self._rows, type):
             rows: list[Any] = list(same)
-            made = (
-                columns_of(rows)
-                if kind is HeadRow
-                else {name: map(attrgetter(name), rows) for name in columns.TEST_TYPES}
-            )
+            made = columns_of(rows) if kind is HeadRow else {name: map(attrgetter(name), rows) for name in TEST_TYPES}
             for name in made.keys() - self._values.keys():
                 self._values[name] = [self._defaults.get(name)] * self._count
             for name, values in self._values.items():
@@ -219,10 +224,10 @@ class WaitingRows:
             pa.repeat(pa.scalar(same[name], kind), count)
             if name in self._constants or name not in self._values
             else pa.array(_plain(self._values[name]) if name in LISTS else self._values[name], kind)
-            for name, kind in columns.TEST_TYPES.items()
+            for name, kind in TEST_TYPES.items()
         ]
         self._values.clear()
-        return pa.table(arrays, schema=columns.TESTS) if count else None
+        return pa.table(arrays, schema=TEST_COLUMNS) if count else None
 
 
 def _plain(values: Iterable[Sequence[Any] | None]) -> list[list[dict[str, Any]] | None]:
@@ -235,7 +240,8 @@ class Partition:
 
     def __init__(self, path: str, tests: Path, details: Path, run: str, constants: dict[str, str]) -> None:
         self.path = path
-        self._tests, self._details = _TestsWriter(tests), DetailsWriter(details)
+        self._tests = _Writer(tests, _BUFFER_BYTES, _tests_writer)
+        self._details = _Writer(details, _DETAILS_BUFFER_BYTES, partial(pa.ipc.new_file, schema=DETAIL_COLUMNS))
         self._rows = WaitingRows(run, constants)
         self._waiting = WaitingDetails()
         self._count = 0
@@ -290,31 +296,97 @@ class Partition:
         self._details.abandon()
 
 
-class _TestsWriter:
-    """Writer of rows of tests, opened for the first ones as `DetailsWriter` is."""
+class WaitingDetails:
+    """Details that are written together.
 
-    def __init__(self, path: Path) -> None:
+    Texts are copied into one buffer: keeping them in new memory would cost
+    more than the copies, since the kernel clears it page by page.
+    """
+
+    def __init__(self) -> None:
+        # Memory is allocated on first write, so a table of few records is small.
+        # A slice of a bytearray itself would copy bytes twice on assignment.
+        self._texts = memoryview(bytearray(GROUP_BYTES + GROUP_BYTES // 4))
+        self._ends = [0]
+        self._names: list[tuple[str, str, str]] = []
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the buffered texts."""
+        return self._ends[-1]
+
+    @property
+    def full(self) -> bool:
+        """Whether the buffer should be written."""
+        return len(self._names) >= GROUP_ROWS or self.size_bytes >= GROUP_BYTES
+
+    def add(self, anchor: str, digest: str, kind: str, text: str | bytes) -> None:
+        """Add a detail; text as bytes is UTF-8."""
+        raw = text.encode() if isinstance(text, str) else text
+        begin, end = self.size_bytes, self.size_bytes + len(raw)
+        if end > len(self._texts):
+            # A new buffer, because Arrow may still refer to the previous one.
+            larger = memoryview(bytearray(2 * end))
+            larger[:begin] = self._texts[:begin]
+            self._texts = larger
+        self._texts[begin:end] = raw
+        self._ends.append(end)
+        self._names.append((anchor, digest, kind))
+
+    def batch(self) -> pa.RecordBatch | None:
+        """Return buffered details as columns, valid until the next change; None without any."""
+        if not self._names:
+            return None
+        texts = pa.py_buffer(self._texts[: self.size_bytes])
+        ends = pa.py_buffer(np.array(self._ends, dtype=np.int32))
+        arrays = [pa.array(column, pa.string()) for column in zip(*self._names, strict=True)]
+        return pa.record_batch(
+            [*arrays, pa.StringArray.from_buffers(len(self._names), ends, texts)],
+            schema=DETAIL_COLUMNS,
+        )
+
+    def clear(self) -> None:
+        """Empty the buffer."""
+        self._ends = [0]
+        self._names.clear()
+
+
+class _Writer:
+    """Writer of a file, opened for its first rows, so that not all files of many partitions are open at once."""
+
+    def __init__(self, path: Path, buffer_bytes: int, make: Callable[[pa.NativeFile], Any]) -> None:
         self._path = path
-        self._writer: pq.ParquetWriter | None = None
-        self._sink: pa.NativeFile | None = None
+        self._buffer_bytes = buffer_bytes
+        self._make = make
+        self._open: tuple[Any, pa.NativeFile] | None = None
 
-    def write(self, table: pa.Table) -> None:
-        self._opened().write_table(table)
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        self._opened()[0].write(rows)
 
     def close(self) -> None:
-        self._opened().close()
-        if self._sink is not None:
-            self._sink.close()
+        """Complete the file, also one without rows."""
+        for each in self._opened():
+            each.close()
 
     def abandon(self) -> None:
-        close_quietly(self._writer, self._sink)
+        """Close the file as it is, after a failure.
 
-    def _opened(self) -> pq.ParquetWriter:
-        if self._writer is None:
-            options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
-            self._sink = pa.BufferedOutputStream(pa.OSFile(str(self._path), "wb"), _BUFFER_BYTES)
-            self._writer = pq.ParquetWriter(self._sink, columns.TESTS, compression="lz4", **options)
-        return self._writer
+        Arrow writes buffered data when an open file is freed, and prints that this fails too, such as on a full disk.
+        """
+        for each in self._open or ():
+            with suppress(OSError, ValueError):  # ValueError: the writer of a closed file
+                each.close()
+
+    def _opened(self) -> tuple[Any, pa.NativeFile]:
+        if self._open is None:
+            sink = pa.BufferedOutputStream(pa.OSFile(str(self._path), "wb"), self._buffer_bytes)
+            self._open = self._make(sink), sink
+        return self._open
+
+
+def _tests_writer(sink: pa.NativeFile) -> pq.ParquetWriter:
+    options: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
+    return pq.ParquetWriter(sink, TEST_COLUMNS, compression="lz4", **options)
 
 
 def _anchor(run: str, test_id: str) -> str:

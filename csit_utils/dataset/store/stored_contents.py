@@ -27,14 +27,14 @@ from csit_utils.dataset.items import (
 )
 from csit_utils.dataset.load import read_recorded
 from csit_utils.dataset.rows import DEFAULTS, LISTS, OWN, LatencyRow, TestRow
-from csit_utils.dataset.store import characterization_files, columns, details
-from csit_utils.dataset.store.bounded_files import opened
+from csit_utils.dataset.store.bounded_files import RECORD_DETAIL, DetailGroup, check_details, detail_groups, opened
 from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
+from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES, TEST_TYPES, read_records
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.records import NotUnpacked, unpack
-from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
+from resources.libraries.python.studies.density.model import DensityRecord, RefusedCell
 
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)
@@ -65,13 +65,13 @@ def _in_lists(name: str, values: Iterable[Sequence[Mapping[str, Any] | None] | N
 def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
     """Yield columns as rows. A column missing in an older dataset has the default of `TestRow`."""
     there = set(table.column_names)  # which Arrow makes anew each time
-    names = [name for name in columns.TEST_TYPES if name in there]
+    names = [name for name in TEST_TYPES if name in there]
     values_of = [
         _in_lists(name, values) if name in LISTS else values
         for name in names
         for values in [table.column(name).to_pylist()]
     ]
-    blank = {name: DEFAULTS.get(name) for name in columns.TEST_TYPES}
+    blank = {name: DEFAULTS.get(name) for name in TEST_TYPES}
     for values in zip(*values_of, strict=True):
         # A frozen dataclass takes ten times as long to set a hundred fields one by one.
         row = object.__new__(TestRow)
@@ -85,8 +85,8 @@ class SomeColumns:
     """Makes rows that have some columns, and no memory for others; asking one for another column is an error."""
 
     def __init__(self, names: Collection[str]) -> None:
-        self.names = tuple(name for name in columns.NAMES if name in names)
-        unread = {name: property(partial(_refuse, name)) for name in columns.NAMES if name not in names}
+        self.names = tuple(name for name in TEST_NAMES if name in names)
+        unread = {name: property(partial(_refuse, name)) for name in TEST_NAMES if name not in names}
         self._type = type(TestRow.__name__, (TestRow,), {"__slots__": self.names, "__module__": __name__, **unread})
         self._setters = [getattr(self._type, name).__set__ for name in self.names]
         self._known: dict[str, str] = {}
@@ -109,7 +109,7 @@ class SomeColumns:
         values: list[Any] = column.to_pylist()
         if name in LISTS:
             return _in_lists(name, values)
-        if columns.TEST_TYPES[name] != pa.string():
+        if TEST_TYPES[name] != pa.string():
             return values
         known = self._known.setdefault
         return [None if value is None else known(value, value) for value in values]
@@ -208,12 +208,12 @@ class Stored:
         path: str | Path = part.path
         try:
             path = layout.path(DETAILS, part)
-            details.check(path)
+            check_details(path)
             path = layout.path(TESTS, part)
             names, rows_of = (
-                (columns.NAMES, rows_of_table) if self._some is None else (self._some.names, self._some.rows_of)
+                (TEST_NAMES, rows_of_table) if self._some is None else (self._some.names, self._some.rows_of)
             )
-            with opened(path, columns.TESTS, names, optional=columns.OPTIONAL, rows=part.tests) as file:
+            with opened(path, TEST_COLUMNS, names, optional=OPTIONAL, rows=part.tests) as file:
                 return [row for group in range(file.count) for row in rows_of(file.read(group))]
         except ReadError as error:
             self._leave_out(each, path, f"{part.tests} tests", error)
@@ -274,7 +274,7 @@ class Stored:
                 continue
             try:
                 path = layout.characterizations(each)
-                for item in characterization_files.read(path, each.characterizations):
+                for item in read_records(path, each.characterizations):
                     if isinstance(item, Recorded):
                         found[item.anchor] = item
                     else:
@@ -287,7 +287,7 @@ class Stored:
         """Yield the rows of some of `TABLES`, without histograms unless some tests are asked for."""
         keys = {"verdict", *(TABLES[kind].key for kind in kinds)}
         for row, kind, text in self._details(anchors):
-            if kind == details.RECORD:
+            if kind == RECORD_DETAIL:
                 record = _partial(text, row, keys)
                 made = [each for of in kinds for each in record_rows(of, row.anchor, record)]
             else:
@@ -307,7 +307,7 @@ class Stored:
             for here, kinds, texts in _groups(self._found[1][anchor], {anchor}):
                 self._near |= zip(here, zip(kinds.to_pylist(), texts.to_pylist(), strict=True), strict=True)
         kind, text = self._near.get(anchor, (None, ""))
-        if kind != details.RECORD:
+        if kind != RECORD_DETAIL:
             raise KeyError(anchor)
         return self._recorded(self._by_anchor[anchor], text).record
 
@@ -319,7 +319,7 @@ class Stored:
         bare = dict(self._by_anchor)
         for row, kind, text in self._details(None):
             del bare[row.anchor]
-            if kind == details.RECORD:
+            if kind == RECORD_DETAIL:
                 yield self._recorded(row, text)
             else:
                 yield _imported(row, text)
@@ -375,7 +375,7 @@ def _join_goals(rows: Iterable[TestRow]) -> None:
                 object.__setattr__(row, "goals", joined)  # rows that have some columns cannot be made anew
 
 
-def _groups(place: _Place, names: Collection[str]) -> Iterator[details.Group]:
+def _groups(place: _Place, names: Collection[str]) -> Iterator[DetailGroup]:
     """Groups with details of some tests.
 
     Raises:
@@ -383,7 +383,7 @@ def _groups(place: _Place, names: Collection[str]) -> Iterator[details.Group]:
     """
     path = place.layout.path(DETAILS, place.part)
     try:
-        yield from details.groups(path, names)
+        yield from detail_groups(path, names)
     except ReadError as error:
         raise ReadError(f"{path}: damaged; import its file again: {error}") from error
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from csit_utils.dataset.items import Problem, ReadError
-from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.bounded_files import check_pages
 from csit_utils.dataset.store.layout import CHARACTERIZATIONS, TESTS, Layout
+from csit_utils.dataset.store.tables import NEEDED_OF_RECORDS, OPTIONAL, TEST_COLUMNS, record_columns
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Dimensions
 
@@ -48,8 +48,8 @@ def views() -> tuple[DatasetView, ...]:
     """Return the views of every dataset, also of one in which some have no rows."""
     found = []
     for name, every, parts, order, beside in (
-        (TESTS, columns.TESTS, TEST_PARTS, "run, source", _OF_TEST),
-        (CHARACTERIZATIONS, characterization_files.schema(), RECORD_PARTS, "source", _OF_RECORD),
+        (TESTS, TEST_COLUMNS, TEST_PARTS, "run, source", _OF_TEST),
+        (CHARACTERIZATIONS, record_columns(), RECORD_PARTS, "source", _OF_RECORD),
     ):
         plain = pa.schema([field for field in every if not pa.types.is_list(field.type)])
         found.append(DatasetView(name, plain, _once(plain.names, parts, order)))
@@ -93,20 +93,19 @@ def files_of(layout: Layout) -> ViewedFiles:
     imports = layout.imports(damaged)
     problems = [Problem(str(layout.folder), text) for text in damaged]
     tests, records = [], []
-    schema = characterization_files.schema()
+    schema = record_columns()
     for each in imports:
         for part in each.parts:
             try:
                 path = layout.path(TESTS, part)
-                check_pages(path, columns.TESTS, optional=columns.OPTIONAL, rows=part.tests)
+                check_pages(path, TEST_COLUMNS, optional=OPTIONAL, rows=part.tests)
                 tests.append(str(path))
             except ReadError as error:
                 problems.append(_left_out(each.source, part.path, f"{part.tests} tests", error))
         if each.characterizations:
             try:
                 path = layout.characterizations(each)
-                needed = characterization_files.NEEDED
-                optional = [name for name in schema.names if name not in needed]
+                optional = [name for name in schema.names if name not in NEEDED_OF_RECORDS]
                 check_pages(path, schema, optional=optional, rows=each.characterizations)
                 records.append(str(path))
             except ReadError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from resources.libraries.python.model.base import digested_text
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.model.result import Environment, Rerun
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.matrix import cache_ways_of
 
 _SUITES = "tests/density"

@@ -8,7 +8,7 @@ from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thr
 from resources.libraries.python.model.request.cell import ALL_INSTANCES
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.planning.names import VSWITCH, is_vswitch
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 _FIXED = {"system": "system", "generator": "generator", "vswitch": "vswitch"}
 _NF_COLOURS = 6

@@ -1,12 +1,9 @@
 """Power and energy per packet of a test: a line for each load, and a figure."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import DASH, common_unit
-from resources.libraries.python.model.measurements.energy import IDLE, Energy
+from resources.libraries.python.model.measurements.energy import IDLE, Energy, EnergyAtLoad
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR
 
@@ -14,24 +11,27 @@ _SHARED = "The generator runs on the same machine: its power is part of that of 
 LABELS = {IDLE: "before the deployment", "PDR0": "0 % of PDR, no traffic"}
 
 
-@dataclass(frozen=True)
 class EnergyView:
     """One load."""
 
-    label: str
-    load: str
-    received_pps: float
-    power: str
-    """Of the system under test, with its uncertainty."""
-    watts: float | None
-    nodes: str
-    """Power of each node and of its domains."""
-    joules_per_packet: float | None
-    above_idle: float | None
-    """Energy per packet without the power before the deployment."""
-    busy_cpus: float | None
-    p99_ns: int | None
-    remark: str
+    def __init__(self, found: Energy, row: EnergyAtLoad) -> None:
+        power = found.watts(row.label)
+        each, above = found.joules_per_packet(row.label), found.joules_per_packet(row.label, IDLE)
+        nodes = (
+            f"{node.node} by {node.meter} in {node.measured_s:.1f} s: "
+            + ", ".join(f"{domain} {watts:.2f} W" for domain, watts in node.domains.items())
+            for node in row.nodes
+        )
+        self.label, self.load = row.label, load_words(row.label)
+        self.received_pps = row.received_pps
+        self.power = f"{power[0]:.2f} ± {power[1]:.2g} W" if power else DASH
+        """Of the system under test, with its uncertainty."""
+        self.watts = power[0] if power else None
+        self.nodes = "; ".join(nodes) or DASH
+        self.joules_per_packet = each[0] if each else None
+        self.above_idle = above[0] if above else None
+        """Energy per packet without the power before the deployment."""
+        self.busy_cpus, self.p99_ns, self.remark = row.busy_cpus, row.p99_ns, row.remark or ""
 
 
 def load_words(label: str) -> str:
@@ -41,31 +41,7 @@ def load_words(label: str) -> str:
 
 def energy_lines(found: Energy | None) -> tuple[EnergyView, ...]:
     """Return a line for each load; none where energy was not measured."""
-    return tuple(_lines(found)) if found is not None else ()
-
-
-def _lines(found: Energy) -> Iterator[EnergyView]:
-    for row in found.loads:
-        power = found.watts(row.label)
-        each, above = found.joules_per_packet(row.label), found.joules_per_packet(row.label, IDLE)
-        nodes = (
-            f"{node.node} by {node.meter} in {node.measured_s:.1f} s: "
-            + ", ".join(f"{domain} {watts:.2f} W" for domain, watts in node.domains.items())
-            for node in row.nodes
-        )
-        yield EnergyView(
-            label=row.label,
-            load=load_words(row.label),
-            received_pps=row.received_pps,
-            power=f"{power[0]:.2f} ± {power[1]:.2g} W" if power else DASH,
-            watts=power[0] if power else None,
-            nodes="; ".join(nodes) or DASH,
-            joules_per_packet=each[0] if each else None,
-            above_idle=above[0] if above else None,
-            busy_cpus=row.busy_cpus,
-            p99_ns=row.p99_ns,
-            remark=row.remark or "",
-        )
+    return tuple(EnergyView(found, row) for row in found.loads) if found is not None else ()
 
 
 def energy_notes(found: Energy | None, plan: Plan | None = None) -> tuple[str, ...]:

@@ -1,13 +1,59 @@
-"""Flame graphs as boxes of SVG: of one test, and of the difference between two sides."""
+"""Flame graphs as boxes of SVG, of one test and of the difference between two sides, and tables of the cost by node."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
 from csit_utils.analysis.flames import Flame, StackSide, flame, path_differences
-from csit_utils.report.details.node_costs import NodeCostTable
-from csit_utils.report.units import percent
+from csit_utils.report.record_blocks import amounts
+from csit_utils.report.units import DASH, percent, rate, seconds
+from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks, described
+
+
+class NodeCostView:
+    """One node of a thread."""
+
+    def __init__(self, row: NodeCost, received: int) -> None:
+        self.part, self.thread, self.node, self.value = row.part, row.thread, row.node, row.cost
+        self.passes = row.packets / received if received else None
+        """Packets in the node for each packet that came back."""
+        self.packets_per_call = row.packets / row.calls if row.calls else None
+        self.cost = DASH
+        """Of a packet in the node, with its unit and error."""
+        if row.cost is not None:
+            value, error = amounts(row.cost, row.error)
+            self.cost = f"{value} ± {error} {row.unit}" if row.error else f"{value} {row.unit}"
+        self.total = None if self.passes is None or row.cost is None else self.passes * row.cost
+        """Cost of the node for each packet that came back."""
+
+
+@dataclass(frozen=True)
+class NodeCostTable:
+    """All nodes of a reading, those of a part that cost most first."""
+
+    caption: str
+    rows: tuple[NodeCostView, ...]
+    simulated: bool
+    note: str
+
+
+def cost_table(found: NodeCosts | None, *, simulated: bool, of: str = "") -> NodeCostTable | None:
+    """Return the table of a reading; None without any.
+
+    `of`: what it is of, where a page has several.
+    """
+    if found is None or not found.nodes:
+        return None
+    rows = sorted(
+        (NodeCostView(row, found.received) for row in found.nodes), key=lambda row: (row.part, -(row.total or 0.0))
+    )
+    where = f"at {found.load}" if found.load != "MRR" else "in MRR"
+    text = f"{rate(found.load_pps)} offered" + (f", read in {seconds(found.read_s)}" if found.read_s else "")
+    return NodeCostTable(
+        f"Cost of packets by node {where}{f', {of}' if of else ''}", tuple(rows), simulated, f"{text}."
+    )
+
 
 _NARROWEST = 0.003
 """Share below which a box is left out."""

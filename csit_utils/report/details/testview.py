@@ -8,31 +8,27 @@ from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.flatten import record_rows
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, PLACES, SOAK, LatencyRow, TestRow, TrialRow, frame_text
-from csit_utils.report.cell_maps import CellMaps
-from csit_utils.report.details.capsule import Capsule, capsule
-from csit_utils.report.details.coremap import CoreMapView, core_map
-from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
-from csit_utils.report.details.flames import FlameGraph, flame_graph
-from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
-from csit_utils.report.details.node_costs import NodeCostTable, cost_table
-from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
-from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
-from csit_utils.report.details.search_steps import SearchPath, search_path
+from csit_utils.report.details.capsule import capsule
+from csit_utils.report.details.coremap import core_map
+from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes
+from csit_utils.report.details.flames import cost_table, flame_graph
+from csit_utils.report.details.machine_checks import noise_figure, noise_floor, qualification_figure, qualification_view
+from csit_utils.report.details.trial_plots import loss_notes, loss_pattern_figure, loss_patterns, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.units import DASH, amount, percent, rate, seconds
-from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
+from csit_utils.studies.density.analysis.checklist import checklist
 from csit_utils.studies.density.analysis.losses import busiest_cpu
 from csit_utils.studies.density.analysis.other_goals import other_goals
-from csit_utils.studies.density.answer_text import OtherGoalView, other_goal_view
+from csit_utils.studies.density.answer_text import OtherGoalView
 from csit_utils.studies.density.figures.latency_maps import instance_maps
-from resources.libraries.python.model.findings.evidence import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import HopLoss, ItemizedFigure, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
 from resources.libraries.python.search.back_to_back import bursts_in_words
 from resources.libraries.python.search.findings.limits import cause_in_words
 from resources.libraries.python.search.findings.locate import by_owner
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 _LISTED = 40
 """Rows of a table of hops; the CSV file has all."""
@@ -84,7 +80,7 @@ class Shares:
 
 def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
     """Return all throughput figures of a test by instance and direction."""
-    return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in result.itemized)
+    return tuple(Shares(item, result.verdict.of(item.number)) for item in result.itemized)
 
 
 def loss_view(found: LocatedLosses | None) -> LossView | None:
@@ -205,150 +201,74 @@ class LatencyView:
     """Minimum, percentiles 50, 90, 99 and 99.9, maximum."""
 
 
-@dataclass(frozen=True)
 class TestView:
-    """One test."""
+    """The values for the page of a test."""
 
     __test__ = False  # not a pytest class
 
-    row: TestRow
-    cell: str
-    frame: str
-    goals: tuple[GoalView, ...]
-    kinds: tuple[str, ...]
-    evidence: tuple[str, ...]
-    cores: CoreMapView | None
-    latency: tuple[LatencyView, ...]
-    latency_figure: Figure | None
-    instance_maps: CellMaps | None
-    trials: tuple[TrialRow, ...]
-    path: SearchPath | None
-    searched: str
-    predicted: str
-    """The search in a sentence; empty without a search, or if not recorded."""
-    checklist: tuple[CheckedRequirement, ...]
-    """Requirements of RFC 9971; empty if not recorded."""
-    other_goals: tuple[OtherGoalView, ...]
-    """Verdicts of the search's trials by other definitions of NDR and PDR; empty without a search."""
-    shares: tuple[Shares, ...]
-    loss: LossView | None
-    loss_patterns: tuple[LossPatternView, ...]
-    loss_notes: tuple[str, ...]
-    loss_pattern_figure: Figure | None
-    bursts: str
-    """Longest bursts without a loss in a sentence; empty where they were not measured."""
-    burst_figure: Figure | None
-    energy: tuple[EnergyView, ...]
-    """Empty where energy was not measured."""
-    energy_metered: bool
-    """Whether a meter told the power of the system under test."""
-    energy_notes: tuple[str, ...]
-    energy_figure: Figure | None
-    costs: NodeCostTable | None
-    """None where no program counts its work, and no call stacks were sampled."""
-    flames: FlameGraph | None
-    """None where no call stacks were sampled."""
-    noise: tuple[NoiseView, ...]
-    noise_figure: Figure | None
-    qualification: QualificationView | None
-    qualification_figure: Figure | None
-    latency_verdict: tuple[str, ...]
-    latency_evidence: tuple[str, ...]
-    p99_ns: int | None
-    """The worst p99 over instances and directions at 50 % of PDR or of the soak rate."""
-    capsule: Capsule
-    suite_id: str
-    warnings: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    """Columns with a label, and their values."""
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All figures of the test, for the page's script."""
-        maps = self.instance_maps.figure if self.instance_maps else None
-        measured = (self.latency_figure, maps, self.energy_figure, self.loss_pattern_figure, self.burst_figure)
-        figures = (*measured, self.qualification_figure, self.noise_figure)
-        return tuple(figure for figure in figures if figure is not None)
-
-
-def view_of(result: DensityRecord, row: TestRow) -> TestView:
-    """Return the values for the page of a test."""
-    latencies = list(record_rows(LatencyRow, row.anchor, result))
-    cell = result.asked.cell
-    subject = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}"
-    flows = len(result.plan.flows) if result.plan else 2 * cell.nf_chains
-    qualified = qualification_view(result.qualification, result.asked.frame, flows)
-    return TestView(
-        row=row,
-        cell=str(cell.dimensions),
-        frame=frame_text(result.asked.frame),
-        goals=tuple(_goals(result, row)),
-        kinds=tuple(result.verdict.kinds),
-        evidence=result.verdict.evidence,
-        cores=core_map(result),
-        latency=(*_merged(latencies), *map(_latency, latencies)),
-        latency_figure=latency_figure(
-            f"latency-{row.anchor}", f"{subject}: latency", latencies, simulated=result.simulated
-        ),
-        instance_maps=instance_maps(f"latency-instances-{row.anchor}", latencies, simulated=result.simulated),
-        trials=tuple(record_rows(TrialRow, row.anchor, result)),
-        path=search_path(result),
-        searched=searched(result.search),
-        predicted=predicted(result.search, (result.ndr, result.pdr)),
-        checklist=checklist(result),
-        other_goals=tuple(map(other_goal_view, other_goals(result.trials))),
-        shares=shares_of(result),
-        loss=loss_view(result.located),
-        loss_patterns=loss_patterns(result.losses),
-        loss_notes=loss_notes(result.losses, result.loss_patterns),
-        loss_pattern_figure=loss_pattern_figure(
-            f"losses-{row.anchor}",
-            f"{subject}: loss patterns",
-            result.losses,
-            simulated=result.simulated,
-        ),
-        bursts=bursts_text(result.back_to_back),
-        burst_figure=burst_figure(
-            row.anchor,
-            f"{subject}: longest bursts without a loss",
-            result.back_to_back,
-            simulated=result.simulated,
-        ),
-        energy=(powers := energy_lines(result.energy)),
-        energy_metered=any(line.watts is not None for line in powers),
-        energy_notes=energy_notes(result.energy, result.plan),
-        energy_figure=energy_figure(
-            row.anchor,
-            f"{subject}: power",
-            result.energy,
-            simulated=result.simulated,
-        ),
-        costs=cost_table(result.costs, simulated=result.simulated),
-        flames=flame_graph(result.stacks, simulated=result.simulated),
-        noise=noise_floor(result.plan, result.noise),
-        noise_figure=noise_figure(
-            row.anchor,
-            f"{subject}: noise floor of the data CPUs",
-            result.plan,
-            result.noise,
-            simulated=result.simulated,
-        ),
-        qualification=qualified,
-        qualification_figure=qualification_figure(
+    def __init__(self, result: DensityRecord, row: TestRow) -> None:
+        latencies = list(record_rows(LatencyRow, row.anchor, result))
+        asked, plan, verdict, simulated = result.asked, result.plan, result.verdict, result.simulated
+        self.row = row
+        self.cell = str(asked.cell.dimensions)
+        self.frame = frame_text(asked.frame)
+        subject = f"{asked.cell.service_type} {self.cell} {self.frame}"
+        self.goals = _goals(result, row)
+        self.kinds = verdict.kinds
+        self.evidence = verdict.evidence
+        self.cores = core_map(result)
+        self.latency = (*_merged(latencies), *map(_latency, latencies))
+        self.latency_figure = latency_figure(
+            f"latency-{row.anchor}", f"{subject}: latency", latencies, simulated=simulated
+        )
+        self.instance_maps = instance_maps(f"latency-instances-{row.anchor}", latencies, simulated=simulated)
+        self.trials = tuple(record_rows(TrialRow, row.anchor, result))
+        self.path = search_path(result)
+        self.searched = searched(result.search)
+        self.predicted = predicted(result.search, (result.ndr, result.pdr))
+        self.checklist = checklist(result)
+        self.other_goals = tuple(map(OtherGoalView, other_goals(result.trials)))
+        self.shares = shares_of(result)
+        self.loss = loss_view(result.located)
+        self.loss_patterns = loss_patterns(result.losses)
+        self.loss_notes = loss_notes(result.losses, result.loss_patterns)
+        self.loss_pattern_figure = loss_pattern_figure(
+            f"losses-{row.anchor}", f"{subject}: loss patterns", result.losses, simulated=simulated
+        )
+        self.bursts = bursts_text(result.back_to_back)
+        self.burst_figure = burst_figure(
+            row.anchor, f"{subject}: longest bursts without a loss", result.back_to_back, simulated=simulated
+        )
+        self.energy = energy_lines(result.energy)
+        self.energy_metered = any(line.watts is not None for line in self.energy)
+        self.energy_notes = energy_notes(result.energy, plan)
+        self.energy_figure = energy_figure(row.anchor, f"{subject}: power", result.energy, simulated=simulated)
+        self.costs = cost_table(result.costs, simulated=simulated)
+        self.flames = flame_graph(result.stacks, simulated=simulated)
+        self.noise = noise_floor(plan, result.noise)
+        self.noise_figure = noise_figure(
+            row.anchor, f"{subject}: noise floor of the data CPUs", plan, result.noise, simulated=simulated
+        )
+        flows = len(plan.flows) if plan else 2 * asked.cell.nf_chains
+        self.qualification = qualification_view(result.qualification, asked.frame, flows)
+        self.qualification_figure = qualification_figure(
             f"qualification-{row.anchor}",
             f"{subject}: range of the generator",
-            qualified,
+            self.qualification,
             [("NDR", row.ndr_lower_pps), ("PDR", row.pdr_lower_pps), ("MRR", row.mrr_pps)],
-            simulated=result.simulated,
-        ),
-        latency_verdict=tuple(result.verdict.of("LATENCY")),
-        latency_evidence=result.verdict.evidence_of("LATENCY"),
-        p99_ns=p99_at_half_pdr(latencies),
-        capsule=capsule(result),
-        suite_id=result.plan.suite_id if result.plan else "",
-        warnings=result.plan.warnings if result.plan else (),
-        facts=tuple(_facts(row)),
-    )
+            simulated=simulated,
+        )
+        self.latency_verdict = verdict.of("LATENCY")
+        self.latency_evidence = verdict.evidence_of("LATENCY")
+        self.p99_ns = p99_at_half_pdr(latencies)
+        self.capsule = capsule(result)
+        self.suite_id = plan.suite_id if plan else ""
+        self.warnings = plan.warnings if plan else ()
+        self.facts = tuple(_facts(row))
+        maps = self.instance_maps.figure if self.instance_maps else None
+        measured = (self.latency_figure, maps, self.energy_figure, self.loss_pattern_figure, self.burst_figure)
+        every = (*measured, self.qualification_figure, self.noise_figure)
+        self.figures = tuple(figure for figure in every if figure is not None)
 
 
 def _facts(row: TestRow) -> Iterator[tuple[str, str]]:
@@ -407,7 +327,7 @@ def _beside(throughput: Measure, row: TestRow) -> Iterator[GoalView]:
 
 
 def _verdict_of(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(verdict.of(number)), verdict.evidence_of(number)
+    return verdict.of(number), verdict.evidence_of(number)
 
 
 def _goal(name: Measure, found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:

@@ -3,17 +3,115 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from statistics import median
+from itertools import pairwise
+from statistics import fmean, median, quantiles, stdev
+from types import MappingProxyType
 
-from csit_utils.analysis.cells import resolution
-from csit_utils.analysis.grouping import Series
-from csit_utils.analysis.repeats import Repeats, repeats
+from csit_utils.analysis.cells import CellFigure, CellMetric, resolution
+from csit_utils.analysis.grouping import Series, blocks_of, series_names
+from csit_utils.analysis.trends.steps import Step
+from csit_utils.analysis.trends.twobands import MIN_D, TwoBands, find_two_bands, unseen_two_bands
 from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import common_unit
+from resources.libraries.python.search.findings.unseen_bands import UnseenBands
+
+_WHISKER = 1.5
+"""Reach of whiskers in interquartile ranges (Tukey)."""
+_NO_STEPS: Mapping[CellMetric, Sequence[Step]] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Box:
+    """Box-plot statistics; quartiles are interpolated linearly, with both ends included."""
+
+    count: int
+    low: float
+    """Lowest figure within 1.5 interquartile ranges below the first quartile."""
+    first: float
+    median: float
+    third: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Runs of one cell at one level."""
+
+    cell: CellMetric
+    figures: tuple[CellFigure, ...]
+    """In the order of time, at least two."""
+    mean_pps: float
+    stdev_pps: float
+    box: Box
+    bands: TwoBands | None
+    unseen: UnseenBands | None
+    """Chance that so many runs miss two bands; None where they show them."""
+    level: int = 1
+    """Number of the level, from 1 for the oldest."""
+    levels: int = 1
+    """Number of levels: one more than steps."""
+
+    @property
+    def variation(self) -> float:
+        """Coefficient of variation: standard deviation over mean; 0.0 for a mean of 0."""
+        return self.stdev_pps / self.mean_pps if self.mean_pps else 0.0
+
+    @property
+    def visible_gap(self) -> float:
+        """Smallest distance of two bands that is seen beside such a variation, relative to the mean."""
+        return MIN_D * self.variation
+
+    @property
+    def nights(self) -> tuple[str, str] | None:
+        """First and last day such as `2026-11-01`; None if unknown."""
+        days = [each.row.started_at[:10] for each in self.figures if each.row.started_at]
+        return (days[0], days[-1]) if days else None
+
+
+def box(values: Sequence[float]) -> Box:
+    """Return the box-plot statistics of at least one figure."""
+    ordered = sorted(values)
+    first, middle, third = quantiles(ordered, n=4, method="inclusive") if len(ordered) > 1 else [ordered[0]] * 3
+    reach = _WHISKER * (third - first)
+    inside = [value for value in ordered if first - reach <= value <= third + reach]
+    return Box(len(ordered), inside[0], first, middle, third, inside[-1])
+
+
+def repeats(
+    figures: Mapping[CellMetric, Sequence[CellFigure]], steps: Mapping[CellMetric, Sequence[Step]] = _NO_STEPS
+) -> list[Repeats]:
+    """Return cells with repeated runs, largest variation first; one entry per level, which begin at steps.
+
+    `figures`: by cell, in the order of time, see `cells.figures`.
+    """
+    found = []
+    for cell, every in figures.items():
+        ends = [0, *(step.index for step in steps.get(cell, ())), len(every)]
+        for level, (begin, end) in enumerate(pairwise(ends), 1):
+            own = every[begin:end]
+            if len(own) > 1:
+                found.append(_repeats(cell, own, level, len(ends) - 1))
+    return sorted(found, key=lambda each: -each.variation)
+
+
+def _repeats(cell: CellMetric, found: Sequence[CellFigure], level: int, levels: int) -> Repeats:
+    values, least_pps = [each.value_pps for each in found], resolution(found, cell.metric)
+    bands = find_two_bands(values, least_pps)
+    return Repeats(
+        cell,
+        tuple(found),
+        fmean(values),
+        stdev(values),
+        box(values),
+        bands,
+        None if bands else unseen_two_bands(values, least_pps),
+        level,
+        levels,
+    )
+
 
 FEWEST = 3
 """Fewest runs for a box."""
@@ -46,7 +144,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     plots: list[Figure] = []
     parts = [OfSeries(series, tuple(own)) for series, own in sorted(by_series.items())]
     for number, (heading, own) in enumerate(blocks_of(parts), 1):
-        called = names([part.series for part in own])
+        called = series_names([part.series for part in own])
         figure = boxes_figure(
             f"spread-{number}", f"Repeated runs, {heading}", {called[part.series]: part.cells for part in own}
         )

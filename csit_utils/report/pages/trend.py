@@ -34,7 +34,7 @@ from csit_utils.report.study import Page
 from csit_utils.report.trend_events import event_groups
 from csit_utils.report.units import amount, percent, unit
 from csit_utils.studies.registry import measures
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 WIDTH, HEIGHT = 150, 34
 _MARGIN = 5.0
@@ -44,31 +44,41 @@ _MIN_SPAN = 0.06
 _Place = Callable[[float], float]
 
 
-@dataclass(frozen=True)
 class SmallTrend:
     """The sparkline of a cell."""
 
-    address: str
-    name: str
-    spark: Markup
-    latest: str
-    kinds: tuple[str, ...]
-    """CSS classes: its state, and whether a change is suspected or probable."""
-    note: str
-    """The change as short text."""
+    def __init__(self, trend: Trend, found: Sequence[CellEvent], names: CellNames, line: "Timeline") -> None:
+        marks = [
+            Mark(line.number(event.after.row), event.level_after_pps, event.better, bool(event.doubt))
+            for event in found
+        ]  # fmt: skip
+        levels = [
+            LevelSpan(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
+            for first, last, value in levels_of(trend, found)
+        ]
+        cell = trend.cell
+        self.address, self.name = names.address(cell), f"{names.short(cell)} {cell.metric}"
+        self.spark = sparkline(line.values(trend), levels, marks, line.failed(cell))
+        self.latest = amount(cell.metric, cell.series, trend.values[-1])
+        doubts = dict.fromkeys(event.doubt for event in found if event.doubt)
+        self.kinds = (trend.state.replace(" ", "-"), *doubts)
+        """CSS classes: its state, and whether a change is suspected or probable."""
+        self.note = _note(trend, found)
+        """The change as short text."""
 
 
-@dataclass(frozen=True)
 class SteadyCell:
     """A cell without a change, in a line of a table."""
 
-    trend: Trend
-    address: str
-    name: str
-    latest: str
-    spread: float | None
-    """Difference of its highest and lowest figure without outliers, relative to the median."""
-    note: str
+    def __init__(self, trend: Trend, names: CellNames, line: "Timeline") -> None:
+        usual = [value for index, value in enumerate(trend.values) if index not in trend.outliers]
+        middle = median(usual)
+        cell = trend.cell
+        self.trend, self.address, self.name = trend, names.address(cell), names.short(cell)
+        self.latest = amount(cell.metric, cell.series, trend.values[-1])
+        self.spread = (max(usual) - min(usual)) / middle if middle else None
+        """Difference of its highest and lowest figure without outliers, relative to the median."""
+        self.note = describe(trend, (), len(line.failed(cell)))
 
 
 @dataclass(frozen=True)
@@ -135,7 +145,7 @@ def trend_groups(
     """Return cells, given in their order, by testbed."""
     by_cell = _by_cell(found)
     return [
-        TrendGroup(system, tuple(_small(each, by_cell.get(each.cell, []), names, lines[system]) for each in own))
+        TrendGroup(system, tuple(SmallTrend(each, by_cell.get(each.cell, []), names, lines[system]) for each in own))
         for system, own in groupby(trends, key=lambda trend: trend.cell.series.system)
     ]
 
@@ -145,41 +155,6 @@ def _by_cell(found: Iterable[CellEvent]) -> Mapping[CellMetric, list[CellEvent]]
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
     return by_cell
-
-
-def _steady(trend: Trend, names: CellNames, line: Timeline) -> SteadyCell:
-    usual = [value for index, value in enumerate(trend.values) if index not in trend.outliers]
-    middle = median(usual)
-    return SteadyCell(
-        trend,
-        names.address(trend.cell),
-        names.short(trend.cell),
-        amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
-        (max(usual) - min(usual)) / middle if middle else None,
-        describe(trend, (), len(line.failed(trend.cell))),
-    )
-
-
-def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Timeline) -> SmallTrend:
-    marks = [
-        Mark(line.number(event.after.row), event.level_after_pps, event.better, bool(event.doubt))
-        for event in found
-    ]  # fmt: skip
-    levels = [
-        LevelSpan(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
-        for first, last, value in levels_of(trend, found)
-    ]
-    spark = sparkline(line.values(trend), levels, marks, line.failed(trend.cell))
-    doubts = dict.fromkeys(event.doubt for event in found if event.doubt)
-    kinds = [trend.state.replace(" ", "-"), *doubts]
-    return SmallTrend(
-        names.address(trend.cell),
-        f"{names.short(trend.cell)} {trend.cell.metric}",
-        spark,
-        amount(trend.cell.metric, trend.cell.series, trend.values[-1]),
-        tuple(kinds),
-        _note(trend, found),
-    )
 
 
 def _note(trend: Trend, found: Iterable[CellEvent]) -> str:
@@ -317,7 +292,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     lines = timelines(shown.whole_history, trends)
     with_event = _by_cell(every)
     steady = [
-        _steady(trend, names, lines[trend.cell.series.system])
+        SteadyCell(trend, names, lines[trend.cell.series.system])
         for trend in judged
         if trend.state is TrendState.STEADY and trend.cell not in with_event
     ]

@@ -16,7 +16,7 @@ from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.analysis.features import LOSS, PERFORMANCE, THROUGHPUT, feature
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, Distance, Statistic, Suspect
+from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy, Distance, Statistic, Suspect
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 _MAX_CHAINS = 40
@@ -253,7 +253,8 @@ def _by_chain(
     found: Iterable[Statistic | Distance], study: ChainStudy, value: str = "mean"
 ) -> Iterator[tuple[Chain, dict[str, object]]]:
     """Values of chains by volume, suspects first, a line for each chain and kind of workload."""
-    chosen, every, suspects = furthest(study)[::-1], list(found), {suspect.chain for suspect in study.suspects}
+    shown, every, suspects = furthest(study), list(found), {suspect.chain for suspect in study.suspects}
+    chosen = [*(each.chain for each in study.suspects if each.chain in shown), *(c for c in shown if c not in suspects)]
     several = len({_kind(each.workload) for each in every}) > 1
     for chain in chosen:
         own = [each for each in every if each.chain == chain]

@@ -6,9 +6,9 @@ from html import escape
 from math import cos, pi, sin, sqrt
 
 from csit_utils.report.figures import Figure, Json, one_choice, scatter
-from csit_utils.report.units import digits3
+from csit_utils.report.units import digits3, seconds
 from resources.libraries.python.model.measurements.features import Edge, StateGraph
-from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
+from resources.libraries.python.studies.chains.model import ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import Member
 
 MAX_SHOWN = 6
@@ -87,8 +87,8 @@ def _picture(graph: StateGraph) -> Json:
 def _note(graph: StateGraph, shown: int) -> str:
     left = len(graph.edges) - shown
     some = f"the {shown} transitions with the most time, {left} more are in transitions.csv; " if left else ""
-    lost = f", {graph.lost} lost" if graph.lost else ""
-    return f"{some}{graph.events} events in {digits3(1e3 * graph.traced_s)} ms{lost}"
+    lost = f", {graph.lost:,} lost" if graph.lost else ""
+    return f"{some}{graph.events:,} events in {seconds(graph.traced_s)}{lost}"
 
 
 def _walk(edges: Sequence[Edge]) -> list[str]:
@@ -131,7 +131,7 @@ def _arrow(edge: Edge, places: dict[str, tuple[float, float]], share: float, gra
         "transition",
         _way(places[edge.before], places[edge.after]),
         2,
-        hover=f"{words}, {digits3(1e3 * edge.seconds)} ms in all",
+        hover=f"{words}, {seconds(edge.seconds)} in all",
         showlegend=False,
         line={"width": width, "shape": "spline"},
         marker={"size": [*ends, round(8 + 1.7 * width), *ends], "symbol": "arrow", "angleref": "previous"}

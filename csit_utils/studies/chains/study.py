@@ -9,8 +9,8 @@ from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.details.flames import FlameGraph
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import sections
 from csit_utils.report.record_blocks import RecordTables, plots
+from csit_utils.report.record_page import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, grown, remarks
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
@@ -35,7 +35,7 @@ from resources.libraries.python.studies.chains.analysis.sentences import (
     sentences,
 )
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainRun,
     ChainsRecord,
     ChainStacks,

@@ -11,8 +11,7 @@ from csit_utils.report.links import cell_href
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, HAVE_FIGURES, Headline, headlines
-from csit_utils.studies.density.blocks import Block, MetricView, SystemView
-from csit_utils.studies.density.figures.heatmap import HeatMap
+from csit_utils.studies.density.blocks import Block, HeatMap, MetricView, SystemView
 from csit_utils.studies.density.sentences import figure_text
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import counted
@@ -99,7 +98,7 @@ def testbed_views(systems: Sequence[SystemView], trends: Trends) -> list[Testbed
             tuple(
                 BlockView(
                     block.name if len(view.blocks) > 1 else "",
-                    tuple(_carried(block, trends)),
+                    tuple(_carried(block, trends, named=len(view.blocks) > 1)),
                     _glance(block) if block.metrics else None,
                 )
                 for block in view.blocks
@@ -111,12 +110,17 @@ def testbed_views(systems: Sequence[SystemView], trends: Trends) -> list[Testbed
 
 def _glance(block: Block) -> GlanceView:
     metric = min(block.metrics, key=lambda each: BEST_FIRST.index(Measure(each.metric)))
-    heading = f"{metric.metric}, {metric.definition}, {block.name}"
+    heading = f"{metric.metric}, {metric.definition}, {block.frame}"
+    if block.profile:
+        heading += f", search profile {block.profile}"
     return GlanceView(heading, metric, metric.maps[:_MAX_MAPS], len(metric.maps[_MAX_MAPS:]))
 
 
-def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
-    """Yield a sentence per service type, of whatever sizes: on its cell with the most NFs that has a figure."""
+def _carried(block: Block, trends: Trends, *, named: bool) -> Iterator[Carried]:
+    """Yield a sentence per service type, of all sizes: on its cell with the most NFs that has a figure.
+
+    `named`: a heading states the frame.
+    """
     by_type: dict[str, list[Headline]] = {}
     for each in headlines(block.matrices):
         by_type.setdefault(each.series.service_type, []).append(each)
@@ -132,10 +136,9 @@ def _carried(block: Block, trends: Trends) -> Iterator[Carried]:
             counted(services * nfs, "NF"),
             counted(services, "instance"),
         )
-        rest = (
-            f"({dense.metric}, {dense.series.frame}{change}) with {nodes} in {instances} "
-            f"({dense.series.nf_name}, {dense.series.vswitch_name}){_limited(own)}."
-        )
+        frame = "" if named else f", {dense.series.frame}"
+        sizes = f" ({dense.series.sizes})" if dense.series.sizes else ""
+        rest = f"({dense.metric}{frame}{change}) with {nodes} in {instances}{sizes}{_limited(own)}."
         href = cell_href(dense.series, dense.metric, dense.most)
         yield Carried(service, "carries", figure_text(cell), href, rest, cell.oversubscribed)
 

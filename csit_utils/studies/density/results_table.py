@@ -6,13 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from csit_utils.analysis.grouping import beside, bounds, is_measured
-from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, LatencyRow, TestRow
 from csit_utils.report.details.testview import bounds_text, p99_at_half_pdr
 from csit_utils.report.units import DASH, latency
+from csit_utils.studies.density.analysis.density import verdict_of
 from resources.libraries.python.search.findings.verdict import verdict_text
 
 _LEFT = ("cell", "test", "frame", "verdict")

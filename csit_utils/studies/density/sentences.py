@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from csit_utils.analysis.grouping import Series, series_of
-from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, TestRow
 from csit_utils.report.units import percent, rate
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices, verdict_of_runs
 from csit_utils.studies.density.analysis.summary import AxisChange
 from resources.libraries.python.quantities import counted
 

@@ -19,7 +19,7 @@ from resources.libraries.python.studies.interference.analysis.matrix import pair
 from resources.libraries.python.studies.interference.analysis.placement import where
 from resources.libraries.python.studies.interference.analysis.resources import comparisons
 from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, matrices, spots
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Interference,
     InterferenceRecord,

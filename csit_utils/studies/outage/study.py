@@ -13,7 +13,7 @@ from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.outage.analysis import EFFECTS, TRIALS, headline, outage_tables, sentences
-from resources.libraries.python.studies.outage.model.record import CONTROL, Outage, OutageSpec
+from resources.libraries.python.studies.outage.model import CONTROL, Outage, OutageSpec
 from resources.libraries.python.studies.outage.planning import cost
 
 

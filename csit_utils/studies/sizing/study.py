@@ -23,7 +23,7 @@ from resources.libraries.python.studies.sizing.analysis import (
     headline,
     sizing_rows,
 )
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.model import SizingRecord
 from resources.libraries.python.studies.sizing.planning.sizes import SizingCost, cost
 
 _FEW = 8

@@ -21,7 +21,7 @@ from resources.libraries.python.studies.stateful.analysis import (
     sentences,
     stateful_tables,
 )
-from resources.libraries.python.studies.stateful.model.record import (
+from resources.libraries.python.studies.stateful.model import (
     CellConnections,
     Phase,
     StatefulDensity,

@@ -25,8 +25,16 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     vnf_words,
 )
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import GIGA, Profile, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, Vnf
+from resources.libraries.python.studies.sweep.model import (
+    GIGA,
+    Profile,
+    ProfileMetric,
+    Sweep,
+    SweepPoint,
+    SweepRecord,
+    SweepSample,
+    Vnf,
+)
 
 _ON_A_LINE = 60
 """Rates at which a function is drawn."""

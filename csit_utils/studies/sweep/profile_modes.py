@@ -37,8 +37,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     scaling_in_words,
 )
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of, read_statistics
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Prediction, Profile, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from resources.libraries.python.studies.sweep.model import BreakPoint, Prediction, Profile, ProfileMetric, SweepPoint
 
 _TABLE = "S_statistics"
 FUNCTIONS = ("service", "break-point", "metric", "region", "function", "standard error", "relative error", "points")

@@ -9,16 +9,10 @@ from csit_utils.report.record_blocks import Block, Column, Plot, Row, Sentences,
 from csit_utils.report.record_page import record_page
 from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import common_unit, percent, rate, seconds
-from csit_utils.studies.sweep.pages import predictions, profiles
+from csit_utils.studies.sweep import predictions, profiles
 from resources.libraries.python.studies.sweep.analysis.sentences import headline, sentences, title, vnf_words
-from resources.libraries.python.studies.sweep.analysis.tables import (
-    COEFFICIENTS,
-    PREDICTIONS,
-    STATISTICS,
-    tables_of,
-)
-from resources.libraries.python.studies.sweep.model.profile import GIGA
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample
+from resources.libraries.python.studies.sweep.analysis.tables import COEFFICIENTS, PREDICTIONS, STATISTICS, tables_of
+from resources.libraries.python.studies.sweep.model import GIGA, Sweep, SweepPoint, SweepRecord, SweepSample
 
 _SENT, _ARRIVED = "sent", "arrived"
 

@@ -1,6 +1,6 @@
-"""Drivers, found by the module `registration` of each package in the folder of their role.
+"""Drivers, declared by the packages in the folder of their role.
 
-This module and registrations are pure, so that models and planning can look drivers up. Registrations are imported when
+This module and declarations are pure, so that models and planning can look drivers up. Declarations are imported when
 the first driver is looked up, drivers themselves when one is made.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import cache, wraps
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Literal, ParamSpec, TypeVar, cast
@@ -166,21 +167,20 @@ def expected(names: Collection[str]) -> str:
 
 def _registered(folder: str) -> Iterator[Any]:
     """The drivers that the packages of a folder declare, in the order of the packages' names."""
-    for module in _registrations(import_module(f"{_ROOT}.{folder}")):
-        yield from module.DRIVERS
+    for module in _declaring(import_module(f"{_ROOT}.{folder}")):
+        yield from getattr(module, "DRIVERS", ())
 
 
 def _declared(name: str) -> Iterator[Any]:
     """Declarations of all packages under a name, those without a role among them."""
     for folder in _FOLDERS:
-        for module in _registrations(folder):
+        for module in _declaring(folder):
             yield from getattr(module, name, ())
 
 
-def _registrations(folder: ModuleType) -> Iterator[ModuleType]:
-    """The modules `registration` of the packages of a folder of drivers."""
+def _declaring(folder: ModuleType) -> Iterator[ModuleType]:
+    """What declares in each package of a folder of drivers: the package, or its module `registration` if it has one."""
     for found in iter_modules(folder.__path__, f"{folder.__name__}."):
         if found.ispkg:
-            package = import_module(found.name)
-            if any(module.name == "registration" for module in iter_modules(package.__path__)):
-                yield import_module(f"{found.name}.registration")
+            apart = f"{found.name}.registration"
+            yield import_module(apart if find_spec(apart) else found.name)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.store import columns, details
+from csit_utils.dataset.store.bounded_files import DETAIL_COLUMNS
+from csit_utils.dataset.store.tables import OPTIONAL, TEST_TYPES
 
 ROWS = 20_000
 
@@ -64,7 +65,7 @@ def texts_that_begin_with_the_one_before(folder: Path) -> None:
 
 
 def a_million_empty_rows(folder: Path) -> None:
-    types = {name: kind for name, kind in columns.TEST_TYPES.items() if name not in columns.OPTIONAL}
+    types = {name: kind for name, kind in TEST_TYPES.items() if name not in OPTIONAL}
     nothing = {name: pa.nulls(1_000_000, kind) for name, kind in types.items()}
     pq.write_table(pa.table(nothing), part_of(folder, "tests"))
     say(folder, tests=1_000_000)
@@ -72,7 +73,7 @@ def a_million_empty_rows(folder: Path) -> None:
 
 def _with_costs(folder: Path, count: int, texts: pa.Array) -> None:
     """A row with a long list of costs."""
-    kind = columns.TEST_TYPES["costs"].value_type
+    kind = TEST_TYPES["costs"].value_type
     fields = [texts if field.name == "load" else pa.nulls(count, field.type) for field in kind]
     items = pa.StructArray.from_arrays(fields, [field.name for field in kind])
     costs = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), items)
@@ -88,10 +89,10 @@ def a_list_of_one_text(folder: Path) -> None:
 
 
 def packed_details(folder: Path) -> None:
-    texts = {name: "x" * (10_000 if name == "record" else 1) for name in details.SCHEMA.names}
-    rows = pa.table({name: pa.repeat(pa.scalar(text), ROWS) for name, text in texts.items()}, details.SCHEMA)
+    texts = {name: "x" * (10_000 if name == "record" else 1) for name in DETAIL_COLUMNS.names}
+    rows = pa.table({name: pa.repeat(pa.scalar(text), ROWS) for name, text in texts.items()}, DETAIL_COLUMNS)
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_file(str(part_of(folder, "details")), details.SCHEMA, options=options) as file:
+    with pa.ipc.new_file(str(part_of(folder, "details")), DETAIL_COLUMNS, options=options) as file:
         file.write_table(rows)
 
 

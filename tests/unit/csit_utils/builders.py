@@ -18,7 +18,7 @@ from resources.libraries.python.model.request.cell import Cell, Frame, FramePart
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.search.findings.itemize import itemize, itemize_goal
-from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
+from resources.libraries.python.studies.density.model import DensityRecord, RefusedCell
 
 NDR = searches.Goal(name="NDR", loss_ratio=0.0)
 PDR = searches.Goal(name="PDR", loss_ratio=0.005)

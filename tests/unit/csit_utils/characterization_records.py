@@ -14,11 +14,11 @@ from resources.libraries.python.model.service import spec as services
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.records import RECORDS
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.model import SizingRecord
+from resources.libraries.python.studies.sweep import model as sweeps
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, MeasuredVnf, predict
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
-from resources.libraries.python.studies.sweep.model import record as sweeps
-from resources.libraries.python.studies.sweep.model.profile import Profile
+from resources.libraries.python.studies.sweep.model import Profile
 from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 

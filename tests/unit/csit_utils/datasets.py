@@ -13,7 +13,7 @@ from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.request.cell import ServiceType, TestType
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each

@@ -9,7 +9,7 @@ from csit_utils.dataset.flatten import RowT
 from csit_utils.dataset.items import Item, Problem, Recorded, Refusal
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset, rows_of_tests, table_rows
 
 

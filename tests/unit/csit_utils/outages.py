@@ -4,7 +4,7 @@ from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.outage.analysis import effects
-from resources.libraries.python.studies.outage.model.record import (
+from resources.libraries.python.studies.outage.model import (
     CONTROL,
     Delays,
     EventTrial,

@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.unit.csit_utils.datasets import dataset_of, html_of
 
 

@@ -5,7 +5,7 @@ from resources.libraries.python.model.measurements.counters import ConnectionTab
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.stateful.analysis import checks
-from resources.libraries.python.studies.stateful.model.record import (
+from resources.libraries.python.studies.stateful.model import (
     CellConnections,
     ConnectionTrial,
     EstablishmentRate,

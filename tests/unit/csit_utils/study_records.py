@@ -5,11 +5,11 @@ from typing import Any
 
 from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.studies.chains import model as of_chains
 from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
-from resources.libraries.python.studies.chains.model import record as of_chains
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, DroppedChains
+from resources.libraries.python.studies.chains.model import ChainRun, ChainsRecord, ChainStudy, DroppedChains
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
+from resources.libraries.python.studies.interference.model import Interference, InterferenceRecord
 from tests.unit.csit_utils.characterization_records import one_of_each, record, sized
 from tests.unit.csit_utils.characterization_records import traced as traced_sizing
 from tests.unit.csit_utils.outages import outage_record

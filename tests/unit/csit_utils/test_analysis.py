@@ -26,11 +26,10 @@ from csit_utils.analysis.grouping import (
 )
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.runs import SideKind, history
-from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MEASURES, MRR, NDR, ORR, PDR, SOAK
-from csit_utils.studies.density.analysis.density import CellState, matrices
+from csit_utils.studies.density.analysis.density import CellState, matrices, short, verdict_of
 from csit_utils.studies.density.analysis.summary import changes
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.nf_size import NfSize

@@ -14,7 +14,7 @@ from csit_utils.cli import make_app
 from csit_utils.commands.results.report import _check_side
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.exports.messages import MessageLine, MessagePart, markdown, message_parts
+from csit_utils.report.messages import MessageLine, MessagePart, markdown, message_parts
 from csit_utils.report.pages import compare, trend
 from csit_utils.report.pages.trend import HEIGHT, WIDTH, LevelSpan, Mark, sparkline
 from csit_utils.report.report_context import ReportContents

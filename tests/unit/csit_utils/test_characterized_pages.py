@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.figures import Figure
-from csit_utils.report.pages import overview
-from csit_utils.report.site import RenderedPage
+from csit_utils.report.messages import message_parts
+from csit_utils.report.site import OVERVIEW, RenderedPage
 from csit_utils.studies.registry import views
 from csit_utils.studies.sizing import study as sizings
+from csit_utils.studies.sweep import predictions, profiles
 from csit_utils.studies.sweep.figures import below
-from csit_utils.studies.sweep.pages import predictions, profiles
-from csit_utils.studies.sweep.pages.predictions import PartMeasurements, chain_figures, share_of
+from csit_utils.studies.sweep.predictions import PartMeasurements, chain_figures, share_of
 from csit_utils.studies.sweep.study import BURSTS, on_periods
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
@@ -21,8 +20,7 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import M
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import chain_words
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
+from resources.libraries.python.studies.sweep.model import ProfileMetric, Sweep, SweepRecord, Vnf
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import (
     FIREWALL,
@@ -116,7 +114,7 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
     cores = plan.cores.model_copy(update={"oversubscribed": True})
     crowded = one_of_each(plan=plan.model_copy(update={"cores": cores}))
     # Profiles: a line and a section for each of five, and one comparison; the sizing has no part in them.
-    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (BURSTS, 1), (overview.PAGE, 7)):
+    for page, places in ((profiles.PAGE, 11), (predictions.PAGE, 2), (BURSTS, 1), (OVERVIEW, 7)):
         assert str(made(page, *crowded).html).count('class="mark over"') == places, page.name
         assert 'class="mark over"' not in made(page, *one_of_each()).html
 
@@ -126,7 +124,7 @@ def test_a_skipped_one_is_not_called_failed() -> None:
         record(kind, f"Bare {kind}", passed=False, skipped=True, message="needs 33 cores")
         for kind in ("sweep", "chain", "bursts", "sizing")
     ]
-    for page in (*PAGES, overview.PAGE):
+    for page in (*PAGES, OVERVIEW):
         html = made(page, *bare).html
         assert ">skipped</span>" in html and ">failed</span>" not in html, page.name
     (studies,) = [part for part in message_parts(shown(*bare), lambda _: None) if part.heading == "Studies"]

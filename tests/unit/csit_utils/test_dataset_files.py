@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 from csit_utils.dataset.inputs import sources_of_file
 from csit_utils.dataset.items import Problem, ReadError, Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.store import arrow_blocks, bounded_files, columns, parquet_pages
-from csit_utils.dataset.store.details import GROUP_BYTES, WaitingDetails
+from csit_utils.dataset.store import bounded_files, file_formats
 from csit_utils.dataset.store.duckdb_engine import DuckDb
+from csit_utils.dataset.store.file_formats import blocks_of
 from csit_utils.dataset.store.layout import Layout
-from csit_utils.dataset.store.staging import WaitingRows
+from csit_utils.dataset.store.staging import GROUP_BYTES, WaitingDetails, WaitingRows
 from csit_utils.dataset.store.stored_contents import Stored, rows_of_table
+from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_NAMES
 from csit_utils.dataset.store.views import files_of
 from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
 from resources.libraries.python.errors import ConfigError
@@ -146,10 +147,10 @@ def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path, name: st
 @given(data=st.binary(max_size=200), length=st.integers(0, 300))
 def test_headers_of_pages_and_footers_of_arrow_files_are_read_or_refused(data: bytes, length: int) -> None:
     with suppress(ReadError):
-        assert parquet_pages.chunk_of(data).unpacked_bytes >= 0
+        assert file_formats.chunk_of(data).unpacked_bytes >= 0
     file = pa.BufferReader(data + length.to_bytes(4, "little") + b"ARROW1")
     with suppress(ReadError):
-        assert all(each.offset >= 0 for each in arrow_blocks.blocks_of(file.read_at, file.size()))
+        assert all(each.offset >= 0 for each in blocks_of(file.read_at, file.size()))
 
 
 def test_pipes_are_not_waited_for(folder: Path, tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_pipes_are_not_waited_for(folder: Path, tmp_path: Path) -> None:
     part.unlink()
     for path in (part, output):
         os.mkfifo(path)
-    with pytest.raises(ReadError, match="no regular file"), bounded_files.opened(part, columns.TESTS, columns.NAMES):
+    with pytest.raises(ReadError, match="no regular file"), bounded_files.opened(part, TEST_COLUMNS, TEST_NAMES):
         pass
     (found,) = sources_of_file(output)
     assert isinstance(found, Problem) and "not a regular file" in found.text

@@ -19,11 +19,11 @@ from csit_utils.studies.density.analysis.latency_cells import BOTH
 from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
 from csit_utils.studies.density.pages.fairness import fairness_of
-from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import LatencyAtLoad
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import mrr_result, refused_cell, result
 from tests.unit.csit_utils.characterized_pages import words

@@ -17,12 +17,12 @@ from csit_utils.analysis.latency import histogram_of, merge, percentiles, rescal
 from csit_utils.commands.results.export import export
 from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.load import read_foreign
-from csit_utils.report.exports.uti import info_file
+from csit_utils.report.uti import info_file
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.unit.csit_utils import builders
 from tests.unit.examples import share
 from tests.unit.planning.labs import csit_lab

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from csit_utils.report.details.capsule import capsule, command
 from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes, load_words
-from csit_utils.report.details.loss_patterns import loss_pattern_figure, loss_patterns
-from csit_utils.report.details.qualification import qualification_figure, qualification_view
+from csit_utils.report.details.machine_checks import qualification_figure, qualification_view
 from csit_utils.report.details.testview import burst_figure, bursts_text
+from csit_utils.report.details.trial_plots import loss_pattern_figure, loss_patterns
 from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.measurements.energy import IDLE, Energy
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
@@ -17,7 +17,7 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, Rerun
 from resources.libraries.python.search.losses import flow_in_words, worst_flow
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.builders import cpus, plan_of, qualification, qualified_point
 from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import IMIX, PROFILE, does_not_fit, result

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.grouping import bounds, series_of
 from csit_utils.analysis.latency import merge, percentiles
-from csit_utils.dataset.foreign.csit import place_of, read_csit, tags_of_name
-from csit_utils.dataset.foreign.csit_tables import is_table, read_row, read_table
+from csit_utils.dataset.foreign.csit import is_table, place_of, read_csit, read_row, read_table, tags_of_name
 from csit_utils.dataset.foreign.parts import ForeignLatency, latency_row
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem, ReadError

@@ -23,7 +23,7 @@ from csit_utils.dataset.foreign.bucket import Bucket
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.studies.density.analysis.density import matrices
-from csit_utils.studies.density.figures.heatmap import loss_definition
+from csit_utils.studies.density.blocks import loss_definition
 from resources.libraries.python.errors import ConfigError
 from tests.foreign_cases import CASES, failures, make_inputs
 from tests.loaded import load

@@ -114,7 +114,7 @@ def test_chains_of_vms_are_services(chain: str, nodes: int) -> None:
     assert (row.service_type, row.nf_chains, row.nf_nodes) == ("VSC", 3, nodes)
     assert (row.nf_size, row.vs_dtc, row.data_cores) == (None, None, None)
     series = series_of(row)
-    assert series.name == "VSC · NF of unknown size · vSwitch of unknown size"
+    assert series.name == "VSC"
     assert series.system.name == "nova:compute-4 (lab, nfvbench)"
     external = one(nfvbench({"64": searched()}, "EXT")).row
     assert (series_of(external), external.ndr_lower_pps) == (None, 2_976_190), "a chain without a place"

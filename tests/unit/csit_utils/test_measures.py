@@ -29,7 +29,7 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.recording.writer import write_record
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model import SweepRecord
 from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.csit_utils.characterization_records import FIREWALL, burst, chained, sized, sweep_of, swept
 from tests.unit.csit_utils.datasets import invoked

@@ -13,9 +13,9 @@ from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.extras import test_s as planned_test_s
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
 

@@ -15,11 +15,11 @@ import pytest
 
 from csit_utils.analysis.node_costs import largest, node_changes
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.details.node_costs import cost_table
-from csit_utils.report.exports.uti import info_file
+from csit_utils.report.details.flames import cost_table
 from csit_utils.report.pages import compare
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import render
+from csit_utils.report.uti import info_file
 from resources.libraries.python.model.measurements.node_costs import CostByNode, NodeCost, NodeCosts
 from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import result

@@ -8,7 +8,7 @@ import pytest
 
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import GOALS, GoalAnswer, TrialsNeeded, goal_of, other_goals
-from csit_utils.studies.density.answer_text import other_goal_view
+from csit_utils.studies.density.answer_text import OtherGoalView
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.goal import SearchProfile
@@ -39,12 +39,12 @@ def minute(load_pps: float, lost: int = 0) -> TrialResult:
 def test_trials_of_the_goals_duration_decide_as_in_rfc_2544() -> None:
     answer = said("rfc2544", minute(1e6), minute(1.004e6, 1))
     assert (answer.lower.load_pps, answer.upper.load_pps, answer.complete) == (1e6, 1.004e6, True)
-    assert other_goal_view(answer).evidence == "decided"
+    assert OtherGoalView(answer).evidence == "decided"
     answer = said("rfc2544", minute(1e6), minute(2e6, 1))
     assert answer.needed == TrialsNeeded(1.5e6, 1, 60.0), "bounds too far apart ask for a load between them"
-    assert other_goal_view(answer).bounds == "1.00 … 2.00 Mpps"
+    assert OtherGoalView(answer).bounds == "1.00 … 2.00 Mpps"
     answer = said("rfc2544", minute(1e6))
-    assert (answer.complete, other_goal_view(answer).bounds) == (True, "at least 1.00 Mpps")
+    assert (answer.complete, OtherGoalView(answer).bounds) == (True, "at least 1.00 Mpps")
     assert other_goals([]) == ()
 
 
@@ -62,10 +62,10 @@ def test_minutes_decide_by_the_loss_verification_of_tst_009_and_for_seconds() ->
 def test_seconds_disprove_a_minute_without_loss_and_do_not_prove_it() -> None:
     answer = said("rfc2544", *seconds_of(1e6, [0] * 21))
     assert (answer.lower, answer.upper, answer.needed) == (None, None, TrialsNeeded(1e6, 1, 60.0))
-    assert other_goal_view(answer).evidence == "undecided: 1 trial of 60 s at 1.00 Mpps needed"
+    assert OtherGoalView(answer).evidence == "undecided: 1 trial of 60 s at 1.00 Mpps needed"
     often = said("rfc2544", *seconds_of(1e6, [3] * 5 + [0] * 16))
     assert often.upper.by_shorter
-    assert "upper bound by shorter trials (95 %)" in other_goal_view(often).evidence
+    assert "upper bound by shorter trials (95 %)" in OtherGoalView(often).evidence
     assert said("rfc2544", *seconds_of(1e6, [3] + [0] * 20)).upper is None
     lost = round(0.001 * 1e6 * 60)
     assert said("nfvbench-pdr", *seconds_of(1e6, [lost] * 8)).upper is None

@@ -12,7 +12,7 @@ from csit_utils.studies.outage.study import STUDY, SURVIVED
 from csit_utils.studies.registry import record_kinds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.outage.model.record import CONTROL, Quarantined
+from resources.libraries.python.studies.outage.model import CONTROL, Quarantined
 from tests.builders import cpus
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, words
@@ -83,7 +83,7 @@ def test_the_preview_says_what_a_driver_does_not_support(capsys: pytest.CaptureF
 def test_the_preview_lists_events_that_the_plan_leaves_no_cpu_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("csit_utils.studies.outage.commands.outage.layout_of", lambda _: cpus(1))
+    monkeypatch.setattr("csit_utils.studies.outage.outage_command.layout_of", lambda _: cpus(1))
     reason = "move is not possible for nf-1-1: the data threads of nf-1-1 are on CPU 0, and the plan has no other CPU"
     for options in ([], ["--list"], ["--format", "json"], ["--list", "--format", "json"]):
         out, err = previewed(capsys, SPEC, "-t", LOCAL, *options)

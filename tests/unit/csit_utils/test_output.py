@@ -23,7 +23,7 @@ from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.goal import PredictedGoal
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.characterization_records import one_of_each

@@ -10,24 +10,23 @@ from robot.api import TestSuite as Suite
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.items import Problem, Refusal, Status, Unrecorded
 from csit_utils.dataset.rows import PDR, TestRow
-from csit_utils.report.exports.messages import message_parts
 from csit_utils.report.figures import Figure
-from csit_utils.report.pages import pages
+from csit_utils.report.messages import message_parts
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import RenderedPage, render
+from csit_utils.report.site import RenderedPage, every_page, render
 from csit_utils.report.units import DASH
 from csit_utils.studies.density import headlines
 from csit_utils.studies.density.analysis.answers import Question, answers
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies
+from csit_utils.studies.density.answer_text import fits_view
 from csit_utils.studies.density.figures.throughput import flows_figure
-from csit_utils.studies.density.fits import fits_view
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.marker import REFUSED_MARKER
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
+from resources.libraries.python.studies.density.model import REFUSED_CELLS, DensityRecord
 from tests.loaded import Dataset, load, rows_of_tests
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.builders import PDR as PDR_GOAL
@@ -45,7 +44,7 @@ def contents(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = ()) -
 
 
 def rendered(name: str, shown: ReportContents) -> RenderedPage:
-    return render(next(page for page in pages() if page.name == name), shown)
+    return render(next(page for page in every_page() if page.name == name), shown)
 
 
 def sentences(shown: ReportContents) -> dict[str, str]:

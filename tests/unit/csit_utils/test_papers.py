@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
-from csit_utils.report.published_figures import PublishedSection
+from csit_utils.report.record_page import PublishedSection
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import render
 from csit_utils.report.study import Page
@@ -15,20 +15,20 @@ from csit_utils.studies.chains import study as chain_study
 from csit_utils.studies.interference import study as interference_page
 from csit_utils.studies.registry import record_kinds
 from csit_utils.studies.sizing import study as sizings
-from csit_utils.studies.sweep.pages import profiles
+from csit_utils.studies.sweep import profiles
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.service.workload import Option
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Mode, VnfSpec
-from resources.libraries.python.studies.interference.model.record import NfType
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.interference.model import NfType
+from resources.libraries.python.studies.sizing.model import SizingRecord
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
+from resources.libraries.python.studies.sweep.model import ProfileMetric
 from tests.unit.csit_utils.characterization_records import sized, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import shown, words
 from tests.unit.csit_utils.datasets import invoked
@@ -133,8 +133,10 @@ def test_row_means_are_laid_beside_those_of_the_same_type() -> None:
     typed = [one.model_copy(update={"type": types[one.name]}) for one in found.spec.contenders]
     spec = found.spec.model_copy(update={"contenders": tuple(typed)})
     values = own(beside("zeng", "interference", interfered(found.model_copy(update={"spec": spec}))))
-    assert values["type I", ""] == [pytest.approx(found.sensitivity["gateway"])]
-    assert values["type II", ""] == [pytest.approx(found.sensitivity["monitor"])]
+    assert found.findings is not None
+    means = {each.name: each.normalized.value for each in found.findings.sensitivity}
+    assert values["type I", ""] == [pytest.approx(means["gateway"])]
+    assert values["type II", ""] == [pytest.approx(means["monitor"])]
     assert values["type III", ""] == [] and values["type II beside III", ""] == []
 
 

@@ -5,7 +5,7 @@ import pytest
 from csit_utils.studies.chains.study import PAGE
 from resources.libraries.python.model.measurements.features import VSWITCH
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainRun,
     ChainStudy,
     Excess,

@@ -11,18 +11,18 @@ import pytest
 
 from csit_utils.cli import make_app
 from csit_utils.report.details.coremap import core_map
-from csit_utils.studies.density.commands.plan import parse_cell
-from csit_utils.studies.density.preview.duration import times
-from csit_utils.studies.density.preview.page import key_of, page_data, render_plan
+from csit_utils.studies.density.plan_command import parse_cell
+from csit_utils.studies.density.plan_page import key_of, page_data, render_plan
+from csit_utils.studies.density.plan_table import times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.variables import VARIABLES
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM
 from tests.loaded import rows_of_tests
 from tests.unit.csit_utils.builders import result

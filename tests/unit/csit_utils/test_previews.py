@@ -19,13 +19,13 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.chains.analysis.study import analyse
-from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.interference.analysis import study as interference_study
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.interference.model import InterferenceSpec
 from resources.libraries.python.studies.interference.planning import ALONE_S
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import Result
 
 from csit_utils.commands.results.selections import COMPARED
-from csit_utils.dataset.store.columns import NAMES
 from csit_utils.dataset.store.duckdb_engine import DuckDb
 from csit_utils.dataset.store.layout import TESTS, Layout
 from csit_utils.dataset.store.stored_contents import Stored
+from csit_utils.dataset.store.tables import TEST_NAMES
 from csit_utils.dataset.store.views import files_of
 from resources.libraries.python.errors import ConfigError
 from tests.simulated.in_process import csit
@@ -171,7 +171,7 @@ def test_answers_are_those_of_all_columns(layout: Layout, words: str, monkeypatc
     asked = words.format(layout.folder, layout.folder.parent).split()
     some = csit(*asked)
     for command in ("trend", "gate", "compare"):
-        monkeypatch.setattr(f"csit_utils.commands.results.{command}.COMPARED", NAMES)
+        monkeypatch.setattr(f"csit_utils.commands.results.{command}.COMPARED", TEST_NAMES)
     assert some == csit(*asked)
     assert some.status != 70, "a defect: a column that it needs is not read"
-    assert set(COMPARED) < set(NAMES)
+    assert set(COMPARED) < set(TEST_NAMES)

@@ -10,16 +10,15 @@ import pytest
 
 from csit_utils import cli
 from csit_utils.dataset.rows import MEASURES
-from csit_utils.report.details.noise import noise_figure, noise_floor
-from csit_utils.report.pages import pages as every_page
+from csit_utils.report.details.machine_checks import noise_figure, noise_floor
 from csit_utils.report.record_blocks import Column, Heat, Plot, RecordTables, Row, amounts
-from csit_utils.report.site import RenderedPage, render, single_file
+from csit_utils.report.site import RenderedPage, every_page, render, single_file
 from csit_utils.studies import folders, study_commands
 from csit_utils.studies.registry import explanations, measures, record_kinds, studies
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.records import RECORDS
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model import SweepRecord
 from resources.libraries.python.testbed.node.checks import processors as noise_check
 from tests.builders import SIM, cpu_noise, plan_of
 from tests.unit.csit_utils.characterization_records import record

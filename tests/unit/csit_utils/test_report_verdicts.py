@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from csit_utils.analysis.comparisons.comparison import compare
-from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import NDR, PDR, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
+from csit_utils.studies.density.analysis.density import verdict_of
 from csit_utils.studies.density.results_table import print_results
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset, load, rows_of_tests, table_rows
 from tests.unit.csit_utils.builders import result, trial
 from tests.unit.csit_utils.datasets import dataset_of, html_of, imported, plain

@@ -10,10 +10,11 @@ from defusedxml.ElementTree import ParseError, iterparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from csit_utils.dataset.blocks import ScannedTest, logged_cells
 from csit_utils.dataset.items import Problem, Refusal, Status
-from csit_utils.dataset.scan import ScannedTest, logged_cells, scan
+from csit_utils.dataset.robot_output import scan
 from resources.libraries.python.recording.marker import NOT_STARTED, REFUSED_MARKER, RESULT_MARKER
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
+from resources.libraries.python.studies.density.model import REFUSED_CELLS
 from tests.unit.csit_utils.builders import refused_cell
 from tests.unit.examples import share
 

@@ -17,7 +17,7 @@ from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
 from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain

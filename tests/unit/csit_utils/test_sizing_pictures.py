@@ -10,7 +10,7 @@ from csit_utils.report.figures import Figure, Panel, stacked
 from csit_utils.studies.sizing import study as sizings
 from resources.libraries.python.model.service.spec import Offered
 from resources.libraries.python.model.service.workload import Option
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.model import SizingRecord
 from tests.unit.csit_utils.characterization_records import sized, traced
 from tests.unit.csit_utils.characterized_pages import made
 

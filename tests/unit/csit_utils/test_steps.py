@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import t
 
 from csit_utils.analysis.cells import figures
-from csit_utils.analysis.repeats import box, repeats
 from csit_utils.analysis.trends.events import CHANCE, probable_events
-from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Findings, look
 from csit_utils.analysis.trends.steps import FREEDOM, MIN_RUNS, find_steps, noise, split_chance, tail
-from csit_utils.analysis.trends.trend import trends
+from csit_utils.analysis.trends.trend import FEWEST, SUSPICION, Findings, look, trends
 from csit_utils.analysis.trends.twobands import chance_of_runs, find_two_bands
 from csit_utils.dataset.rows import PDR, TestRow
+from csit_utils.report.pages.spread import box, repeats
 from tests.unit.csit_utils.histories import nights
 from tests.unit.examples import share
 

@@ -27,12 +27,12 @@ from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import pack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.unpacking import PACKED
 from tests.builders import raising
 from tests.loaded import load

@@ -22,7 +22,7 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.analysis.points import regression
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainsRecord,
     ChainStudy,
     Statistic,
@@ -30,7 +30,7 @@ from resources.libraries.python.studies.chains.model.record import (
 from resources.libraries.python.studies.interference.analysis.sentences import headline
 from resources.libraries.python.studies.interference.analysis.study import analyse
 from resources.libraries.python.studies.shared.StudyLibrary import study_named
-from resources.libraries.python.studies.stateful.model.record import Phase, StatefulDensity
+from resources.libraries.python.studies.stateful.model import Phase, StatefulDensity
 from tests.unit.csit_utils.characterized_pages import drawn, made, shown, words
 from tests.unit.csit_utils.datasets import invoked
 from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, stateful_record, trial

@@ -17,7 +17,7 @@ from csit_utils.commands.testbeds import cleanup
 from csit_utils.commands.testbeds.doctor import print_findings
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, State
 from resources.libraries.python.errors import ConfigError, HostRefused
-from resources.libraries.python.model.findings.check_finding import ok, problem, warning
+from resources.libraries.python.model.findings import ok, problem, warning
 from resources.libraries.python.model.measurements.stacks import described
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT

@@ -15,10 +15,9 @@ import pytest
 from csit_utils.analysis.causes import outcomes
 from csit_utils.analysis.trends.events import events
 from csit_utils.analysis.trends.trend import FEWEST, Trend, TrendState, trend_of, trends
-from csit_utils.analysis.twins import ERROR, MARGIN, TwinVerdict, paired, unpaired
 from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.trend import _called
-from csit_utils.commands.runs.twin import _cells_of
+from csit_utils.commands.runs.twin import ERROR, MARGIN, TwinVerdict, _cells_of, paired, unpaired
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import PDR, TestRow
 from resources.libraries.python.errors import ConfigError

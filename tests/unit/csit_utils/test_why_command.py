@@ -11,8 +11,8 @@ from csit_utils.studies.chains import study as chain_page
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.measurements.stacks import Stacks, described
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.studies.chains.model.record import ChainStacks, ChainStudy
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.chains.model import ChainStacks, ChainStudy
+from resources.libraries.python.studies.density.model import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized_pages import made, words
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain

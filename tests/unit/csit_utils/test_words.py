@@ -4,7 +4,7 @@ import pytest
 
 from csit_utils.commands.results.selections import parse_chosen
 from csit_utils.commands.testbeds.reserve import seconds
-from csit_utils.studies.density.commands.answer import parse_rate, parse_time_ns
+from csit_utils.studies.density.answer_command import parse_rate, parse_time_ns
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.histories import row
 

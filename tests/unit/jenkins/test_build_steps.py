@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jenkins.with_vpp import with_vpp
-from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from tests.builders import shell_program

@@ -26,9 +26,9 @@ from resources.libraries.python.model.testbed.nodes import MacAddress, PciAddres
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
-from resources.libraries.python.studies.outage.model.record import OutageSpec
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.interference.model import InterferenceSpec
+from resources.libraries.python.studies.outage.model import OutageSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 from tests.builders import TOPOLOGIES
 from tests.unit.planning.labs import TWO_NODES, refused, written
 

@@ -21,8 +21,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
 from resources.libraries.python.planning.placement.cores import allocate, cpu_without_data, demand, refusal, sized_nfs
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM, cell_of, cpus
 from tests.unit.examples import share
 from tests.unit.planning.core_tables import FEASIBLE_HALF, GRID, SLIDES_HALF, cell

@@ -16,8 +16,8 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.traffic import not_taken
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import PlannedRows, make_rows
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import cell_of, shipped
 from tests.captures import MIX, MIX6, pcap
 

@@ -10,8 +10,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.cores import layouts_of
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.planning.reasons import Limit
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import cell_of, cpus
 from tests.unit.planning.labs import lab
 

@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils.report.details.capsule import choices_of
-from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
-from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB
+from resources.libraries.python.drivers.functions.vm import Vm
+from resources.libraries.python.drivers.vpp import guest_hugepages, guest_mb
+from resources.libraries.python.drivers.vswitches.sim import HEAP_MB
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.plan import OTHERS, CachePart, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CacheWays, CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode
@@ -24,8 +23,8 @@ from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import in_pages, need, node_of, shortages, spare_mb
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from resources.libraries.python.planning.reasons import Limit
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM, cell_of, cpus, shipped
 from tests.unit.csit_utils.builders import result
 from tests.unit.examples import share

@@ -14,8 +14,8 @@ from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.queue_balance import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import cell_of, shipped
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes

@@ -13,9 +13,9 @@ from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.run_plan import RunPlan, TimedTest, TimeLeft, readable_s
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.extras import test_s as planned_s
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 
 LOCAL_RUN_S = (41.0, 52.6, 44.3, 38.2, 57.0, 43.1, 49.9)
 """Tests of `./csit local` as two cores take them, the virtual machine last."""

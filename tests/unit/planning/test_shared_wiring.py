@@ -22,8 +22,8 @@ from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.placement.cores import demand
 from resources.libraries.python.planning.placement.queue_balance import Spread, balance
 from resources.libraries.python.planning.plan import drivers_of, make_plan
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import core_usage
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import cell_of, shipped
 from tests.unit.examples import share
 from tests.unit.nf_sizes import nf_sizes

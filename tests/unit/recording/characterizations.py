@@ -2,30 +2,29 @@
 
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.studies.sweep.model import record
-from resources.libraries.python.studies.sweep.model.profile import Profile
+from resources.libraries.python.studies.sweep import model
 from tests.builders import cell_of
 from tests.unit.csit_utils.builders import B64, ENVIRONMENT
 
-SPEC = record.SweepSpec(rates=record.Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
+SPEC = model.SweepSpec(rates=model.Rates(start_pps=1e4, stop_pps=2e4, step_pps=1e4), duration_s=2, frame=B64)
 USED = {"nf-1-1": (0.2,)}
 
 
-def sweep(name: str = "firewall") -> record.Sweep:
+def sweep(name: str = "firewall") -> model.Sweep:
     """Two loads of two seconds each."""
     loads = [dict.fromkeys(("rate_pps", "input_pps", "output_pps"), rate_pps) for rate_pps in (1e4, 2e4)]
-    return record.Sweep(
+    return model.Sweep(
         name=name,
         cell=cell_of("CSP", nf_kinds=(NfKind("linux_firewall"),)),
         spec=SPEC,
-        vnfs=(record.Vnf(name="nf-1-1", kind=NfKind("linux_firewall"), vcpus=1, shares_cpus_with=("vswitch",)),),
+        vnfs=(model.Vnf(name="nf-1-1", kind=NfKind("linux_firewall"), vcpus=1, shares_cpus_with=("vswitch",)),),
         samples=tuple(
-            record.SweepSample(**at, second=second, loss_ratio=0.0, delay_s=5e-5, cpu=USED, busy={"nf-1-1": (0.4,)})
+            model.SweepSample(**at, second=second, loss_ratio=0.0, delay_s=5e-5, cpu=USED, busy={"nf-1-1": (0.4,)})
             for at in loads
             for second in range(2)
         ),
         points=tuple(
-            record.SweepPoint(
+            model.SweepPoint(
                 **at, samples=2, sender_pps=None, input_bps=at["rate_pps"] * 512, output_bps=at["rate_pps"] * 512,
                 loss_ratio=0.0, delay_s=5e-5, cpu=USED,
             )
@@ -36,12 +35,12 @@ def sweep(name: str = "firewall") -> record.Sweep:
 
 def characterization(
     name: str = "firewall", *, started_at: str = "2026-01-01T00:00:00+00:00", passed: bool = True
-) -> record.SweepRecord:
+) -> model.SweepRecord:
     """The record of a sweep that was profiled."""
-    return record.SweepRecord(
+    return model.SweepRecord(
         pattern="sweep", test_id=f"Characterization.Sweep.{name}", test_name=name, tags=("SWEEP",),
         started_at=started_at, finished_at="2026-01-01T00:01:00+00:00", passed=passed,
         message="" if passed else "the service fell over", world=World.LOCAL, simulated=False, testbed="local",
         environment=ENVIRONMENT, drivers={"generator": "auto"}, sweep=sweep(name),
-        profile=Profile(name=name, break_point=None, metrics=(), notes=(started_at,)),
+        profile=model.Profile(name=name, break_point=None, metrics=(), notes=(started_at,)),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.run_journal import past_of
 from resources.libraries.python.studies.interference.run import InterferenceTest
@@ -47,7 +47,7 @@ def _record(made: Record, path: Path) -> str:
 def _record_in_an_output(path: Path) -> str:
     output = path.with_suffix(".xml")
     written = write_output_xml(output, [DENSITY]).read_text(encoding="utf-8")
-    output.write_text(written.replace('"schema_version":"3.0"', '"schema_version":"7"'), encoding="utf-8")
+    output.write_text(written.replace(f'"schema_version":"{SCHEMA_VERSION}"', '"schema_version":"7"'), encoding="utf-8")
     return _problem(output).replace(str(output), str(path))
 
 

@@ -27,7 +27,7 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording import writer
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.records import NotUnpacked, records_schema, unpack
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.sweep.run import ProfileStore
 from resources.libraries.python.whole_files import writing_whole
 from tests.builders import SIM

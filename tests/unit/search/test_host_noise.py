@@ -13,7 +13,7 @@ from resources.libraries.python.model.result import LossesAtLoad, VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import SIM, cpu_noise, plan_of
 from tests.unit.drivers.generators.counted_arrivals import counted

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.findings.evidence import LocatedLosses
+from resources.libraries.python.model.findings import LocatedLosses
 from resources.libraries.python.model.measurements.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.model.plan import Plan

@@ -25,7 +25,7 @@ from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.search.findings.generator_range import GeneratorRange, UnqualifiedLoads
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import BRIEF, Effort, qualify_point
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.testbed.deployment import loop_back
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from csit_utils.report.details.loss_patterns import loss_notes
+from csit_utils.report.details.trial_plots import loss_notes
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.nf_size import NfSize

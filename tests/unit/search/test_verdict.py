@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
-from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.findings import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.kinds import NfKind

@@ -13,7 +13,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.studies.sweep.model.record import Rates
+from resources.libraries.python.studies.sweep.model import Rates
 from resources.libraries.python.studies.sweep.request import SweepRequest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed

@@ -10,7 +10,7 @@ import pytest
 
 from resources.libraries.python import errors
 from resources.libraries.python.drivers.host.cpu.smt import SmtOff
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries

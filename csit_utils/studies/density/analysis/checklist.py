@@ -8,7 +8,7 @@ from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.search.algorithms.bounds import overhead_s
 from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 
 
 @dataclass(frozen=True)

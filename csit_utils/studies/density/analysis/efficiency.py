@@ -84,7 +84,7 @@ def ratios(found: Iterable[Matrix]) -> list[Ratio]:
     groups: dict[tuple[str, str], list[Matrix]] = {}
     for matrix in found:
         series = matrix.series
-        groups.setdefault((matrix.metric, f"{series.nf_name}, {series.vswitch_name}"), []).append(matrix)
+        groups.setdefault((matrix.metric, series.sizes), []).append(matrix)
     result = []
     for (metric, sizes), matrices in groups.items():
         for place in sorted({place for matrix in matrices for place in matrix.cells}):

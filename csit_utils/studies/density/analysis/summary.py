@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from math import hypot
 
 from csit_utils.analysis.grouping import Series
-from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, verdict_of_runs
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
-"""Latency heat maps: over the density matrix, and over the instances of one cell."""
+"""Heat maps of a density matrix and, of latency, over the instances of one cell."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
-from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.grouping import Series, series_names
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
-from csit_utils.report.series_blocks import names
 from csit_utils.report.units import latency, rate
-from csit_utils.studies.density.analysis.density import Place, SeriesLayout
+from csit_utils.studies.density.analysis.density import CellState, Place, PlacedCell, SeriesLayout
 from csit_utils.studies.density.analysis.latency_cells import (
     BOTH,
     LatencyFigure,
@@ -17,7 +16,57 @@ from csit_utils.studies.density.analysis.latency_cells import (
     figure,
     loads_of,
 )
-from csit_utils.studies.density.figures.matrix_map import matrix_map
+
+_CORNER = ("NFs per service instance", "instances")
+
+
+def matrix_map(
+    layout: SeriesLayout,
+    name: str,
+    missing: str,
+    word: str,
+    shown: Callable[[str, Place, TestRow, tuple[str, ...]], MapSquare],
+) -> CellMap:
+    """The map of one matrix.
+
+    `missing`: text for cells whose tests passed without the quantity.
+    `word`: the same in the cell itself.
+    `shown`: a cell with a test that has it, from the cell's name and place, the test, and what the reader chose.
+    """
+
+    def square(line: int, column: int, choice: tuple[str, ...]) -> MapSquare:
+        place = layout.chains[line], layout.nodes[column]
+        where = f"{layout.series.service_type} {place[0]}x{place[1]}"
+        cell = layout.cells[place]
+        if cell.state is not CellState.VALUE or cell.row is None:
+            return _empty(where, cell, missing, word)
+        return shown(where, place, cell.row, choice)
+
+    return CellMap(name, _CORNER, *_heads(layout), _hrefs(layout), square)
+
+
+def _hrefs(layout: SeriesLayout) -> tuple[tuple[str | None, ...], ...]:
+    """Links of all cells to the tests that they show."""
+    return tuple(
+        tuple(f"#{cell.row.anchor}" if (cell := layout.cells[s, n]).row else None for n in layout.nodes)
+        for s in layout.chains
+    )
+
+
+def _heads(layout: SeriesLayout) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of columns and of lines."""
+    return tuple(map(str, layout.nodes)), tuple(map(str, layout.chains))
+
+
+def _empty(where: str, cell: PlacedCell, missing: str, word: str) -> MapSquare:
+    """A cell without a test that has what is shown.
+
+    `missing`: text for cells whose tests passed without it.
+    `word`: the same in the cell itself.
+    """
+    passed = cell.state is CellState.NOT_RUN and cell.reason == missing
+    return MapSquare(word if passed else cell.state, f"{where}: {cell.reason}", state=cell.state.replace(" ", "-"))
+
 
 DIRECTIONS = (BOTH, "forward", "reverse")
 _QUANTILES = tuple(str(quantile) for quantile in Quantile)
@@ -32,14 +81,12 @@ Found = Mapping[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None]
 def matrix_maps(
     identity: str, layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]]
 ) -> CellMaps | None:
-    """Maps of series that may be compared, with one colour scale for each choice; None without any latency.
+    """Maps of series that may be compared, with one colour scale for each choice; None without any percentile.
 
     `layouts`: the cells of each series, with the tests that have latency.
     `latencies`: by anchor of the test.
     """
     loads = loads_of(row for layout in layouts for _, test in layout.found() for row in latencies.get(test.anchor, ()))
-    if not loads:
-        return None
     found: dict[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None] = {}
     for layout in layouts:
         for place, test in layout.found():
@@ -50,7 +97,9 @@ def matrix_maps(
                         found[layout.series, place, (quantile, load, direction)] = figure(
                             rows, quantile, load, direction
                         )
-    called = names([layout.series for layout in layouts])
+    if all(each is None or (each.value_ns is None and not _is_lost(each)) for each in found.values()):
+        return None
+    called = series_names([layout.series for layout in layouts])
     return CellMaps(
         identity,
         "Latency",
@@ -62,6 +111,10 @@ def matrix_maps(
         latency,
         ("latency-map", "latency heat maps"),
     )
+
+
+def _is_lost(found: LatencyFigure) -> bool:
+    return found.unknown not in {None, UnknownReason.NOT_MEASURED}
 
 
 def _scale(found: Iterable[LatencyFigure | None]) -> Scale:

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series
-from csit_utils.analysis.verdicts import verdict_of_runs
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from csit_utils.report.figures import Figure, matrix_axis
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, Place
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, Place, verdict_of_runs
 from csit_utils.studies.density.sentences import figure_text
 
 _FACETS = {"NF size": "NF size", "vSwitch": "vSwitch"}
@@ -34,7 +33,8 @@ def density_figure(identity: str, title: str, found: Sequence[Matrix], called: M
     """Return throughput against density, a plot per service type, a line per length or number of services."""
 
     def rows(_found: object) -> Iterator[Row]:
-        for matrix, place, cell in _valued(found, called):
+        # Lines of all columns in the order of their numbers, with their points from left to right.
+        for matrix, place, cell in sorted(_valued(found, called), key=lambda each: each[1][::-1]):
             row = _row(matrix, place, cell, called)
             for column, x, others in zip(
                 _ACROSS,
@@ -215,9 +215,8 @@ def _services(found: Sequence[Matrix], metric: Measure) -> dict[_Service, _Point
             load = _load(cell.runs[-1]) if cell.runs and cell.state in (CellState.VALUE, CellState.AT_LEAST) else None
             if load is not None:
                 one = matrix.series
-                sizes = f"{one.nf_name} {one.vswitch_name}"
                 frame = _LOADS.sub("", one.frame)
-                name = _Service(one.service_type, f"{place[0]}x{place[1]}", sizes, frame, one.profile or one.goals)
+                name = _Service(one.service_type, f"{place[0]}x{place[1]}", one.sizes, frame, one.profile or one.goals)
                 services.setdefault(name, {})[load] = cell
     return services
 

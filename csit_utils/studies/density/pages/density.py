@@ -9,7 +9,7 @@ from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.cell_maps import shades
 from csit_utils.report.report_context import ReportContents, runs_shown
 from csit_utils.report.study import Page
-from csit_utils.studies.density.figures.heatmap import kind_of
+from csit_utils.studies.density.blocks import kind_of
 
 Likenesses = dict[str, dict[str, dict[str, tuple[str, ...]]]]
 

@@ -14,17 +14,18 @@ _WORDS = {"PDR0": "no traffic"}
 _MAX_COLUMNS = 6
 
 
-@dataclass(frozen=True)
 class EnergyCell:
     """Figures of one system at one load."""
 
-    row: TestRow
-    received_pps: float | None
-    """Share of PDR, aggregate."""
-    watts: float | None
-    joules_per_packet: float | None
-    busy_cpus: float | None
-    p99_ns: int | None
+    def __init__(self, row: TestRow, label: str) -> None:
+        name, percent = label.lower(), int(label.removeprefix("PDR"))
+        self.row = row
+        self.received_pps = None if row.pdr_lower_pps is None else row.pdr_lower_pps * percent / 100
+        """Share of PDR, aggregate."""
+        self.watts: float | None = getattr(row, f"{name}_w")
+        self.joules_per_packet: float | None = getattr(row, f"{name}_j_per_packet", None)
+        self.busy_cpus: float | None = getattr(row, f"{name}_busy_cpus")
+        self.p99_ns: int | None = getattr(row, f"{name}_energy_p99_ns", None)
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,24 @@ class EnergyLine:
     """One for each column."""
 
 
-@dataclass(frozen=True)
 class EnergyBlock:
     """Tests of the same cell that differ in how data threads wait."""
 
-    title: str
-    simulated: bool
-    columns: tuple[str, ...]
-    lines: tuple[EnergyLine, ...]
-    figure: Figure
-    metered: bool
+    def __init__(self, number: int, by_column: Mapping[str, TestRow]) -> None:
+        shown = dict(list(by_column.items())[-_MAX_COLUMNS:])
+        first = next(iter(shown.values()))
+        self.title = f"{first.service_type} {first.nf_chains}x{first.nf_nodes} {first.nf_size} {first.frame}"
+        self.simulated = bool(first.simulated)
+        self.columns = tuple(shown)
+        self.lines = tuple(
+            EnergyLine(
+                _WORDS.get(label, f"{label.removeprefix('PDR')} % of PDR"),
+                tuple(EnergyCell(row, label) for row in shown.values()),
+            )
+            for label in LOADS
+        )
+        self.metered = any(row.pdr0_w is not None for row in shown.values())
+        self.figure = _figure(number, self.title, shown, metered=self.metered)
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
@@ -65,44 +74,11 @@ def energy_blocks(rows: Sequence[TestRow]) -> list[EnergyBlock]:
             continue
         cell = (row.service_type, row.nf_chains, row.nf_nodes, row.nf_size, row.vs_dtc, row.frame, row.simulated)
         found.setdefault(cell, {})[_column(row)] = row
-    return [_block(number, columns) for number, columns in enumerate(found.values(), 1)]
+    return [EnergyBlock(number, columns) for number, columns in enumerate(found.values(), 1)]
 
 
 def _column(row: TestRow) -> str:
     return f"{row.testbed}: {row.waiting}" if row.waiting else str(row.testbed)
-
-
-def _block(number: int, by_column: Mapping[str, TestRow]) -> EnergyBlock:
-    shown = dict(list(by_column.items())[-_MAX_COLUMNS:])
-    first = next(iter(shown.values()))
-    title = f"{first.service_type} {first.nf_chains}x{first.nf_nodes} {first.nf_size} {first.frame}"
-    metered = any(row.pdr0_w is not None for row in shown.values())
-    return EnergyBlock(
-        title=title,
-        simulated=bool(first.simulated),
-        columns=tuple(shown),
-        lines=tuple(
-            EnergyLine(
-                _WORDS.get(label, f"{label.removeprefix('PDR')} % of PDR"),
-                tuple(_cell(row, label) for row in shown.values()),
-            )
-            for label in LOADS
-        ),
-        figure=_figure(number, title, shown, metered=metered),
-        metered=metered,
-    )
-
-
-def _cell(row: TestRow, label: str) -> EnergyCell:
-    name, percent = label.lower(), int(label.removeprefix("PDR"))
-    return EnergyCell(
-        row=row,
-        received_pps=None if row.pdr_lower_pps is None else row.pdr_lower_pps * percent / 100,
-        watts=getattr(row, f"{name}_w"),
-        joules_per_packet=getattr(row, f"{name}_j_per_packet", None),
-        busy_cpus=getattr(row, f"{name}_busy_cpus"),
-        p99_ns=getattr(row, f"{name}_energy_p99_ns", None),
-    )
 
 
 def _figure(number: int, title: str, shown: Mapping[str, TestRow], *, metered: bool) -> Figure:
@@ -111,7 +87,7 @@ def _figure(number: int, title: str, shown: Mapping[str, TestRow], *, metered: b
         {"column": column, "load": int(label.removeprefix("PDR")), "watts": cell.watts, "busy": cell.busy_cpus}
         for column, row in shown.items()
         for label in LOADS
-        for cell in [_cell(row, label)]
+        for cell in [EnergyCell(row, label)]
     ]
     tables = RecordTables("energy", any(row.simulated for row in shown.values()), None, {"energy": rows})
     plot = Plot(

@@ -4,17 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from csit_utils.analysis.grouping import Series, System
+from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
 from csit_utils.dataset.rows import InstanceRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
-from csit_utils.studies.density.figures.matrix_map import matrix_map
+from csit_utils.studies.density.figures.latency_maps import matrix_map
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,9 @@ class UnfairRow:
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = {anchor: fairness_of(rows) for anchor, rows in shown.evidence.instances.items()}
-    blocks: dict[str, FairnessBlock] = {}
+    blocks: dict[tuple[System, str], FairnessBlock] = {}
     lines: dict[tuple[str, str], UnfairRow] = {}
-    fair: list[str] = []
+    fair: list[tuple[bool, str]] = []
     for group, (title, test_type, shares) in enumerate(_GROUPS):
         mrr = test_type == "MRR"
 
@@ -113,22 +112,23 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
         placed = layouts(shown.latest, has, shown.contents.refused, NO_COUNTS, test_type)
         for number, (heading, own) in enumerate(blocks_of(placed), 1):
-            called = names([layout.series for layout in own])
+            system = own[0].series.system
+            called = series_names([layout.series for layout in own])
             lines |= {(line.row.anchor, line.fairness.number): line for line in _lines(own, found)}
             least = {layout.series: _least(layout, found) for layout in own}
             equal = [layout for layout in own if FAIR <= least[layout.series] < inf]
             if equal:
                 cells = sum(bool(_indices(found[test.anchor])) for layout in equal for _, test in layout.found())
                 of = ", ".join(called[layout.series] for layout in equal)
-                fair.append(f"{title}, {heading}: all {cells} cells of {of}")
+                fair.append((system.simulated, f"{title}, {heading}: all {cells} cells of {of}"))
             uneven = [layout for layout in own if least[layout.series] < FAIR]
             if not uneven:
                 continue
             maps = fairness_maps(f"fairness-{number}-{group}", title, uneven, called, found)
             figure = shares_figure(f"shares-{number}-{group}", f"{shares}, {heading}", uneven, called, found)
-            old = blocks.get(heading, FairnessBlock(own[0].series.system, heading, (), ()))
+            old = blocks.get((system, heading), FairnessBlock(system, heading, (), ()))
             figures = (*old.figures, figure) if figure else old.figures
-            blocks[heading] = FairnessBlock(old.system, heading, (*old.maps, maps), figures)
+            blocks[system, heading] = FairnessBlock(system, heading, (*old.maps, maps), figures)
     if not lines:
         return None
     worst = sorted(lines.values(), key=lambda line: line.fairness.index or 0.0)
@@ -161,7 +161,7 @@ def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]])
         UnfairRow(
             test,
             f"{layout.series.service_type} {place[0]}x{place[1]}",
-            f"{layout.series.nf_name}, {layout.series.vswitch_name}, {layout.series.frame}",
+            ", ".join(filter(None, (layout.series.sizes, layout.series.frame))),
             each,
         )
         for layout in own

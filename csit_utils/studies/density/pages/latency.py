@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.analysis.grouping import System
+from csit_utils.analysis.grouping import System, blocks_of, series_names
 from csit_utils.analysis.latency import curve, merge
 from csit_utils.dataset.rows import LatencyRow
 from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.figures import Figure, Json, latency_layout
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
@@ -94,7 +93,7 @@ def cells_figure(
 def _traces(
     layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]], load: str, direction: str
 ) -> Iterator[Json]:
-    called = names([layout.series for layout in layouts])
+    called = series_names([layout.series for layout in layouts])
     for layout in layouts:
         for place, test in layout.found():
             rows = [row for row in latencies.get(test.anchor, ()) if (row.load, row.direction) == (load, direction)]

@@ -3,18 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Series, System
+from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.series_blocks import blocks_of, names
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order, shares
-from csit_utils.studies.density.figures.matrix_map import matrix_map
+from csit_utils.studies.density.figures.latency_maps import matrix_map
 
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
@@ -51,7 +50,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = _found(shown)
     blocks: list[LossBlock] = []
     lines: list[LossLine] = []
-    alone: list[tuple[str, str]] = []
+    alone: list[tuple[bool, str, str]] = []
     for group, (title, test_type) in enumerate(_GROUPS):
         mrr = test_type == "MRR"
 
@@ -60,25 +59,26 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
         placed = layouts(shown.latest, has, shown.contents.refused, NOT_LOCATED, test_type)
         for number, (heading, own) in enumerate(blocks_of(placed), 1):
-            called = names([layout.series for layout in own])
+            system = own[0].series.system
+            called = series_names([layout.series for layout in own])
             places = {layout.series: _only_place(layout, found) for layout in own}
             for place in dict.fromkeys(filter(None, places.values())):
                 alike = [layout for layout in own if places[layout.series] == place]
                 cells = sum(bool(found[test.anchor]) for layout in alike for _, test in layout.found())
                 of = ", ".join(called[layout.series] for layout in alike)
-                alone.append((place, f"{title}, {heading}: {cells} cells of {of}"))
+                alone.append((system.simulated, place, f"{title}, {heading}: {cells} cells of {of}"))
             varied = [layout for layout in own if places[layout.series] is None]
             if varied:
                 maps = loss_maps(f"losses-{number}-{group}", title, varied, called, found)
                 figure = bars_figure(
                     f"loss-bars-{number}-{group}", "Share of the losses of each cell", varied, called, found
                 )
-                blocks.append(LossBlock(own[0].series.system, heading, maps, figure))
+                blocks.append(LossBlock(system, heading, maps, figure))
             lines += [
                 LossLine(
                     test,
                     f"{layout.series.service_type} {place[0]}x{place[1]}",
-                    f"{layout.series.nf_name}, {layout.series.vswitch_name}, {layout.series.frame}",
+                    ", ".join(filter(None, (layout.series.sizes, layout.series.frame))),
                     tuple(found[test.anchor]),
                 )
                 for layout in own
@@ -91,7 +91,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     return {
         "blocks": blocks,
         "alone": alone,
-        "place": {place for place, _ in alone},
+        "place": {place for _, place, _ in alone},
         "mixed": shown.simulated and shown.measured,
         "limit": 100 * _ALL,
         "lines": lines[:_LISTED],

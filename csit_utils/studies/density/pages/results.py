@@ -4,7 +4,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import asks_for, beside, bounds, is_measured, per_core, system_of
-from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import MEASURES, THROUGHPUTS, TestRow
@@ -12,6 +11,7 @@ from csit_utils.report.details.testview import bound_mark, bounds_text, p99_at_h
 from csit_utils.report.report_context import ReportContents, newest_first
 from csit_utils.report.study import Page
 from csit_utils.report.units import DASH, common_unit, digits3
+from csit_utils.studies.density.analysis.density import verdict_of
 from csit_utils.studies.density.analysis.summary import BEST_FIRST
 
 MAX_EARLIER = 2_000
@@ -120,7 +120,6 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "cell_of": _cell_name,
         "earlier": list(_earlier(shown)),
         "left_out": left_out if (left_out := len(shown.rows) - len(shown.latest)) > MAX_EARLIER else 0,
-        "simulated": shown.simulated,
         "measured": shown.measured,
     }
 

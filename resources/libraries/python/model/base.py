@@ -60,6 +60,16 @@ Location = tuple[int | str, ...]
 """Keys and indexes from the top of a file to a place in it."""
 
 
+def is_none(value: object) -> bool:
+    """Leave a field out of the JSON where it is None: records and digests stay what they were without it."""
+    return value is None
+
+
+def is_empty(value: object) -> bool:
+    """The same where it is empty, 0 or false."""
+    return not value
+
+
 class Inconsistency(ValueError):
     """Something in a file contradicts something else in it."""
 

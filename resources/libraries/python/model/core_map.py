@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty
 
 
 class ThreadRole(StrEnum):
@@ -29,11 +29,6 @@ class Thread(Frozen):
     """The node whose CPU that is; None where it is that of the (first) DUT."""
 
 
-def _is_empty(value: object) -> bool:
-    """Left out of the JSON of plans that do not need the key, so that their digests stay what they were."""
-    return not value
-
-
 class MachineCores(Frozen):
     """Cores of a machine beside the (first) DUT; its threads are in the core map."""
 
@@ -46,7 +41,7 @@ class MachineCores(Frozen):
     cores_needed: int
     cores_there: int
     oversubscribed: bool
-    shared_cpus: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    shared_cpus: tuple[int, ...] = Field(default=(), exclude_if=is_empty)
     """As those of the core map."""
 
 
@@ -67,9 +62,9 @@ class CoreMap(Frozen):
     cores_there: int
     oversubscribed: bool
     """Data threads share cores with others because a machine is too small for the plan."""
-    shared_cpus: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    shared_cpus: tuple[int, ...] = Field(default=(), exclude_if=is_empty)
     """Logical CPUs on which the data threads of two NFs take turns because their size asks for it."""
-    elsewhere: tuple[MachineCores, ...] = Field(default=(), exclude_if=_is_empty)
+    elsewhere: tuple[MachineCores, ...] = Field(default=(), exclude_if=is_empty)
     """Machines beside the (first) DUT that run parts of the plan."""
 
     def on(self, machine: str | None) -> tuple[Thread, ...]:

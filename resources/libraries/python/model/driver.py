@@ -127,7 +127,7 @@ PACKET = KernelFeature("AF_PACKET sockets", "PACKET", "af_packet")
 class NodeCheck:
     """Something other than a program that the doctor looks for on a node before an agent runs there.
 
-    Declared in `CHECKS` of a package's `registration`.
+    Declared in `CHECKS` of a package.
     """
 
     script: str
@@ -215,7 +215,7 @@ class Leftover:
     """Something that a package makes on a machine and that outlives a run that was killed.
 
     Processes, network namespaces, control groups, folders, kernel settings and ports have entries of their own on the
-    record of the machine's lock. All else is declared as `LEFTOVERS` of a package's `registration`.
+    record of the machine's lock. All else is declared as `LEFTOVERS` of a package.
     """
 
     key: str

@@ -4,30 +4,24 @@ from typing import Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import Cell
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.attachment import Attachment
 
 
-def _is_empty(value: object) -> bool:
-    """Left out of the JSON of plans that do not need the key, so that their digests stay what they were."""
-    return not value
-
-
 def _is_unlimited(limits: Limits) -> bool:
-    """As `_is_empty`."""
+    """As `is_empty`."""
     return limits == Limits()
 
 
 def _is_kernel(attachment: object) -> bool:
-    """As `_is_empty`."""
+    """As `is_empty`."""
     return attachment is Attachment.KERNEL
 
 
@@ -47,13 +41,13 @@ class Nic(Frozen):
     """Line rate in L1 bits per second, one direction."""
     attachment: Attachment = Field(default=Attachment.KERNEL, exclude_if=_is_kernel)
     """Driver of the port."""
-    vfs: int = Field(default=0, exclude_if=_is_empty)
+    vfs: int = Field(default=0, exclude_if=is_empty)
     """Virtual functions that are made of it; one of them is then used in its place."""
-    parent: str | None = Field(default=None, exclude_if=_is_empty)
+    parent: str | None = Field(default=None, exclude_if=is_empty)
     """On its machine: the PCI address of the port, where `pci_address` is that of its virtual function."""
-    uio_driver: str | None = Field(default=None, exclude_if=_is_empty)
+    uio_driver: str | None = Field(default=None, exclude_if=is_empty)
     """Driver to which it is bound if its attachment takes it from the kernel; None for vfio-pci."""
-    rx_queues: int | None = Field(default=None, exclude_if=_is_empty)
+    rx_queues: int | None = Field(default=None, exclude_if=is_empty)
     """Receive queues that the port can have where a program polls it; None where it has one."""
 
 
@@ -67,13 +61,13 @@ class Port(Frozen):
     mac: str
     data_thread: int
     """Index of the owner's data thread that receives from this port, or from its first queue where it has several."""
-    rx_queues: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
+    rx_queues: tuple[int, ...] = Field(default=(), exclude_if=is_empty)
     """Index of the owner's data thread for each receive queue; empty for one queue, on `data_thread`."""
     nic: Nic | None = None
     """NIC of a cable."""
     vlan: int | None = None
     """The VLAN whose frames of the cable this port has; None for all of them."""
-    trunk: str | None = Field(default=None, exclude_if=_is_empty)
+    trunk: str | None = Field(default=None, exclude_if=is_empty)
     """Name in use of the physical port on which this port is a VLAN device of the kernel; None where it is no such
     device: it is the physical port itself, or a program in user space tags the frames."""
 
@@ -117,7 +111,7 @@ class Segment(Frozen):
     """Counts from 1 along the service, in forward direction."""
     members: tuple[str, ...]
     """Interface names of vSwitch ports, in forward direction; at least two."""
-    copies: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    copies: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Interface names of vSwitch ports that get a copy of every frame that a member receives, and send nothing."""
 
 
@@ -127,7 +121,7 @@ class NextHop(Frozen):
     prefix: str
     address: str
     mac: str
-    also: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    also: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """More prefixes that are behind it: networks to which NFs before have translated source addresses. Answers to
     translated packets are sent there."""
 
@@ -159,10 +153,10 @@ class NfPlan(Frozen):
     """Towards TG port 1."""
     right: NfInterface
     """Towards TG port 2."""
-    translates_to: str | None = Field(default=None, exclude_if=_is_empty)
+    translates_to: str | None = Field(default=None, exclude_if=is_empty)
     """The network that an NF of kind linux_nat translates source addresses to on the way forward, one to one."""
     limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
-    program: UserProgram | None = Field(default=None, exclude_if=_is_empty)
+    program: UserProgram | None = Field(default=None, exclude_if=is_empty)
     """User's program; kind `process` only."""
 
 
@@ -181,7 +175,7 @@ class TapPlan(Frozen):
     interface: str
     mac: str
     limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
-    program: UserProgram | None = Field(default=None, exclude_if=_is_empty)
+    program: UserProgram | None = Field(default=None, exclude_if=is_empty)
     """User's program; kind `process` only."""
 
 
@@ -200,7 +194,7 @@ class Flow(Frozen):
     destination_ip: str
     vlan: int | None = None
     """The tag of its frames on the generator's cables."""
-    answers_to: str | None = Field(default=None, exclude_if=_is_empty)
+    answers_to: str | None = Field(default=None, exclude_if=is_empty)
     """The address that answers to the other direction go to, where an NF translates that direction's sources; None
     where that is the destination."""
 
@@ -211,7 +205,7 @@ class Hop(Frozen):
     owner: str
     interface: str
     counter: Literal["rx", "tx"]
-    shared: bool = Field(default=False, exclude_if=_is_empty)
+    shared: bool = Field(default=False, exclude_if=is_empty)
     """Several instances pass here: its counter is the sum over all of them, and says nothing about one."""
 
 
@@ -268,17 +262,17 @@ class Plan(Frozen):
     links: tuple[Link, ...]
     segments: tuple[Segment, ...]
     functions: tuple[NfPlan, ...]
-    taps: tuple[TapPlan, ...] = Field(default=(), exclude_if=_is_empty)
+    taps: tuple[TapPlan, ...] = Field(default=(), exclude_if=is_empty)
     flows: tuple[Flow, ...]
     paths: tuple[Path, ...]
-    load_ports: dict[Protocol, tuple[int, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
+    load_ports: dict[Protocol, tuple[int, ...]] = Field(default_factory=dict, exclude_if=is_empty)
     """Destination ports of the generator's packets; NFs whose sockets take these in listen there."""
     warnings: tuple[str, ...] = ()
-    cache: tuple[CachePart, ...] = Field(default=(), exclude_if=_is_empty)
+    cache: tuple[CachePart, ...] = Field(default=(), exclude_if=is_empty)
     """Division of last-level caches; empty where no NF has ways of its own."""
     machines: dict[str, str] = Field(default_factory=dict)
     """The node that each owner of ports is on; empty where all are on one machine."""
-    smt_off: bool = Field(default=False, exclude_if=_is_empty)
+    smt_off: bool = Field(default=False, exclude_if=is_empty)
     """Whether SMT is switched off on the machines of the DUTs while this is deployed."""
 
     def ports(self, owner: str) -> tuple[Port, ...]:

@@ -1,6 +1,6 @@
 """The envelope of a record: all that tests of any study say of themselves.
 
-Each study adds its payload by a class of its own, in `studies/<study>/model/record.py`.
+Each study adds its payload by a class of its own, in `studies/<study>/model.py`.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty, is_none
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Rerun, Verdict
 from resources.libraries.python.model.testbed.topology import World
 
-SchemaVersion = Literal["3.0"]
-SCHEMA_VERSION: SchemaVersion = "3.0"
+SchemaVersion = Literal["4.0"]
+SCHEMA_VERSION: SchemaVersion = "4.0"
 """Raised when a key changes its form or meaning, or goes away; a key that is added has a default."""
 
 
@@ -26,21 +26,6 @@ class Packed:
 
 
 PACKED = Packed()
-
-
-def is_none(value: object) -> bool:
-    """Leave a field out of the JSON where it says nothing."""
-    return value is None
-
-
-def is_false(value: object) -> bool:
-    """Whether a field is false: records leave such keys out."""
-    return value is False
-
-
-def is_empty(value: object) -> bool:
-    """Leave a field out of the JSON where it says nothing."""
-    return not value
 
 
 class Record(Frozen):
@@ -57,7 +42,7 @@ class Record(Frozen):
     finished_at: str
     """UTC, ISO 8601."""
     passed: bool
-    skipped: bool = Field(default=False, exclude_if=is_false)
+    skipped: bool = Field(default=False, exclude_if=is_empty)
     """Whether the testbed lacks what the test needs."""
     message: str
     """Reason why the test did not pass; empty otherwise."""

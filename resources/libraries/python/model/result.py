@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty, is_none
 from resources.libraries.python.model.measurements.trial import FlowLatency, FlowLosses
 from resources.libraries.python.model.request.cell import Cell, Frame, TestType
 from resources.libraries.python.model.request.goal import SearchProfile
@@ -19,9 +19,9 @@ class MeasurementRequest(Frozen):
     cell: Cell
     frame: Frame
     profile: SearchProfile
-    repetition: int = Field(default=0, exclude_if=lambda repetition: not repetition)
+    repetition: int = Field(default=0, exclude_if=is_empty)
     """Number of the repetition, from 0: simulated ones differ by their noise."""
-    generator: str | None = Field(default=None, exclude_if=lambda generator: generator is None)
+    generator: str | None = Field(default=None, exclude_if=is_none)
     """Driver of the generator where that is not the testbed's: a peer that opens connections."""
 
 
@@ -207,7 +207,7 @@ class Environment(Frozen):
     """Facts by which equal machines differ: settings of the kernel by path, of the machine and its ports by name."""
     git_revision: str | None
     git_dirty: bool | None
-    program_version: str | None = Field(default=None, exclude_if=lambda version: version is None)
+    program_version: str | None = Field(default=None, exclude_if=is_none)
     """Version of this project."""
     nodes: dict[str, "Environment"] = Field(default_factory=dict)
     """Nodes of a lab: the other machines that took part, by node; what is above is of the (first) DUT."""
@@ -228,7 +228,7 @@ class Affinity(Frozen):
 
     owner: str
     interface: str
-    queue: int = Field(default=0, exclude_if=lambda queue: not queue)
+    queue: int = Field(default=0, exclude_if=is_empty)
     """Counts from 0 within the interface."""
     planned_cpu: int
     actual_cpus: tuple[int, ...]

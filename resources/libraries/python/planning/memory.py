@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.request.cell import Cell, ServiceType
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.nodes import DutNode

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType, TestType
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.media import to_vswitch, vswitch_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, port_option, uio_driver
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode

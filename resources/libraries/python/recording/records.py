@@ -1,6 +1,6 @@
 """Records of all studies: which there are, and the one reader of their JSON.
 
-Each folder of `studies` whose `model/record.py` declares a subclass of `Record` adds a study.
+Each folder of `studies` whose `model` declares a subclass of `Record` adds a study.
 """
 
 import base64
@@ -10,22 +10,50 @@ import json
 import re
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Annotated, Any, Union
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, Union
 
 import msgspec
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import error_text, refused_version
-from resources.libraries.python.model.bounds import MAX_KEYS, quoted
+from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES, MAX_KEYS, quoted
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.unpacking import UnpackError, inflate
 
+_Record = TypeVar("_Record", bound=Record)
+
+
+def check_results(folder: Path) -> None:
+    """Check that a folder with earlier results exists.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: no such folder of earlier results")
+
+
+def earlier_records(folder: Path, kind: type[_Record]) -> list[_Record]:
+    """Read the records of a kind in `results/*.json` at any depth, oldest first; files of other kinds are ignored."""
+    found = []
+    for path in folder.rglob("results/*.json"):
+        try:
+            record, _ = read_record(content_of(path, LARGEST_RECORD_BYTES))
+        except (ConfigError, NotARecord):
+            continue  # no record, or of a later version
+        if isinstance(record, kind):
+            found.append(record)
+    return sorted(found, key=lambda record: record.started_at)
+
 
 def _declared() -> dict[str, type[Record]]:
-    for module in (RESOURCES / "libraries" / "python" / "studies").glob("*/model/record.py"):
-        import_module(".".join(module.relative_to(PROJECT).with_suffix("").parts))
+    for model in (RESOURCES / "libraries" / "python" / "studies").glob("*/model*"):
+        import_module(".".join(model.relative_to(PROJECT).with_suffix("").parts))
     found = {each.model_fields["study"].default: each for each in Record.__subclasses__()}
     return dict(sorted(found.items()))
 

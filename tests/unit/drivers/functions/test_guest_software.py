@@ -12,9 +12,9 @@ from typing import cast
 
 import pytest
 
+from resources.libraries.python.drivers.functions.monitor import Suricata
 from resources.libraries.python.drivers.functions.monitor.driver import programs
-from resources.libraries.python.drivers.functions.monitor.registration import Suricata
-from resources.libraries.python.drivers.functions.nftables.registration import Firewall
+from resources.libraries.python.drivers.functions.nftables import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file
 from resources.libraries.python.drivers.functions.vm.extended_image import carried, parse
@@ -25,15 +25,14 @@ from resources.libraries.python.drivers.functions.vm_application import guest_so
 from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
 from resources.libraries.python.drivers.functions.vm_vpp import guest_software as vpp_guest
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import render_init as vpp_init
+from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.drivers.vpp.configuration import making, routing
-from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import CsitError, NotReady, PlanError, Unsupported
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Tap
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.paths import PROJECT

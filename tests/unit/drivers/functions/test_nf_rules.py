@@ -13,9 +13,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.functions.nftables import Firewall, program
 from resources.libraries.python.drivers.functions.nftables.driver import NftablesRouters
-from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.programs import program_output

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
+from resources.libraries.python.drivers.functions.monitor import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
-from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, patterns, taken
 from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
@@ -25,8 +25,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.plan import NfPlan, Plan
-from resources.libraries.python.model.request.function import UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.testbed.kinds import machine

@@ -21,8 +21,8 @@ from resources.libraries.python.drivers.functions.vpp_ipsec import driver as vpp
 from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.drivers.vpp.configuration import routing
-from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan

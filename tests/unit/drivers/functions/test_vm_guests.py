@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.functions.vm import guest_kernel_facts, image
+from resources.libraries.python.drivers.functions.vm import NICS, Vm, guest_kernel_facts, image
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, check_kernel, choose
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.driver import place_workers
@@ -24,9 +24,8 @@ from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.image import fetch, unpacked_kernel, write
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
-from resources.libraries.python.drivers.functions.vm.registration import NICS, Vm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.findings.check_finding import Severity
+from resources.libraries.python.model.findings import Severity
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError

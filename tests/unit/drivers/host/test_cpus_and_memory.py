@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.host.nics.ethtool import Channels
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.findings.check_finding import Severity
+from resources.libraries.python.model.findings import Severity
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryNode
 from resources.libraries.python.model.testbed.nodes import CpuGroup

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.containers import container_cleanup
+from resources.libraries.python.drivers.containers import CONTAINERS, container_cleanup
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
 from resources.libraries.python.drivers.containers.engine import Engine
-from resources.libraries.python.drivers.containers.registration import CONTAINERS
 from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
 from resources.libraries.python.drivers.generators.trex import driver as trex
 from resources.libraries.python.drivers.host.cpu.memory import remove_files
@@ -33,8 +32,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.probes.tracer import tracefs
-from resources.libraries.python.drivers.vpp import instance
-from resources.libraries.python.drivers.vpp.registration import SEGMENTS
+from resources.libraries.python.drivers.vpp import SEGMENTS, instance
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.driver import Leftover
 from resources.libraries.python.model.plan import Nic

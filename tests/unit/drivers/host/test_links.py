@@ -24,8 +24,7 @@ from resources.libraries.python.drivers.host.links.rate_limits import limit, net
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import make_copies
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from tests.builders import plan_of, raising
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 

@@ -23,13 +23,12 @@ from resources.libraries.python.model.driver import SimulatedNf
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
-from resources.libraries.python.studies.sweep.model.record import CpuUse
+from resources.libraries.python.studies.sweep.model import CpuUse
 from tests.builders import SIM, cell_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 from tests.unit.nf_sizes import nf_sizes

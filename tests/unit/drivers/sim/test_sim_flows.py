@@ -18,11 +18,10 @@ from resources.libraries.python.model.measurements.delays import LINK
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowLosses, TrialResult
 from resources.libraries.python.model.request.cell import Cell, Tap
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.losses import LossPattern, loss_loads, losses_in_words, pattern_of
-from resources.libraries.python.studies.chains.model.record import ChainRun
+from resources.libraries.python.studies.chains.model import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.sweep.analysis.seconds import work

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.drivers.vpp.configuration import (
     HugePageChoice,
     IdleBehaviour,
@@ -20,7 +21,6 @@ from resources.libraries.python.drivers.vpp.configuration import (
     waiting,
 )
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
-from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
 from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
 from resources.libraries.python.model.plan import Plan, Segment

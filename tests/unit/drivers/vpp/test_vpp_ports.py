@@ -14,12 +14,12 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import V
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.vpp import Vpp, descriptors, guest_mb, sized
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, making
 from resources.libraries.python.drivers.vpp.installation import Site
 from resources.libraries.python.drivers.vpp.instance import VppInstance
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.registration import Vpp, descriptors, guest_mb, sized
 from resources.libraries.python.drivers.vpp.show_output import InterfaceRow, counted
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch, kind_of
 from resources.libraries.python.errors import Unsupported
@@ -33,8 +33,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.placement.queues import expected_ports, ports_of
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import cell_of, cpus
 from tests.unit.planning.labs import Word, lab
 from tests.unit.planning.polled_ports import planned, polled

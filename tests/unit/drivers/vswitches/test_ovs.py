@@ -13,10 +13,9 @@ from resources.libraries.python.drivers.functions.testpmd.driver import command
 from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.vswitches.ovs import driver
+from resources.libraries.python.drivers.vswitches.ovs import Ovs, driver
 from resources.libraries.python.drivers.vswitches.ovs import transaction as ovs
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
-from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters

@@ -6,11 +6,9 @@ from random import Random
 from resources.libraries.python.model.measurements.features import Edge, FeatureSeries, StateGraph
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.studies.chains.model import spec
-from resources.libraries.python.studies.chains.model.record import ChainRun
+from resources.libraries.python.studies.chains.model import ChainRun, spec
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
 

@@ -28,7 +28,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
 from resources.libraries.python.studies.chains.analysis.prediction import Judged
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, judgement
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainStudy,
     CommonCause,
     Excess,

@@ -17,7 +17,7 @@ from resources.libraries.python.studies.chains.analysis.points import Regression
 from resources.libraries.python.studies.chains.analysis.prediction import judge, to_repeat
 from resources.libraries.python.studies.chains.analysis.study import Analysis, analyse
 from resources.libraries.python.studies.chains.analysis.truth import deviations, truth
-from resources.libraries.python.studies.chains.model.record import MEAN_DISTANCE, WORSE, ChainRun, PartLoss
+from resources.libraries.python.studies.chains.model import MEAN_DISTANCE, WORSE, ChainRun, PartLoss
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MAX_BRACKETS
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec
-from resources.libraries.python.studies.chains.planning.chain_generation import generate, why_not
-from resources.libraries.python.studies.chains.planning.chain_policies import (
+from resources.libraries.python.studies.chains.planning.chain_generation import (
     Name,
     OperandGroup,
     Operator,
     Policy,
+    generate,
     parse,
     policy,
+    why_not,
 )
 from tests.unit.examples import share
 from tests.unit.studies.chains.chain_runs import spec_of

@@ -7,14 +7,13 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.studies.chains.model.spec import Fault, Mode, VnfSpec, load_chains
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+from resources.libraries.python.studies.interference.model import InterferenceSpec
 from tests.builders import cell_of as cell_of_type
 from tests.builders import shipped
 from tests.unit.studies.chains.chain_runs import FAULT, VNFS, chain, four_vnfs

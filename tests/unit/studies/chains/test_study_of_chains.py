@@ -36,7 +36,7 @@ from resources.libraries.python.studies.chains.analysis.sentences import cause_i
 from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORDER, Analysis, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
+from resources.libraries.python.studies.chains.model import ChainRun, ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec
 from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest

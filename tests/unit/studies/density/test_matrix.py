@@ -10,9 +10,9 @@ from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, SOAK
-from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras, estimate_s
 from resources.libraries.python.studies.density.planning.matrix import candidates, make_rows
+from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM, cpus, shipped
 
 LOCAL = shipped("local")

@@ -12,7 +12,7 @@ from resources.libraries.python.model.request.goal import Algorithm, Prior, Sear
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.matrix import journal_name
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook, newest_run
 from tests.builders import cell_of

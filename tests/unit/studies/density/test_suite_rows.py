@@ -20,10 +20,10 @@ from resources.libraries.python.recording.marker import NOTHING_SELECTED
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.density import suite_rows
-from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.extras import test_s as planned_s
 from resources.libraries.python.studies.density.planning.matrix import PlannedRows, Row, journal_name, make_rows
+from resources.libraries.python.studies.density.planning.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.planning.tags import short_model
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for, suite_choice

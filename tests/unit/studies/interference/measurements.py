@@ -11,7 +11,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Contender,
     Interference,
@@ -26,6 +26,13 @@ FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
 
 Company = tuple[str, tuple[str, ...]]
 """A target and what is beside it."""
+
+
+def network_shares(found: Interference) -> dict[int, float]:
+    """Known shares of network I/O, by the number of co-located NFs."""
+    shares = found.findings.shares if found.findings else ()
+    ours = [each for each in shares if each.resource is Resource.NETWORK and not each.target]
+    return {each.together: each.share.value for each in ours if each.share}
 
 
 def spec_of(*names: str, **more: object) -> InterferenceSpec:

@@ -13,7 +13,7 @@ from resources.libraries.python.studies.interference.analysis.findings import fi
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.sentences import summary_in_words
 from resources.libraries.python.studies.interference.analysis.study import analyse
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Interference,
     PairsFindings,

@@ -8,12 +8,11 @@ import pytest
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken, Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.request.function import UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind, UserProgram
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     Contender,
     Interference,
     InterferenceSpec,
@@ -22,6 +21,7 @@ from resources.libraries.python.studies.interference.model.record import (
 )
 from resources.libraries.python.studies.interference.planning import cpu_share
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
+from tests.unit.studies.interference.measurements import network_shares
 from tests.unit.studies.interference.simulated_studies import SIM, measured, ran, spec, study_of
 from tests.unit.studies.worlds import World
 
@@ -192,8 +192,7 @@ def guaranteed(topology: Topology, *names: str, **changes: Any) -> Interference:
 @pytest.mark.parametrize("truth", [0.0, 0.2, 0.4, 0.6])
 def test_the_share_of_two_three_and_four_together_is_the_truth(truth: float) -> None:
     found = guaranteed(simulated(network_part=truth), "gateway", "proxy", "monitor", together=4, repetitions=2)
-    assert found.network_shares == {size: pytest.approx(truth, abs=WITHIN) for size in (2, 3, 4)}
-    assert found.network_share == found.network_shares[2]
+    assert network_shares(found) == {size: pytest.approx(truth, abs=WITHIN) for size in (2, 3, 4)}
 
 
 def test_alone_nothing_is_limited_and_together_each_gets_its_part_of_the_line() -> None:
@@ -223,7 +222,7 @@ def test_where_no_port_has_a_rate_each_gets_its_part_of_what_the_network_was_see
 @pytest.mark.parametrize("truth", [0.0, 0.5])
 def test_where_no_port_has_a_rate_the_network_carries_what_it_was_seen_to_carry(truth: float) -> None:
     found = guaranteed(simulated(None, network_part=truth), repetitions=6)
-    assert found.network_share == pytest.approx(truth, abs=WITHIN)
+    assert network_shares(found) == {2: pytest.approx(truth, abs=WITHIN)}
     (note,) = (note for note in found.notes if "share of network I/O" in note)
     assert note.startswith("gateway is excluded from the share of network I/O of 2 co-located NFs: it has ")
 
@@ -232,20 +231,19 @@ def test_a_line_that_leaves_less_than_one_carries_alone_takes_it_out_of_the_shar
     """400 kpps for each of two, where the gateway carries 471 kpps and all others less than 150 kpps."""
     line_bps = round(2 * 400e3 * 8 * (512 + 20))
     found = guaranteed(simulated(line_bps, network_part=0.4, line_rate_pps=10e6))
-    assert found.network_share == pytest.approx(0.4, abs=WITHIN)
-    assert found.network_shares == {}, "there are only pairs"
+    assert network_shares(found) == {2: pytest.approx(0.4, abs=WITHIN)}
     gateway = [row.mean for row in found.guaranteed if row.target == "gateway" and row.against == ("gateway",)]
     assert gateway == [pytest.approx(400 / 471, abs=0.03)], "it is in the matrix all the same"
     assert [note for note in found.notes if "gateway is excluded" in note and "guaranteed 400 kpps" in note]
     found = guaranteed(simulated(100_000_000, line_rate_pps=10e6), "gateway", repetitions=1, load_pps=2e5)
-    assert found.network_share is None
+    assert network_shares(found) == {}
 
 
 @pytest.mark.slow
 def test_the_share_of_cpu_time_is_the_truth_also_where_a_type_loses_more_with_the_guarantee() -> None:
     parts = {"linux_gateway": 0.2, "pktstat": 0.2, "ngrep": -0.3, "nginx_proxy": 0.2}
     found = guaranteed(simulated(network_part=0.4, cpu_part=parts), guarantee="network,cpu", repetitions=6)
-    assert found.network_share == pytest.approx(0.4, abs=WITHIN)
+    assert network_shares(found) == {2: pytest.approx(0.4, abs=WITHIN)}
     kinds = {each.name: each.kind for each in found.spec.contenders}
     by_pair = [each for each in found.findings.shares if each.target and each.resource is Resource.CPU]
     seen = {name: [each.share.value for each in by_pair if each.target == name and each.share] for name in kinds}

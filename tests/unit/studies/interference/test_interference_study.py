@@ -11,8 +11,16 @@ from resources.libraries.python.studies.interference.analysis.resources import c
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, resources_in_words
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.analysis.tables import COMPARISON, MATRIX, MEANS, MEASUREMENTS
-from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
-from tests.unit.studies.interference.measurements import Company, every_pair, measured, measurement, spec_of, tables
+from resources.libraries.python.studies.interference.model import ColocationMeasurement, Interference
+from tests.unit.studies.interference.measurements import (
+    Company,
+    every_pair,
+    measured,
+    measurement,
+    network_shares,
+    spec_of,
+    tables,
+)
 
 ALONE = {"gateway": 90e3, "monitor": 60e3, "proxy": 30e3}
 TRUTH = {
@@ -38,7 +46,7 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
     ]  # fmt: skip
     found = analyse(spec_of("A", "B", together=3), 2 * rows)
     assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.84])
-    assert found.network_shares == pytest.approx({2: 0.2, 3: 0.8})
+    assert network_shares(found) == pytest.approx({2: 0.2, 3: 0.8})
     lines = matrix_in_words(found)
     assert "20.0 % (20.0 to 20.0 %) of the degradation of pairs comes from network I/O" in lines
     assert "80.0 % (80.0 to 80.0 %) of the degradation of 3 co-located NFs comes from network I/O" in lines
@@ -50,7 +58,7 @@ def test_a_function_guaranteed_less_than_it_carries_alone_is_left_out_of_the_sha
         limit: dict[str, Any] = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
         rows += [measurement("A", ("B",), a, **limit), measurement("B", ("A",), b, **limit)]
     found = analyse(spec_of("A", "B"), 2 * rows)
-    assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
+    assert network_shares(found) == {2: pytest.approx(0.5)}, "of B, which has all that it needs"
     assert found.notes[0] == (
         "A is excluded from the share of network I/O of 2 co-located NFs: it has 100 pps alone, and each is "
         "guaranteed 50.0 pps"
@@ -106,7 +114,7 @@ def test_what_was_not_measured_leaves_the_matrix_and_says_why_there_is_no_advice
     assert found.notes[0] == "proxy beside monitor was not measured: no traffic"
     assert found.notes[1].startswith("no placement is advised: proxy was not measured beside monitor")
     found = analyse(spec_of("gateway"), [])
-    assert (found.matrix, found.advice, found.network_share, matrix_in_words(found)) == ((), (), None, ())
+    assert (found.matrix, found.advice, found.findings, matrix_in_words(found)) == ((), (), None, ())
     assert tables(None) == {}
     assert set(tables(analyse(spec_of("A"), []))) == {"interference_means"}
 

@@ -13,7 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words, most_sensitive
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec, Resource
+from resources.libraries.python.studies.interference.model import Interference, InterferenceSpec, Resource
 from resources.libraries.python.studies.interference.planning import cost, gatherings, more_turns, schedule
 from tests.unit.csit_utils.characterized_pages import made
 from tests.unit.csit_utils.study_records import interfered
@@ -137,7 +137,9 @@ def test_the_plots_have_throughput_over_packet_size_and_over_rate(swept: Interfe
     lines = sizes.variants["more than the fastest carries|mean of each network function"]["data"]
     assert [line["name"] for line in lines] == ["gateway", "monitor"]
     assert lines[1]["x"] == [64, 512, 1518]
-    assert lines[1]["y"][1] == pytest.approx(swept.sensitivity["monitor"], abs=1e-3)
+    assert swept.findings is not None
+    (mean,) = (each.normalized.value for each in swept.findings.sensitivity if each.name == "monitor")
+    assert lines[1]["y"][1] == pytest.approx(mean, abs=1e-3)
     (beside,) = (
         line for line in rates.variants["512B|monitor beside each"]["data"] if line["name"] == "beside monitor"
     )

@@ -22,7 +22,7 @@ from resources.libraries.python.studies.interference.analysis.placement import (
 )
 from resources.libraries.python.studies.interference.analysis.study import colocated
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
-from resources.libraries.python.studies.interference.model.record import Group
+from resources.libraries.python.studies.interference.model import Group
 from resources.libraries.python.studies.interference.planning import more_turns, most_verifications
 from tests.unit.examples import share
 from tests.unit.studies.interference.measurements import Company, every_pair, exactly, spec_of

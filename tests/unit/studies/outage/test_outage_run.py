@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_timeline
 from resources.libraries.python.drivers.sim.outage import Interruption, served
-from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
@@ -24,7 +24,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.outage.analysis import impacts, outage_tables
-from resources.libraries.python.studies.outage.model.record import CONTROL, Effect, Impact, Outage, OutageSpec
+from resources.libraries.python.studies.outage.model import CONTROL, Effect, Impact, Outage, OutageSpec
 from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageTest, was_offered
 from resources.libraries.python.studies.shared.progress import StepEnded

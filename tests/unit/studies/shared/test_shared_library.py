@@ -14,10 +14,10 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.qualifications import FOLDER
+from resources.libraries.python.recording.records import earlier_records
 from resources.libraries.python.studies.shared import library as measuring
 from resources.libraries.python.studies.shared import run_state
 from resources.libraries.python.studies.shared.boundary import variable
-from resources.libraries.python.studies.shared.earlier_records import earlier_records
 from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.studies.shared.StudyLibrary import StudyLibrary
 from tests.unit.csit_utils.builders import ENVIRONMENT

@@ -17,15 +17,15 @@ from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType, Resource
+from resources.libraries.python.studies.interference.model import Contender, InterferenceSpec, NfType, Resource
 from resources.libraries.python.studies.interference.planning import cost as interference_cost
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.outage.model.record import OutageSpec
+from resources.libraries.python.studies.outage.model import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.health import clean_up

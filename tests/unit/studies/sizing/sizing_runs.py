@@ -11,7 +11,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.service.spec import DeploymentSpec, Offered, Scaling, Sizing, SizingMode
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.sizing.size_trials import KeepTrace, SizeTrials, search_of
+from resources.libraries.python.studies.sizing.run import KeepTrace, SizeTrials, search_of
 from resources.libraries.python.testbed.roles.service import IntervalClock, Orchestrator
 
 SPECS = PROJECT / "tests" / "characterization" / "specs"

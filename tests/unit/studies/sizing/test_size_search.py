@@ -12,10 +12,10 @@ from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.service.spec import DeploymentSpec, MeasuredSize, Size, Sizing, Use, name_of
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, instance_names
+from resources.libraries.python.studies.sizing.run import search_of
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_gains import best_of
 from resources.libraries.python.studies.sizing.search.size_search import measured_size
-from resources.libraries.python.studies.sizing.size_trials import search_of
 from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_runs import service, services, workload
 

@@ -20,8 +20,7 @@ from resources.libraries.python.planning.edges import service_cable
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.planning.sizes import cost
-from resources.libraries.python.studies.sizing.run import ServiceSizing, cost_in_words
-from resources.libraries.python.studies.sizing.size_trials import LoadMonitor
+from resources.libraries.python.studies.sizing.run import LoadMonitor, ServiceSizing, cost_in_words
 from resources.libraries.python.testbed.deployment.parts import Host
 from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport

@@ -13,9 +13,8 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import MaxRate
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.stateful import run
+from resources.libraries.python.studies.stateful import model, run
 from resources.libraries.python.studies.stateful.analysis import CAPACITY, RATE, TABLES, TEAR_DOWN, stateful_tables
-from resources.libraries.python.studies.stateful.model import record
 from resources.libraries.python.studies.stateful.run import ConnectionLimits, StatefulTest, search_capacity, search_rate
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, finished
@@ -41,7 +40,7 @@ def topology(**tables: object) -> Topology:
 def study_of(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulTest:
     (folder / "spec.yaml").write_text(text, encoding="utf-8")
     world = SimulatedTestbed(testbed)
-    return StatefulTest(testbed, world, load_yaml(folder / "spec.yaml", record.StatefulSpec), world.environment())
+    return StatefulTest(testbed, world, load_yaml(folder / "spec.yaml", model.StatefulSpec), world.environment())
 
 
 def run_of(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulTest:
@@ -52,11 +51,11 @@ def run_of(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulTest:
     return study
 
 
-def measured(folder: Path, testbed: Topology, text: str = SPEC) -> tuple[record.CellConnections, ...]:
+def measured(folder: Path, testbed: Topology, text: str = SPEC) -> tuple[model.CellConnections, ...]:
     return run_of(folder, testbed, text).result().cells
 
 
-def rate(cell: record.CellConnections) -> float:
+def rate(cell: model.CellConnections) -> float:
     return cell.rate.lower_cps
 
 
@@ -81,7 +80,7 @@ def test_the_capacity_is_the_size_of_a_table_refusing_or_evicting(
     truth = topology(limit=5000, when_full=when_full, reports_limit=reports_limit, insert_ns=10_000)
     for cell in measured(tmp_path, truth, SPEC + "capacity_width: 0.001"):
         assert 4990 <= cell.capacity.entries <= 5000 < cell.capacity.refused_at <= 5010
-        full = [each for each in cell.trials if each.phase is record.Phase.CAPACITY and not each.complete]
+        full = [each for each in cell.trials if each.phase is model.Phase.CAPACITY and not each.complete]
         assert full and all((each.evicted if when_full == "evict" else each.dropped) for each in full)
 
 
@@ -90,7 +89,7 @@ def test_pauses_of_the_host_are_no_limit_of_a_table(tmp_path: Path) -> None:
     truth = topology(limit=5000, paused_share=0.2, insert_ns=10_000)
     text = SPEC.replace("tear_downs: 2", "tear_downs: 8") + "capacity_width: 0.001"
     for cell in measured(tmp_path, truth, text):
-        fills = [each for each in cell.trials if each.phase is record.Phase.TEAR_DOWN]
+        fills = [each for each in cell.trials if each.phase is model.Phase.TEAR_DOWN]
         assert len(fills) > len(cell.tear_downs) == 8
         assert all(set(each.entries) == {2000} for each in cell.tear_downs)
         assert 4950 <= cell.capacity.entries <= 5000 < cell.capacity.refused_at
@@ -177,13 +176,13 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> Non
 def test_no_trial_asks_for_more_than_fits_on_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator's maximum is found in both directions; connections are opened in one."""
 
-    def cell(pps: float, **truth: object) -> record.CellConnections:
+    def cell(pps: float, **truth: object) -> model.CellConnections:
         line = MaxRate(flow_pps=pps, direction_pps=pps, aggregate_pps=2 * pps, reason="TG.port1: 3.4 Mb/s")
         monkeypatch.setattr(run, "max_rate", lambda *_: line)
         return measured(tmp_path, topology(**truth), SPEC.replace("[1, 2]", "[1]"))[0]
 
     narrow = cell(5000.0)
-    assert max(trial.load_cps for trial in narrow.trials if trial.phase is record.Phase.RATE) == 5000.0
+    assert max(trial.load_cps for trial in narrow.trials if trial.phase is model.Phase.RATE) == 5000.0
     assert narrow.rate.remark.endswith("in one direction, of one packet each (TG.port1: 3.4 Mb/s)")
     assert "line" not in cell(1e9, insert_ns=1).rate.remark
 
@@ -191,12 +190,12 @@ def test_no_trial_asks_for_more_than_fits_on_a_line(tmp_path: Path, monkeypatch:
 Row = tuple[int, int, int]
 
 
-def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> record.ConnectionTrial:
+def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> model.ConnectionTrial:
     instances = tuple(
-        record.InstanceConnections(sent=sent, arrived=arrived, entries=held) for sent, arrived, held in rows
+        model.InstanceConnections(sent=sent, arrived=arrived, entries=held) for sent, arrived, held in rows
     )
-    return record.ConnectionTrial(
-        phase=record.Phase.CAPACITY, load_cps=1000.0, duration_s=1.0, instances=instances,
+    return model.ConnectionTrial(
+        phase=model.Phase.CAPACITY, load_cps=1000.0, duration_s=1.0, instances=instances,
         failed=0, dropped=dropped, evicted=evicted,
     )  # fmt: skip
 
@@ -212,7 +211,7 @@ def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> 
     ],
 )
 def test_losses_before_a_table_are_no_refusals(
-    made: record.ConnectionTrial, *, refused: bool, held: int, reached: int
+    made: model.ConnectionTrial, *, refused: bool, held: int, reached: int
 ) -> None:
     assert (made.refused, made.held, made.reached) == (refused, held, reached)
 

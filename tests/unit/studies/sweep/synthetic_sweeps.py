@@ -8,14 +8,14 @@ import numpy as np
 from csit_utils.dataset.papers import paper
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import (
+from resources.libraries.python.studies.sweep.model import (
     BreakPoint,
     Fit,
     MetricProfile,
     Profile,
     ProfileMetric,
+    SweepPoint,
 )
-from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 PACKET_BITS = 1460 * 8
 Function = Callable[[Array], Array]

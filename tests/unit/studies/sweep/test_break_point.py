@@ -13,8 +13,7 @@ from resources.libraries.python.studies.sweep.analysis.profile import QualityBou
 from resources.libraries.python.studies.sweep.analysis.saturation import curve_break_point, find_break_point
 from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words, highest_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import coefficients
-from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from resources.libraries.python.studies.sweep.model import Profile, ProfileMetric, SweepPoint
 from tests.unit.examples import share
 from tests.unit.studies.sweep.synthetic_sweeps import Function, growing_to, plain_router, sweep_of
 

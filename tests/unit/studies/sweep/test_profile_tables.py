@@ -13,7 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict_rates
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.tables import all_samples, read_statistics, statistics, tables_of
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample
+from resources.libraries.python.studies.sweep.model import Sweep, SweepPoint, SweepRecord, SweepSample
 from tests.unit.examples import share
 from tests.unit.studies.sweep.synthetic_sweeps import ADVA, known_profile, printed_sweep
 

@@ -17,8 +17,7 @@ from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CU
 from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation, observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of, profile_of_sweep, value_at
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
-from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from resources.libraries.python.studies.sweep.model import Fit, ProfileMetric, SweepPoint
 from tests.unit.csit_utils.characterization_records import FIREWALL
 from tests.unit.csit_utils.characterization_records import sweep_of as firewall_of
 from tests.unit.examples import share

@@ -12,7 +12,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.shared.choices import generator_chosen
-from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
+from resources.libraries.python.studies.sweep.model import Bursts, Rates
 from resources.libraries.python.studies.sweep.request import (
     RelativeBursts,
     SweepRequest,

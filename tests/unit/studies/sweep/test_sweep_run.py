@@ -25,10 +25,13 @@ from resources.libraries.python.studies.sweep.analysis.sentences import headline
 from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import all_samples, smt_rows
 from resources.libraries.python.studies.sweep.load_steps import MAX_REFINING, next_load, steps_of
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Profile, SmtEstimate, SmtGain
-from resources.libraries.python.studies.sweep.model.record import (
+from resources.libraries.python.studies.sweep.model import (
+    BreakPoint,
     Bursts,
+    Profile,
     Rates,
+    SmtEstimate,
+    SmtGain,
     Sweep,
     SweepPoint,
     SweepRecord,

@@ -25,15 +25,15 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers, best_flavor, steps
 from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, value_at
-from resources.libraries.python.studies.sweep.model.profile import (
+from resources.libraries.python.studies.sweep.model import (
     Fit,
     MetricProfile,
     PredictedPoint,
     Prediction,
     Profile,
     ProfileMetric,
+    Vnf,
 )
-from resources.libraries.python.studies.sweep.model.record import Vnf
 from tests.unit.studies.sweep.synthetic_sweeps import (
     LAST,
     function,

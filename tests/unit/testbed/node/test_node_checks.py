@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
+from resources.libraries.python.model.findings import CheckFinding, Severity
 from resources.libraries.python.model.ranges import expand, ranges
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.maintenance.doctor import check_node, check_together

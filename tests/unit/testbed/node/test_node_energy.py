@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.findings.check_finding import Severity
+from resources.libraries.python.model.findings import Severity
 from resources.libraries.python.model.testbed.access import Ipmi, Powercap
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection

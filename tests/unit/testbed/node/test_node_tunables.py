@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES
+from resources.libraries.python.drivers.generators.trex import HUGE_FILES
 from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.probes.tracer.registration import TRACES

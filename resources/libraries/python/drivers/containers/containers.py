@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.containers import CONTAINERS
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import Contained, call, remove, remove_layers
 from resources.libraries.python.drivers.containers.engine import ContainerSpec, Engine
@@ -18,7 +19,6 @@ from resources.libraries.python.drivers.containers.engine_choice import (
     folders_of_the_machine,
     own_limits,
 )
-from resources.libraries.python.drivers.containers.registration import CONTAINERS
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of, frozen
 from resources.libraries.python.drivers.host.links.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock

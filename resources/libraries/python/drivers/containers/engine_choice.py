@@ -11,15 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.drivers.containers import ENGINES
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import call
 from resources.libraries.python.drivers.containers.engine import Engine, configuration_of
-from resources.libraries.python.drivers.containers.registration import ENGINES
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.driver import InstalledProgram
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import CheckFinding, PreflightProblem, ok, problem, warning
 from resources.libraries.python.model.testbed.nodes import Container, DutNode
 from resources.libraries.python.redaction import command_text
 

@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import Load
 from resources.libraries.python.drivers.services.scripts import environment
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import Size

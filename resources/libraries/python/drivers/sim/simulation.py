@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.sim.impairment import BufferPool, Impair
 from resources.libraries.python.drivers.sim.power import Power
 from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen, validate_yaml
+from resources.libraries.python.model.base import Frozen, is_empty, is_none, validate_yaml
 from resources.libraries.python.model.bounds import HIGHEST_PARAMETER, dotted, quoted
 from resources.libraries.python.model.load import reason_of
 from resources.libraries.python.model.measurements.disturbance import PartEvent
@@ -123,23 +123,17 @@ class Simulation(Frozen):
     sibling_speed: Annotated[float, Field(gt=0, le=1)] = Field(default=0.65, exclude_if=lambda speed: speed == 0.65)
     """Speed of a data thread while the other thread of its core works as well, relative to one that has the core for
     itself, as all have where SMT is switched off. Capacities are calibrated with two busy threads on each core."""
-    scales_to: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(
-        default_factory=dict, exclude_if=lambda kinds: not kinds
-    )
+    scales_to: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(default_factory=dict, exclude_if=is_empty)
     """Data cores beyond which NFs of a kind get no faster: their other data threads idle."""
-    sensitivity: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
+    sensitivity: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=is_empty)
     """Largest degradation of NFs of a kind beside others; `truth` has values for kinds that are not named."""
-    half_pressure: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(
-        default_factory=dict, exclude_if=lambda kinds: not kinds
-    )
+    half_pressure: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(default_factory=dict, exclude_if=is_empty)
     """Pressure of all neighbours at which NFs of a kind lose half of that."""
-    pressure: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
+    pressure: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=is_empty)
     """Pressure of an NF of a kind on its neighbours; see `truth`, too."""
     network_part: Share = 0.4
     """The part of what NFs lose that goes away when each has its share of the network guaranteed."""
-    cpu_part: dict[NfKind, Annotated[float, Field(gt=-1, lt=1)]] = Field(
-        default_factory=dict, exclude_if=lambda kinds: not kinds
-    )
+    cpu_part: dict[NfKind, Annotated[float, Field(gt=-1, lt=1)]] = Field(default_factory=dict, exclude_if=is_empty)
     """The part of what NFs of a kind lose that goes away when each has its share of CPU time guaranteed; below 0 they
     lose more. `truth` has values for kinds that are not named."""
     noise: Share = 0.02
@@ -167,17 +161,17 @@ class Simulation(Frozen):
     limited_by: Annotated[str, AfterValidator(_owner)] | None = None
     """Fault: the owner, such as `vswitch` or `nf-2-1`, that limits the system instead of the one that the calibration
     says; with the same capacity. Cells without that NF are as they were."""
-    impaired: tuple[Impairment, ...] = Field(default=(), exclude_if=lambda faults: not faults)
+    impaired: tuple[Impairment, ...] = Field(default=(), exclude_if=is_empty)
     """Faults: NFs that are impaired in one chain only."""
     drops_inside: bool = False
     """Fault: the owner that limits drops packets itself, as a policer does, and its receive queue never fills."""
-    flow_cache: FlowCache | None = Field(default=None, exclude_if=lambda cache: cache is None)
+    flow_cache: FlowCache | None = Field(default=None, exclude_if=is_none)
     """Flow cache of the vSwitch; None where the number of flows costs nothing."""
     interruptions: Interruptions = Field(
         default=Interruptions(), exclude_if=lambda interruptions: interruptions == Interruptions()
     )
     """Interruptions of events while traffic runs."""
-    host_gap_hz: Annotated[float, Field(ge=0, le=10_000)] = Field(default=0.0, exclude_if=lambda rate: not rate)
+    host_gap_hz: Annotated[float, Field(ge=0, le=10_000)] = Field(default=0.0, exclude_if=is_empty)
     """Interruptions of each data CPU by the host, per second; see `host_gaps`."""
     host_gap_us: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
         default=500.0, exclude_if=lambda length: length == 500.0
@@ -187,13 +181,13 @@ class Simulation(Frozen):
     """Mechanisms that lose and reorder packets while losses are counted."""
     power: Power = Field(default=Power(), exclude_if=lambda power: power == Power())
     """Power of the machine."""
-    buffer_pools: dict[NfKind, BufferPool] = Field(default_factory=dict, exclude_if=lambda pools: not pools)
+    buffer_pools: dict[NfKind, BufferPool] = Field(default_factory=dict, exclude_if=is_empty)
     """Buffers of NFs of a kind, whose memory grows with the load and ends there; see `buffer_pools`."""
     state_tables: StateTables = Field(default=StateTables(), exclude_if=lambda tables: tables == StateTables())
     """Tables of connections of kinds that keep such."""
-    hot: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = Field(default_factory=dict, exclude_if=lambda hot: not hot)
+    hot: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = Field(default_factory=dict, exclude_if=is_empty)
     """Functions in sampled call stacks, such as `sim_filter`, that take so many times their usual part of the time."""
-    node_costs: dict[str, NodeWork] = Field(default_factory=dict, exclude_if=lambda nodes: not nodes)
+    node_costs: dict[str, NodeWork] = Field(default_factory=dict, exclude_if=is_empty)
     """Graph nodes of the vSwitch, such as `{ip4-lookup: {clocks: 30}}`; without any it counts no work of its own."""
     moved: tuple[str, ...] = ()
     """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""

@@ -6,8 +6,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Literal
 
+from resources.libraries.python.drivers.vpp import Vpp, need, pages_2mb
 from resources.libraries.python.drivers.vpp.interfaces import VppInterface, ring
-from resources.libraries.python.drivers.vpp.registration import Vpp, need, pages_2mb
 from resources.libraries.python.drivers.vpp.show_output import RxPlacement
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.planning.address_bounds import NO_SENDER

@@ -11,9 +11,9 @@ from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of
+from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, IdleBehaviour, choose_pages, waiting
-from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import Plan
 
 _PLUGINS = "vpp_plugins"

@@ -14,10 +14,9 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon, ExecContext
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vpp import show_output
+from resources.libraries.python.drivers.vpp import SEGMENTS, show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.configuration import Startup
-from resources.libraries.python.drivers.vpp.registration import SEGMENTS
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.bounds import LARGEST_CORE_BYTES
 

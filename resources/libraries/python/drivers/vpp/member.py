@@ -10,11 +10,10 @@ from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vpp import configuration, show_output
+from resources.libraries.python.drivers.vpp import Vpp, acl, configuration, show_output
 from resources.libraries.python.drivers.vpp.installation import Site, plugin_folder, program
 from resources.libraries.python.drivers.vpp.instance import VppInstance
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface
-from resources.libraries.python.drivers.vpp.registration import Vpp, acl
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import ThreadRole

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_none
 from resources.libraries.python.model.bounds import HIGHEST_READING, LATEST_S, MAX_SAMPLES
 
 _Time = Annotated[float, Field(ge=-LATEST_S, le=LATEST_S)]
@@ -60,11 +60,11 @@ class EnergyAtLoad(Frozen):
     """Rate at which packets came back, aggregate."""
     nodes: tuple[NodePower, ...] = ()
     """Nodes with a meter."""
-    busy_cpus: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    busy_cpus: float | None = Field(default=None, exclude_if=is_none)
     """Data CPUs of the system under test that were busy, mean number; None where it is not known."""
-    p99_ns: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    p99_ns: int | None = Field(default=None, exclude_if=is_none)
     """Worst p99 one-way latency of the same trial, over instances and directions."""
-    remark: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    remark: str | None = Field(default=None, exclude_if=is_none)
     """Why the power is not known, or not that of this load alone."""
 
 

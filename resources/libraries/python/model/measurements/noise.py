@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_none
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -17,7 +17,7 @@ class CpuNoise(Frozen):
     """Interruptions of one idle logical CPU while it was observed. A simulated one says so in its record."""
 
     cpu: int
-    machine: str | None = Field(default=None, exclude_if=lambda machine: machine is None)
+    machine: str | None = Field(default=None, exclude_if=is_none)
     """The node that it is of; None where it is that of the (first) DUT."""
     observed_s: Annotated[float, Field(gt=0)]
     real_time: bool

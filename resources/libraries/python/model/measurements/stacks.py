@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_STACK, MAX_NFS, MAX_NODE_COSTS, MAX_STACKS
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 
@@ -66,9 +66,7 @@ class Stacks(Frozen):
     """Packets that came back in the trial."""
     trial_s: Annotated[FiniteFloat, Field(gt=0)]
     nodes: Annotated[tuple[NodeStacks, ...], Field(max_length=1000)]
-    accounts: Annotated[tuple[NodeCost, ...], Field(max_length=MAX_NODE_COSTS)] = Field(
-        default=(), exclude_if=lambda accounts: not accounts
-    )
+    accounts: Annotated[tuple[NodeCost, ...], Field(max_length=MAX_NODE_COSTS)] = Field(default=(), exclude_if=is_empty)
     """What programs counted of their own work in the trial."""
 
     @property

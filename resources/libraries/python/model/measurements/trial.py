@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty, is_none
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.traffic import Departures, Protocol
 
@@ -32,24 +32,24 @@ class Trial(Frozen):
     first lost packet, None never stops early."""
     purpose: str = "search"
     """Purpose of the trial, a word of the search or study that runs it: `connectivity`, `search`, `mrr`, `outage`."""
-    protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
+    protocol: Protocol | None = Field(default=None, exclude_if=is_none)
     """Protocol of the packets; None for the generator's default."""
     departures: Departures = Field(
         default=Departures.CONSTANT, exclude_if=lambda departures: departures is Departures.CONSTANT
     )
     """Times between two packets of a flow."""
-    sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
+    sessions: int | None = Field(default=None, exclude_if=is_none)
     """TCP connections or UDP flows of a service instance, from a generator that makes such; None for one. Others take
     the plan's number of source addresses."""
-    timeline_s: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    timeline_s: float | None = Field(default=None, exclude_if=is_none)
     """Number and time-stamp every packet of the load, and report what became of each, in bins of this length."""
-    count_losses: bool = Field(default=False, exclude_if=lambda value: not value)
+    count_losses: bool = Field(default=False, exclude_if=is_empty)
     """Number every packet of the load, and report losses, duplicates and reordering of each flow."""
-    measure_gaps: bool = Field(default=False, exclude_if=lambda value: not value)
+    measure_gaps: bool = Field(default=False, exclude_if=is_empty)
     """Time-stamp every packet of the load where it arrives, and report the gaps between two of a flow."""
-    only: Direction | None = Field(default=None, exclude_if=lambda only: only is None)
+    only: Direction | None = Field(default=None, exclude_if=is_none)
     """The direction that all of the load goes in; None for both."""
-    on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=lambda duty: duty is None)
+    on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=is_none)
     """Bursts: how long the load is on, and then off, again and again; None for a load that is always on."""
 
 
@@ -70,11 +70,6 @@ class HighestLoads(Frozen):
     """Line rate, or the most that the generator can send where that is less or no line rate is known."""
     search_pps: float
     """First load of a search: less, where so much would only show how an overloaded system collapses."""
-
-
-def _is_empty(value: object) -> bool:
-    """Left out of the JSON where a trial has none."""
-    return not value
 
 
 class SessionFigures(Frozen):
@@ -251,7 +246,7 @@ class FlowLosses(Frozen):
     period_share: float | None
     """How far losses follow it, in [0, 1]."""
     order: Reordering
-    foreign: int = Field(default=0, exclude_if=lambda value: not value)
+    foreign: int = Field(default=0, exclude_if=is_empty)
     """Packets of other flows that arrived where those of this one do, and late ones of earlier trials."""
 
     @property
@@ -277,21 +272,21 @@ class TrialResult(Frozen):
     generator_limited: bool = False
     """The generator could not offer the intended load: the trial says nothing about the system under test, unless what
     was not sent is charged."""
-    unsent: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    unsent: int | None = Field(default=None, exclude_if=is_none)
     """Packets of the intended load that the generator did not send, charged as lost after repeated trials fell short as
     well; None where nothing is charged."""
     note: str | None = None
-    intervals: tuple[Interval, ...] = Field(default=(), exclude_if=_is_empty)
+    intervals: tuple[Interval, ...] = Field(default=(), exclude_if=is_empty)
     """Second by second, from a generator that keeps such a log; empty from others."""
-    sessions: tuple[SessionFigures, ...] = Field(default=(), exclude_if=_is_empty)
+    sessions: tuple[SessionFigures, ...] = Field(default=(), exclude_if=is_empty)
     """From a generator that makes sessions; empty from others."""
-    timelines: tuple[FlowTimeline, ...] = Field(default=(), exclude_if=_is_empty)
+    timelines: tuple[FlowTimeline, ...] = Field(default=(), exclude_if=is_empty)
     """Timelines of a trial with `Trial.timeline_s`; empty from generators that number no packets."""
-    losses: tuple[FlowLosses, ...] = Field(default=(), exclude_if=_is_empty)
+    losses: tuple[FlowLosses, ...] = Field(default=(), exclude_if=is_empty)
     """Losses of a trial with `Trial.count_losses`; empty from generators that number no packets."""
-    gaps: tuple[FlowGaps, ...] = Field(default=(), exclude_if=_is_empty)
+    gaps: tuple[FlowGaps, ...] = Field(default=(), exclude_if=is_empty)
     """Gaps of a trial with `Trial.measure_gaps`, of flows of which two packets or more arrived."""
-    interface_sent: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    interface_sent: int | None = Field(default=None, exclude_if=is_none)
     """Packets of both ways that left the sender's network interfaces in the trial, where a generator checks itself."""
 
     @property

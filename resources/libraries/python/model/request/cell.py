@@ -8,10 +8,9 @@ from typing import Annotated, Literal, NamedTuple, Self, TypedDict
 from pydantic import Field, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty, is_none
 from resources.libraries.python.model.bounds import MAX_PARTS, MAX_VSWITCH_CORES
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 
 
@@ -75,11 +74,6 @@ def misfit(kind: NfKind | None, program: UserProgram | None) -> str | None:
     return f"only an NF of kind {takes} can have a program, not {kind or 'the default'}"
 
 
-def _is_empty(value: object) -> bool:
-    """Left out of the JSON of cells that do not need the key, so that their digests stay what they were."""
-    return not value
-
-
 class DimensionColumns(TypedDict):
     """`Dimensions` as records and tables name them."""
 
@@ -140,17 +134,17 @@ class Cell(Frozen):
     """Physical data cores of the vSwitch."""
     nf_kinds: tuple[NfKind, ...] = ()
     """Kinds of the NFs of an instance: one kind for all, one per NF, or empty for the testbed's own kind."""
-    shared_nodes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), exclude_if=_is_empty)
+    shared_nodes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), exclude_if=is_empty)
     """Nodes (1-based) that are one NF for all instances. With two instances of three NFs, (1, 3) is a split and merge:
     two branches between two routers."""
-    taps: tuple[Tap, ...] = Field(default=(), exclude_if=_is_empty)
+    taps: tuple[Tap, ...] = Field(default=(), exclude_if=is_empty)
     """Passive NFs of every service instance, by position."""
-    instance_kinds: tuple[NfKind, ...] = Field(default=(), exclude_if=_is_empty)
+    instance_kinds: tuple[NfKind, ...] = Field(default=(), exclude_if=is_empty)
     """One kind for each service instance, where instances are different services side by side, of one NF each. Then
     sizes, limits and programs too are one for each instance, and not for each node."""
-    limits: tuple[Limits, ...] = Field(default=(), exclude_if=_is_empty)
+    limits: tuple[Limits, ...] = Field(default=(), exclude_if=is_empty)
     """Limits of the NFs of an instance, one for each node; empty for none."""
-    programs: tuple[UserProgram | None, ...] = Field(default=(), exclude_if=_is_empty)
+    programs: tuple[UserProgram | None, ...] = Field(default=(), exclude_if=is_empty)
     """Programs of the NFs of an instance, one for each node; only nodes whose kind takes one have it."""
 
     @model_validator(mode="after")
@@ -352,13 +346,13 @@ class Frame(Frozen):
     name: str
     """Of the size or mix, with IPv6 and the number of flows where these are chosen: `64B`, `128B-ip6-1000f`."""
     parts: Annotated[tuple[FramePart, ...], Field(min_length=1)]
-    flows: int | None = Field(default=None, ge=1, le=MAX_FLOWS, exclude_if=lambda flows: flows is None)
+    flows: int | None = Field(default=None, ge=1, le=MAX_FLOWS, exclude_if=is_none)
     """5-tuples of each instance and direction: UDP datagrams, each packet of the next one in turns. None for as many as
     the plan has source addresses, of packets without ports."""
 
     ip_version: Literal[4, 6] = Field(default=4, exclude_if=lambda version: version == 4)
     """IPv6 packets are UDP datagrams whatever the number of flows."""
-    capture: CaptureFile | None = Field(default=None, exclude_if=lambda capture: capture is None)
+    capture: CaptureFile | None = Field(default=None, exclude_if=is_none)
     """Packets of a capture instead of generated ones; the parts have their sizes."""
 
     @property

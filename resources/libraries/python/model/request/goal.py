@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty, is_none
 
 
 class Goal(Frozen):
@@ -43,7 +43,7 @@ class Prior(Frozen):
     """UTC, ISO 8601."""
     lower_pps: dict[str, float]
     """Goal name to relevant lower bound, aggregate."""
-    cells: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    cells: int | None = Field(default=None, exclude_if=is_none)
     """Cells of the same run that predict the bounds; None for an earlier result of this cell."""
 
 
@@ -78,12 +78,12 @@ class SearchRecord(Frozen):
     trials: int
     aborted_trials: int
     elapsed_s: float
-    predicted: tuple[PredictedGoal, ...] = Field(default=(), exclude_if=lambda value: not value)
+    predicted: tuple[PredictedGoal, ...] = Field(default=(), exclude_if=is_empty)
     """Predictions of a cell without an earlier result, used or too uncertain for that; what was measured is in `ndr`
     and `pdr` of the record."""
-    overload_pps: tuple[float, ...] = Field(default=(), exclude_if=lambda value: not value)
+    overload_pps: tuple[float, ...] = Field(default=(), exclude_if=is_empty)
     """Forwarded in the trials at the highest load by which the search found its range."""
-    deviations: tuple[Deviation, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
+    deviations: tuple[Deviation, ...] | None = Field(default=None, exclude_if=is_none)
     """From the MLRsearch specification (draft-ietf-bmwg-mlrsearch-15, to be RFC 9971); None of other algorithms."""
 
 

@@ -10,8 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked, of_form
-from resources.libraries.python.model.record import is_empty, is_none
+from resources.libraries.python.model.base import Frozen, Inconsistency, Location, is_asked, is_empty, is_none, of_form
 from resources.libraries.python.model.service.workload import Options, Positive, Program, WorkloadSpec
 from resources.libraries.python.quantities import grouped
 
@@ -140,7 +139,7 @@ class DeploymentSpec(Frozen):
     """Script that is run in every instance before it goes; all of its processes end in any case."""
     needs: tuple[Program, ...] = ()
     """Programs that these scripts start."""
-    options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
+    options: Options = Field(default_factory=dict, exclude_if=is_empty)
     """Choices that these scripts understand."""
     mode: SizingMode
     scaling: Scaling = Scaling.UP

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, is_asked, of_form
+from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, is_asked, is_empty, of_form
 from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MAX_REPETITIONS, MAX_SIZING_LOADS
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -91,14 +91,12 @@ class WorkloadSpec(Frozen):
     """Script that offers a load and prints the performance indicator; relative to the file."""
     needs: tuple[Program, ...] = ()
     """Programs that the script starts: looked for on the machine that it runs on, before anything is deployed."""
-    options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
+    options: Options = Field(default_factory=dict, exclude_if=is_empty)
     """Choices that the script understands."""
     duration_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 300.0
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.9
     """Capacity is the highest offered load whose indicator is at least this share of it."""
-    thresholds: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(
-        default=(), max_length=10, exclude_if=lambda thresholds: not thresholds
-    )
+    thresholds: tuple[Annotated[float, Field(gt=0, le=1)], ...] = Field(default=(), max_length=10, exclude_if=is_empty)
     """More of them, for capacities from the same loads; the search goes by `threshold`."""
     workload: Positive | None = None
     """Directed search ends when a size carries this."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_empty, is_none
 from resources.libraries.python.model.bounds import MAX_DIGITS, MAX_LISTED
 
 
@@ -60,19 +60,15 @@ def ranked(speeds: Mapping[int, float]) -> dict[int, int]:
     return {cpu: ranks[speed] for cpu, speed in speeds.items()} if rank else {}
 
 
-def _is_empty(value: object) -> bool:
-    return not value
-
-
 class CpuLayout(Frozen):
     """All logical CPUs of one machine. Siblings are read from the list, never computed from numbering."""
 
     cpus: tuple[LogicalCpu, ...]
-    cache: CacheWays | None = Field(default=None, exclude_if=lambda cache: cache is None)
+    cache: CacheWays | None = Field(default=None, exclude_if=is_none)
     """None where the last-level cache cannot be divided."""
-    kinds: dict[int, int] = Field(default_factory=dict, exclude_if=_is_empty)
+    kinds: dict[int, int] = Field(default_factory=dict, exclude_if=is_empty)
     """Kind of core by logical CPU, as the place in `KINDS`; empty where all are of one kind, or none is known."""
-    last_caches: dict[int, int] = Field(default_factory=dict, exclude_if=_is_empty)
+    last_caches: dict[int, int] = Field(default_factory=dict, exclude_if=is_empty)
     """Number of the last-level cache by logical CPU; empty where it is not known."""
 
     @cached_property

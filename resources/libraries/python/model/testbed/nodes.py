@@ -15,7 +15,7 @@ from resources.libraries.python.driver_registry import (
     known_vswitch,
     vswitches,
 )
-from resources.libraries.python.model.base import Frozen, Inconsistency, of_form
+from resources.libraries.python.model.base import Frozen, Inconsistency, is_none, of_form
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
@@ -115,10 +115,6 @@ Interfaces = Annotated[dict[Name, "Interface"], Field(min_length=2, max_length=1
 """Of a node, in pairs: odd ones towards TG port 1, even ones towards TG port 2."""
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class CpuGroup(Frozen):
     """Logical CPUs and their physical cores, paired in order: rows of `lscpu -p` in short form."""
 
@@ -126,9 +122,9 @@ class CpuGroup(Frozen):
     cores: CpuList
     socket: Annotated[int, Field(ge=0)] = 0
     node: Annotated[int, Field(ge=0)] = 0
-    kind: Kind | None = Field(default=None, exclude_if=_is_none)
+    kind: Kind | None = Field(default=None, exclude_if=is_none)
     """Of the cores; None where all of the machine are of one kind."""
-    cores_per_cache: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude_if=_is_none)
+    cores_per_cache: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude_if=is_none)
     """Cores of a group with a last-level cache of its own (CCX), in the order of their numbers; None for one cache."""
 
     @model_validator(mode="after")
@@ -300,7 +296,7 @@ class DutNode(_Node):
     energy: EnergyMeter = Field(default=Powercap(), exclude_if=lambda meter: meter == Powercap())
     """Where its energy is read."""
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
-    cache: CacheWays | None = Field(default=None, exclude_if=lambda cache: cache is None)
+    cache: CacheWays | None = Field(default=None, exclude_if=is_none)
     """Last-level caches whose ways can be divided, one for each socket, where CPUs are listed. Of CPUs that are
     discovered they are discovered too."""
     memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None

@@ -12,7 +12,7 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.plan import OTHERS, CachePart
 from resources.libraries.python.model.request.cell import Cell
-from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import Limits
 from resources.libraries.python.model.testbed.cpu import CacheWays, CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import nf_name, tap_name

@@ -7,7 +7,7 @@ construction of a trial, so the fairness of what is forwarded is that of the sys
 
 from collections.abc import Iterable, Sequence
 
-from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
+from resources.libraries.python.model.findings import FlowRate, ItemizedFigure
 from resources.libraries.python.model.measurements.trial import Direction, TrialResult
 from resources.libraries.python.model.request.goal import GoalResult
 

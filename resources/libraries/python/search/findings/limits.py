@@ -11,7 +11,7 @@ The place of the loss decides; the time of the data threads confirms or contradi
 from collections.abc import Iterable, Mapping, Sequence
 
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, Usage
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses, Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.quantities import rate

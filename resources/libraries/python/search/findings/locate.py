@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, Usage
+from resources.libraries.python.model.findings import HopLoss, LocatedLosses, Usage
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.plan import Hop, Path, Plan

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from resources.libraries.python.model.findings.evidence import CpuLoad, ThreadLoad, Usage
+from resources.libraries.python.model.findings import CpuLoad, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.counters import Sample
 from resources.libraries.python.model.plan import Plan, Port
 

@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
+from typing import NamedTuple
 
-from resources.libraries.python.model.findings.evidence import LocatedLosses
+from resources.libraries.python.model.findings import LocatedLosses
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import GoalResult
@@ -19,12 +20,37 @@ from resources.libraries.python.model.result import (
 )
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
-from resources.libraries.python.search.findings.goal_order import GoalBound, out_of_order
 from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
 from resources.libraries.python.search.findings.limits import limits, percent
 from resources.libraries.python.search.findings.unseen_bands import SETTLED, UnseenBands, fewest, unseen_bands
 from resources.libraries.python.search.throughput import SearchOutcome
+
+
+class GoalBound(NamedTuple):
+    """The lower bound of a goal."""
+
+    name: str
+    loss_ratio: float | None
+    """None where it was not searched."""
+    lower_pps: float | None
+    """None where no load met the goal."""
+
+
+def out_of_order(strict: GoalBound, other: GoalBound) -> Finding | None:
+    """Return what is wrong with two goals, if the first one permits less loss."""
+    if strict.loss_ratio is None or other.loss_ratio is None or strict.lower_pps is None:
+        return None
+    other_pps = other.lower_pps or 0.0
+    if strict.loss_ratio >= other.loss_ratio or other_pps >= strict.lower_pps:
+        return None
+    low, high = rates(other_pps, strict.lower_pps)
+    text = (
+        f"{other.name} of {low} is below {strict.name} of {high}, though it permits more loss: the system was unsteady "
+        "between the trials of the two, and another search may find other rates"
+    )
+    return Finding(kind=VerdictKind.UNSTABLE, text=text, numbers=(strict.name, other.name))
+
 
 MRR = "MRR"
 ORR = "ORR"

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Literal
 
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken, Unsupported
-from resources.libraries.python.model.findings.evidence import LocatedLosses
+from resources.libraries.python.model.findings import LocatedLosses
 from resources.libraries.python.model.measurements.delays import JOINT, HopDelay
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
@@ -20,7 +20,7 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import is_vswitch
 from resources.libraries.python.planning.traffic import directions_of, keeps_a_log, protocol_of, resends
 from resources.libraries.python.search.findings.locate import locate
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainRun,
     ChainStacks,
     PartDelay,

@@ -11,10 +11,9 @@ from pydantic import Field
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.base import Frozen, is_empty, is_none
+from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.record import is_none
 from resources.libraries.python.model.request.variables import STACKS
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
@@ -24,7 +23,7 @@ from resources.libraries.python.studies.chains.analysis.sentences import headlin
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainRun,
     ChainsRecord,
     ChainStacks,
@@ -71,7 +70,7 @@ class ChainMeasured(Frozen):
     """What was measured of a chain in one deployment, so that its runs are cut short as a whole."""
 
     chain: Chain
-    repetition: int = Field(default=0, exclude_if=lambda repetition: not repetition)
+    repetition: int = Field(default=0, exclude_if=is_empty)
     runs: tuple[ChainRun, ...] = ()
     """One for each workload; none in a deployment for call stacks."""
     sources: dict[str, str] = Field(default_factory=dict)

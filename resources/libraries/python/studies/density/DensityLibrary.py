@@ -27,7 +27,7 @@ from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.energy import energy_in_words
 from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
-from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
+from resources.libraries.python.studies.density.model import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.planning.extras import (
     LATENCY_LOADS,
     chosen_extras,

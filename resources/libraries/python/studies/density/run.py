@@ -51,7 +51,7 @@ from resources.libraries.python.search.load_trials import (
 from resources.libraries.python.search.losses import flow_in_words, loss_loads, loss_trial, losses_of, worst_flow
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.matrix import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
 from resources.libraries.python.studies.shared.study import StudyTest

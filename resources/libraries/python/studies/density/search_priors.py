@@ -27,10 +27,10 @@ from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.recording.records import check_results, earlier_records
 from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
-from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.matrix import journal_name
-from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 
 _SAME = ("cpu_model", "microcode", "cpus_online", "kernel", "command_line", "virtualization", "versions", "settings")
 """Fields of the environment that two results must share."""

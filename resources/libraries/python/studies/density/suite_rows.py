@@ -38,18 +38,18 @@ from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
 from resources.libraries.python.recording.run_journal import digest_of, past_of
 from resources.libraries.python.search.profiles import SOAK_GOAL
-from resources.libraries.python.studies.density.model.selection import (
-    Selection,
-    limits_of,
-    parse_kinds,
-    parse_selection,
-)
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s, test_s
 from resources.libraries.python.studies.density.planning.matrix import (
     PlannedRows,
     RefusedRow,
     journal_name,
     make_rows,
+)
+from resources.libraries.python.studies.density.planning.selection import (
+    Selection,
+    limits_of,
+    parse_kinds,
+    parse_selection,
 )
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.shared.choices import (

@@ -10,15 +10,14 @@ from resources.libraries.python.model.measurements.counters import Cost, Process
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame, ServiceType, TestType
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import are_vms
+from resources.libraries.python.model.request.kinds import Limits, are_vms
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     InterferenceSpec,
     Resource,

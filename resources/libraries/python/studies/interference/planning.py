@@ -11,7 +11,7 @@ from resources.libraries.python.model.bounds import MAX_ROUNDS
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch
-from resources.libraries.python.studies.interference.model.record import Group, InterferenceSpec, Resource
+from resources.libraries.python.studies.interference.model import Group, InterferenceSpec, Resource
 
 AROUND_S = 1.6
 """Assumed around the traffic of a measurement: deploying, a look at the processes, removing. Measured on local.yaml."""

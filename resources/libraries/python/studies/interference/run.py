@@ -10,10 +10,10 @@ from resources.libraries.python.errors import (
     Unsupported,
 )
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Dimensions, Frame
-from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import Limits
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import datagrams_of
@@ -33,7 +33,7 @@ from resources.libraries.python.studies.interference.colocation_server import (
     measurement_of,
     missing,
 )
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Contender,
     Interference,

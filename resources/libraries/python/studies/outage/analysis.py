@@ -9,7 +9,7 @@ from resources.libraries.python import special_functions
 from resources.libraries.python.csv_tables import Row, Tables, times
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import FlowTimeline, Gap
-from resources.libraries.python.studies.outage.model.record import (
+from resources.libraries.python.studies.outage.model import (
     CONTROL,
     Delays,
     Effect,

@@ -12,7 +12,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, nf_name
-from resources.libraries.python.studies.outage.model.record import CONTROL, VSWITCH, OutageSpec, TargetedEvent
+from resources.libraries.python.studies.outage.model import CONTROL, VSWITCH, OutageSpec, TargetedEvent
 
 AROUND_S = 1.0
 """Assumed around the traffic of a trial: deploying, preparing, removing."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, Unsupported
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.measurements.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -23,7 +23,7 @@ from resources.libraries.python.studies.outage.analysis import (
     sentences,
     traces,
 )
-from resources.libraries.python.studies.outage.model.record import (
+from resources.libraries.python.studies.outage.model import (
     EventTrial,
     Outage,
     OutageRecord,

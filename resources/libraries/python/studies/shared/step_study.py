@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from resources.libraries.python.csv_tables import Table
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
 from resources.libraries.python.model.base import Frozen, digest_of_model
-from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.variables import Lookup

@@ -1,8 +1,12 @@
 """A sizing from its two specifications to the record."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count, pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from resources.libraries.python.csv_tables import csv_text
@@ -16,19 +20,287 @@ from resources.libraries.python.errors import (
     Unsupported,
 )
 from resources.libraries.python.model.service.load import Specifications, load_sizing
-from resources.libraries.python.model.service.spec import MeasuredSize, Size, Sizing, name_of
+from resources.libraries.python.model.service.spec import (
+    DeploymentSpec,
+    Flavor,
+    MeasuredSize,
+    Offered,
+    Size,
+    Sizing,
+    Trace,
+    Use,
+    name_of,
+)
+from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.quantities import counted
+from resources.libraries.python.quantities import counted, grouped
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
-from resources.libraries.python.studies.sizing.analysis import TraceFiles, headline, sizing_rows
-from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.analysis import TraceFiles, TraceRow, headline, sizing_rows
+from resources.libraries.python.studies.sizing.model import SizingRecord
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
-from resources.libraries.python.studies.sizing.planning.sizes import SizingCost, cost
-from resources.libraries.python.studies.sizing.search.size_search import carried_over, outcome
-from resources.libraries.python.studies.sizing.size_trials import SizeTrials, search_of
+from resources.libraries.python.studies.sizing.planning.sizes import (
+    SizingCost,
+    cost,
+    instance_names,
+    next_size,
+    planned,
+)
+from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
+from resources.libraries.python.studies.sizing.search.size_search import (
+    SizeSpace,
+    SizingSearch,
+    carried_over,
+    measured_size,
+    outcome,
+)
+from resources.libraries.python.testbed.kinds.real_time import RealTime
+from resources.libraries.python.testbed.roles.service import (
+    InstanceUse,
+    IntervalClock,
+    LoadReport,
+    Orchestrator,
+    SizedService,
+)
 from resources.libraries.python.whole_files import write_whole
+
+KeepTrace = Callable[[str, str, Sequence[TraceRow]], None]
+"""Takes what an instance used: name of the size, name of the instance, rows."""
+INTERVAL_S = 1.0
+_MB = 2**20
+_Sample = tuple[float, Mapping[str, InstanceUse]]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLoad:
+    """Report of one offered load, and resources used meanwhile."""
+
+    answer: LoadReport
+    use: dict[str, Use]
+    rows: dict[str, list[TraceRow]]
+    """By instance."""
+    trace: Trace
+
+
+class LoadMonitor:
+    """Asks a service once a second what its instances have used.
+
+    `service`: it is up. Asked from another thread while a load is offered, never by two at a time.
+    `flavors`: of the instances, by their names.
+    """
+
+    def __init__(self, service: SizedService, flavors: Mapping[str, Flavor], time: IntervalClock) -> None:
+        self._service = service
+        self._flavors = flavors
+        self._time = time
+        self._begin = time.now()
+
+    def watch(self, load: float, repetition: int, duration_s: float) -> WatchedLoad:
+        """Offer a load once.
+
+        `duration_s`: for which the generator offers it, from the script's start on. Means are over this time: while a
+        script waits for late answers afterwards, every instance looks idle.
+
+        Raises:
+            CsitError: The load could not be offered, or instances could not be asked.
+        """
+        samples = [self._sample()]
+        with self._time.every(INTERVAL_S, lambda: samples.append(self._sample())):
+            answer = self._service.offer(load)
+        samples.append(self._sample())
+        until = samples[0][0] + duration_s
+        inside = [row for row in samples if row[0] < until]
+        inside += samples[len(inside) : len(inside) + 1]
+        return WatchedLoad(
+            answer,
+            {name: _mean_use(name, flavor, inside) for name, flavor in self._flavors.items()},
+            {name: self._rows(name, samples, load, repetition) for name in self._flavors},
+            self._trace(samples, answer.seconds),
+        )
+
+    def _trace(self, samples: Sequence[_Sample], indicators: Sequence[float]) -> Trace:
+        pairs = [(before, after) for before, after in pairwise(samples) if after[0] > before[0]]
+        return Trace(
+            indicators=tuple(float(f"{value:.5g}") for value in indicators),
+            ends_s=tuple(round(after[0] - samples[0][0], 3) for _, after in pairs),
+            cpu={
+                name: tuple(
+                    None if (cpus := _rate(name, before, after, _cpu_s)) is None else round(cpus / flavor.vcpus, 4)
+                    for before, after in pairs
+                )
+                for name, flavor in self._flavors.items()
+            },
+        )
+
+    def _sample(self) -> _Sample:
+        use = self._service.use()
+        return self._time.now(), use
+
+    def _rows(self, name: str, samples: Sequence[_Sample], load: float, repetition: int) -> list[TraceRow]:
+        rows = []
+        for before, after in pairwise(samples):
+            if after[0] > before[0]:
+                cpus, bytes_per_s = _rate(name, before, after, _cpu_s), _rate(name, before, after, _network_bytes)
+                rows.append(
+                    TraceRow(
+                        time_s=round(after[0] - self._begin, 3),
+                        cpu_percent=None if cpus is None else round(100 * cpus, 2),
+                        memory_bytes=_memory(name, after),
+                        network_bps=None if bytes_per_s is None else round(8 * bytes_per_s),
+                        load=load,
+                        repetition=repetition,
+                    )
+                )
+        return rows
+
+
+def _mean_use(name: str, flavor: Flavor, samples: Sequence[_Sample]) -> Use:
+    cpus = _rate(name, samples[0], samples[-1], _cpu_s)
+    bytes_per_s = _rate(name, samples[0], samples[-1], _network_bytes)
+    memory = [count for row in samples if (count := _memory(name, row)) is not None]
+    return Use(
+        cpu=None if cpus is None else cpus / flavor.vcpus,
+        memory=fmean(memory) / (flavor.memory_mb * _MB) if memory else None,
+        network_bps=None if bytes_per_s is None else 8 * bytes_per_s,
+    )
+
+
+def _cpu_s(use: InstanceUse) -> float | None:
+    return use.cpu_s
+
+
+def _network_bytes(use: InstanceUse) -> float | None:
+    return use.network_bytes
+
+
+def _memory(name: str, sample: _Sample) -> int | None:
+    use = sample[1].get(name)
+    return None if use is None else use.memory_bytes
+
+
+def _rate(name: str, before: _Sample, after: _Sample, count: Callable[[InstanceUse], float | None]) -> float | None:
+    """Rate of a counter between two samples, per second; None where it is not known."""
+    first, last, passed_s = before[1].get(name), after[1].get(name), after[0] - before[0]
+    if first is None or last is None or passed_s <= 0:
+        return None
+    begin, end = count(first), count(last)
+    return None if begin is None or end is None else (end - begin) / passed_s
+
+
+class SizeTrials:
+    """Deploys one size after the other and offers it the loads of a workload.
+
+    `trace`: takes what every instance used each second; None for none.
+    `on_load`: called after each load with the number of loads on the size, and a sentence.
+    """
+
+    def __init__(
+        self,
+        spec: DeploymentSpec,
+        workload: WorkloadSpec,
+        orchestrator: Orchestrator,
+        *,
+        time: IntervalClock | None = None,
+        trace: KeepTrace | None = None,
+        on_load: Callable[[int, str], None] = lambda _loads, _sentence: None,
+    ) -> None:
+        self._spec = spec
+        self._workload = workload
+        self._orchestrator = orchestrator
+        self._time = time or RealTime()
+        self._trace = trace
+        self._on_load = on_load
+        self._name = ""
+        self._service: SizedService | None = None
+        self._deploy_s: float | None = None
+        self._offered: list[Offered] = []
+
+    def measure(self, size: Size) -> MeasuredSize:
+        """Deploy a size and offer it all loads; `remove` has to follow.
+
+        Raises:
+            SystemBroken: Something is wrong with the service after a load.
+            CsitError: It cannot be deployed, or a load could not be offered.
+        """
+        self._name, unit = name_of(self._spec, size), self._workload.unit
+        self._offered, self._deploy_s = [], None
+        self._service = service = self._orchestrator.service(size)
+        begin_s = self._time.now()
+        service.start()
+        self._deploy_s = self._time.now() - begin_s
+        flavors = {
+            instance: self._spec.flavors[size.components[instance.rpartition("-")[0]].flavor]
+            for instance in instance_names(self._spec, size)
+        }
+        monitor = LoadMonitor(service, flavors, self._time)
+        for load in self._workload.loads():
+            repetitions = count(1)
+            row = offered_load(
+                load,
+                self._workload.repeat,
+                lambda load: self.offer(service, monitor, load, next(repetitions)),  # noqa: B023
+            )
+            self._offered.append(row)
+            words = f"{size.text} at {grouped(load)} {unit}: {grouped(row.mean, 4)}, {100 * row.ratio:.1f} %"
+            self._on_load(len(self._offered), words)
+            if ends(self._workload.stop, self._offered):
+                break
+        return measured_size(self._spec, self._workload, (size, self._name), self._offered, self._deploy_s)
+
+    def failed(self, size: Size, reason: str) -> MeasuredSize:
+        """Return the size that was measured last and has failed, with the loads before."""
+        return measured_size(
+            self._spec, self._workload, (size, self._name), self._offered, self._deploy_s, failed=reason
+        )
+
+    def offer(self, service: SizedService, monitor: LoadMonitor, load: float, repetition: int) -> OfferedLoad:
+        """Offer a load once.
+
+        Raises:
+            SystemBroken: Something is wrong with the service after the load.
+            CsitError: The load could not be offered.
+        """
+        watched = monitor.watch(load, repetition, self._workload.duration_s)
+        if self._trace is not None:
+            for instance, rows in watched.rows.items():
+                self._trace(self._name, instance, rows)
+        if problems := service.problems():
+            raise SystemBroken(f"at {grouped(load)} {self._workload.unit}: {'; '.join(problems)}")
+        return OfferedLoad(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)
+
+    def facts(self) -> dict[str, str]:
+        """Facts of the service; empty where none is deployed."""
+        return dict(self._service.facts()) if self._service is not None else {}
+
+    def remove(self) -> None:
+        """Remove what is deployed, if anything is.
+
+        Raises:
+            RunStopped: It cannot be removed.
+        """
+        service, self._service = self._service, None
+        try:
+            if service is not None:
+                service.stop()
+        except ConnectionFailed as error:
+            # A node was lost: its agent removes what it has deployed, and the next size waits for both.
+            _log.warning("%s: %s; the node removes its part by itself", self._name, error)
+        except CsitError as error:
+            raise RunStopped(f"{self._name} could not be removed: {error}") from error
+
+
+def search_of(
+    spec: DeploymentSpec, workload: WorkloadSpec, report: Callable[[str], None] = lambda _: None
+) -> SizingSearch:
+    """Return the search over the sizes of a service.
+
+    Raises:
+        PlanError: There are too many sizes.
+    """
+    space = SizeSpace(planned(spec), partial(next_size, spec))
+    return SizingSearch(spec, workload, space, report)
+
 
 _log = logging.getLogger(__name__)
 OVERSUBSCRIBED = "oversubscribed"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from resources.libraries.python.csv_tables import Row, Tables
 from resources.libraries.python.quantities import DECIMAL, scaled
-from resources.libraries.python.studies.stateful.model.record import (
+from resources.libraries.python.studies.stateful.model import (
     CellConnections,
     Check,
     ConnectionTrial,

@@ -1,7 +1,7 @@
 """Cost of a study of stateful density: cells, trials, time."""
 
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.studies.stateful.model.record import StatefulSpec
+from resources.libraries.python.studies.stateful.model import StatefulSpec
 
 DEPLOY_S = 1.0
 """Assumed for a deployment and its removal."""

@@ -25,7 +25,7 @@ from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.stateful.analysis import checks, headline, in_words, sentences, stateful_tables
-from resources.libraries.python.studies.stateful.model.record import (
+from resources.libraries.python.studies.stateful.model import (
     CellConnections,
     ConnectionTrial,
     EstablishmentRate,

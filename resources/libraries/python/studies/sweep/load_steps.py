@@ -12,8 +12,9 @@ from statistics import fmean
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.quantities import rates
-from resources.libraries.python.studies.sweep.model.profile import GIGA, BreakPoint
-from resources.libraries.python.studies.sweep.model.record import (
+from resources.libraries.python.studies.sweep.model import (
+    GIGA,
+    BreakPoint,
     Bursts,
     CpuUse,
     Rates,

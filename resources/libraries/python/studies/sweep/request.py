@@ -34,8 +34,8 @@ from resources.libraries.python.model.request.variables import (
 )
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.traffic import departures_of, protocol_of
-from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
-from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
+from resources.libraries.python.studies.density.planning.selection import parse_kinds, parse_sizes
+from resources.libraries.python.studies.sweep.model import Bursts, Rates
 
 DEFAULT_WIDTH = 0.02
 NO_NF = "none"

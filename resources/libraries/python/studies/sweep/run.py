@@ -16,10 +16,10 @@ from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.traffic import keeps_a_log
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.environment import SMT_CONTROL
+from resources.libraries.python.recording.records import check_results, earlier_records
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.studies.density.model.selection import parse_kinds
-from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
+from resources.libraries.python.studies.density.planning.selection import parse_kinds
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
@@ -47,8 +47,15 @@ from resources.libraries.python.studies.sweep.load_steps import (
     rates_around,
     steps_of,
 )
-from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, SmtGain
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSpec
+from resources.libraries.python.studies.sweep.model import (
+    Prediction,
+    Profile,
+    SmtGain,
+    Sweep,
+    SweepPoint,
+    SweepRecord,
+    SweepSpec,
+)
 from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest, asked_sweep
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

@@ -15,7 +15,7 @@ from resources.libraries.python.studies.sweep.analysis.seconds import (
     work,
 )
 from resources.libraries.python.studies.sweep.load_steps import LoadStep, MeasuredLoad, capacity
-from resources.libraries.python.studies.sweep.model.record import SweepSpec
+from resources.libraries.python.studies.sweep.model import SweepSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.kinds.real_time import RealTime
 

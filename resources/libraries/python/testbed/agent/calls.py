@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 
 from pydantic import Base64Bytes, TypeAdapter
 
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.service.spec import Size

@@ -37,7 +37,7 @@ from resources.libraries.python.drivers.services.orchestrator import missing as 
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.driver import Medium
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.service.load import Specifications

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, PlanError, Unsupported
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import HostState, Sample
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.measurements.noise import CpuNoise

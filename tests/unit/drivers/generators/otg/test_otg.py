@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stop_left
 from resources.libraries.python.drivers.generators.otg.flows import (
     ServerPort,
@@ -18,7 +19,6 @@ from resources.libraries.python.drivers.generators.otg.flows import (
     sent_flows,
     trial_result,
 )
-from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame

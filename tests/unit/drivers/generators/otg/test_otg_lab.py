@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg import driver as otg_driver
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows, server_ports
-from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CommandFailed, CsitError, InUse, NotReady, Unsupported
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType

@@ -14,10 +14,9 @@ import pytest
 import yaml
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.trex import client_process, config, driver
+from resources.libraries.python.drivers.generators.trex import Trex, client_process, config, driver
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
-from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
-from resources.libraries.python.drivers.generators.trex import profile, results, wire
+from resources.libraries.python.drivers.generators.trex import Trex, profile, results, wire
 from resources.libraries.python.drivers.generators.trex.config import table_of
-from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan

@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.functions.tunnels import (
 )
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 
 _FOR = "for NFs of kind ipsec"
 _LEFT, _RIGHT = TunnelEnd("ipsec-left", "initiator", 0, 101), TunnelEnd("ipsec-right", "responder", 0, 102)

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.monitor import suricata
-from resources.libraries.python.drivers.functions.monitor.registration import SURICATA, Ngrep, Suricata
+from resources.libraries.python.drivers.functions.monitor import SURICATA, Ngrep, Suricata, suricata
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.drivers.functions.namespace_functions import MERGED, DaemonFunctions, passed_by
 from resources.libraries.python.drivers.functions.vm.guest_software import cards

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import CommandFailed, Unsupported
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 
 _PROGRAM = "nft"
 _PACKAGE = "nftables"

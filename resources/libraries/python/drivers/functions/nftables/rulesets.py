@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
-from resources.libraries.python.drivers.functions.nftables.registration import Firewall, Gateway
+from resources.libraries.python.drivers.functions.nftables import Firewall, Gateway
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.testbed.nodes import DutNode
 

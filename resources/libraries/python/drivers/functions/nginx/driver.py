@@ -7,10 +7,10 @@ from socket import IPPROTO_UDP
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.namespace_functions import SocketFunctions
-from resources.libraries.python.drivers.functions.nginx.registration import OPEN_FILES, ROUTES
+from resources.libraries.python.drivers.functions.nginx import OPEN_FILES, ROUTES
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, Datagrams
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.traffic import Protocol

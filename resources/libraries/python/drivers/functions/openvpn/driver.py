@@ -14,7 +14,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render

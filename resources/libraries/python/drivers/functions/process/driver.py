@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.host.programs.program_output import comp
 from resources.libraries.python.errors import ConfigError, CsitError, without_middle
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
-from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.kinds import UserProgram
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _WITHIN_S = 10.0

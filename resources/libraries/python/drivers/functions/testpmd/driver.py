@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.host.programs.disturbances import MOVED,
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.driver import Medium
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan, Port
 from resources.libraries.python.model.testbed.nodes import DutNode

@@ -15,17 +15,16 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.functions.vm import Vm
 from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.image import Image, cached
 from resources.libraries.python.drivers.functions.vm.init import probe_command_line
 from resources.libraries.python.drivers.functions.vm.qemu import QEMU, Hardware, arguments
-from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.errors import Unsupported, ending
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import CheckFinding, PreflightProblem, ok, problem, warning
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _KVM = Path("/dev/kvm")

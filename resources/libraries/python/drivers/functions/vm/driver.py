@@ -11,12 +11,12 @@ from itertools import zip_longest
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
+from resources.libraries.python.drivers.functions.vm import HUGE_PAGES_MB, NICS, Vm
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, missing, try_kvm
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware, cards
 from resources.libraries.python.drivers.functions.vm.image import Image, image
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
-from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, NICS, Vm
 from resources.libraries.python.drivers.functions.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.functions.vm import NICS
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.init import render_init
-from resources.libraries.python.drivers.functions.vm.registration import NICS
 from resources.libraries.python.drivers.host.programs.image_cache import alone, file_digest, make, newest
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported

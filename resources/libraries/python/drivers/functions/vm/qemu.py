@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.dialogue import record_of, shown
-from resources.libraries.python.drivers.functions.vm.registration import NICS, GuestNicModel
+from resources.libraries.python.drivers.functions.vm import NICS, GuestNicModel
 from resources.libraries.python.drivers.host.sockets.answers import receive
 from resources.libraries.python.errors import CommandFailed, NotReady
 

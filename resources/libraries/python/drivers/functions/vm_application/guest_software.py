@@ -10,12 +10,12 @@ from threading import Lock
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.monitor import suricata
-from resources.libraries.python.drivers.functions.monitor.registration import OWN_USER, READER
+from resources.libraries.python.drivers.functions.monitor import OWN_USER, READER, suricata
 from resources.libraries.python.drivers.functions.namespace_functions import MERGED, passed_by
+from resources.libraries.python.drivers.functions.nftables import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.program import read_counters
-from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
+from resources.libraries.python.drivers.functions.vm import Vm, guest_mb
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
@@ -23,7 +23,6 @@ from resources.libraries.python.drivers.functions.vm.extended_image import exten
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
-from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
 from resources.libraries.python.drivers.functions.vm_application.applications import (
     CONTROL,
     DATAGRAMS,
@@ -37,7 +36,7 @@ from resources.libraries.python.drivers.host.programs.program_output import path
 from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.vm import Vm
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm.archive import file
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
@@ -16,8 +17,7 @@ from resources.libraries.python.drivers.functions.vm.guest_software import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
 from resources.libraries.python.drivers.functions.vm.qemu import pci_address
-from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.drivers.vpp import show_output
+from resources.libraries.python.drivers.vpp import Vpp, guest_hugepages, guest_mb, show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.configuration import (
     HugePageChoice,
@@ -34,11 +34,10 @@ from resources.libraries.python.drivers.vpp.configuration import (
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, after_address
-from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.model.request.kinds import NfKind

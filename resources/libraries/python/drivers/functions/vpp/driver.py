@@ -9,14 +9,14 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.host.links.link_devices import foreign_macs
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
+from resources.libraries.python.drivers.vpp import Vpp, acl
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, routing
 from resources.libraries.python.drivers.vpp.installation import Site, remove_folder
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.registration import Vpp, acl
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.measurements.node_costs import NodeCost

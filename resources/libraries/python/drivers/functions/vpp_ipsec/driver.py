@@ -12,14 +12,13 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.functions.vpp.driver import missing as router_missing
-from resources.libraries.python.drivers.vpp import show_output
+from resources.libraries.python.drivers.vpp import Vpp, show_output
 from resources.libraries.python.drivers.vpp.configuration import commands, routing
 from resources.libraries.python.drivers.vpp.installation import crypto_engines, program
 from resources.libraries.python.drivers.vpp.installation import plugins as installed
 from resources.libraries.python.drivers.vpp.member import VppMember
-from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind

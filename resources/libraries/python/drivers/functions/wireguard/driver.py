@@ -22,12 +22,12 @@ from resources.libraries.python.drivers.functions.tunnels import (
     tunnel_device,
     version,
 )
-from resources.libraries.python.drivers.functions.wireguard.registration import SOCKETS
+from resources.libraries.python.drivers.functions.wireguard import SOCKETS
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode

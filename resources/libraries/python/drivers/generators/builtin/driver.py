@@ -31,7 +31,7 @@ from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import (
     Direction,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generators.ditg.registration import FIRST_PORT
+from resources.libraries.python.drivers.generators.ditg import FIRST_PORT
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.dialogue import record_of, short
-from resources.libraries.python.drivers.generators.iperf3.registration import port
+from resources.libraries.python.drivers.generators.iperf3 import port
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon

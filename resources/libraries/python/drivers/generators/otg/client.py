@@ -20,8 +20,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from resources.libraries.python.dialogue import record_of
+from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg.flows import sender_of
-from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
 from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LONGEST_REQUEST_S, quoted, quoted_reason

@@ -7,16 +7,15 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.otg import flows
+from resources.libraries.python.drivers.generators.otg import SERVERS, Otg, flows
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stopped
-from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
 from resources.libraries.python.drivers.generators.overload import SearchedByTrials
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import CABLES_WITHIN_S, wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.nodes import TgNode

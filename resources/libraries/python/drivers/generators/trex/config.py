@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.drivers.generators.trex import Trex
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.names import GENERATOR

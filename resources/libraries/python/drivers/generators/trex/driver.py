@@ -12,10 +12,9 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.overload import SearchedByTrials
-from resources.libraries.python.drivers.generators.trex import config, profile
+from resources.libraries.python.drivers.generators.trex import HUGE_FILES, Trex, config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments, place, table_of
-from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES, Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import LINKS_S, OpenedPorts, OpenPorts, Report, RunTrial

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.drivers.generators.trex import Trex
 from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
-from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import InstalledProgram
-from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity, ok, problem, warning
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import CheckFinding, PreflightProblem, Severity, ok, problem, warning
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
 

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.cache.cache_facts import ROOT, answ
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, warning
+from resources.libraries.python.model.findings import CheckFinding, ok, warning
 from resources.libraries.python.model.plan import CachePart
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.cpu import CacheWays

@@ -19,7 +19,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import Throttling
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
-from resources.libraries.python.model.request.function import Limits as NfLimits
+from resources.libraries.python.model.request.kinds import Limits as NfLimits
 
 NO_LIMITS = NfLimits()
 _MIB = 1 << 20

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from resources.libraries.python.drivers.host.cpu.cpu import kinds_of
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.ranges import ranges
 from resources.libraries.python.model.testbed.cpu import KINDS
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode

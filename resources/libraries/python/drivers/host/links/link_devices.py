@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespaces import Settings
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.errors import CommandFailed
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.names import GENERATOR, is_vswitch

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import CLO
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
 """For links, raw packets, namespaces and mounts, affinity and priority of kernel threads."""

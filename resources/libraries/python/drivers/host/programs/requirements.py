@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 

@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.host.programs.program_output import path
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MAX_STACKS
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.stacks import OTHER, SEPARATOR, SOFTIRQ, NodeStacks
 
 COLUMNS = "comm,tid,ip,sym"

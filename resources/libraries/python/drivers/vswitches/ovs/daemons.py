@@ -8,10 +8,10 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.drivers.vswitches.ovs.registration import WITH_DPDK, Ovs, variant
+from resources.libraries.python.drivers.vswitches.ovs import WITH_DPDK, Ovs, variant
 from resources.libraries.python.drivers.vswitches.ovs.transaction import KERNEL
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _START_S = 15.0

@@ -15,9 +15,8 @@ from resources.libraries.python.drivers.host.cpu.memory import discover_memory, 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import threads_of
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
-from resources.libraries.python.drivers.vswitches.ovs import transaction
+from resources.libraries.python.drivers.vswitches.ovs import Ovs, transaction
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
-from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     DPDK,
     KERNEL,

@@ -13,15 +13,15 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu.memory import too_few
 from resources.libraries.python.drivers.host.nics.port_inventory import pci_ids
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
+from resources.libraries.python.drivers.vpp import Vpp, acl, pool_mb, sized
 from resources.libraries.python.drivers.vpp.configuration import commands
 from resources.libraries.python.drivers.vpp.installation import Site, plugins, remove_folder
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_mb, sized
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.driver import Medium
-from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.measurements.node_costs import NodeCost

@@ -28,7 +28,7 @@ from resources.libraries.python.studies.chains.analysis.prediction import (
     LATENCIES,
     Judged,
 )
-from resources.libraries.python.studies.chains.model.record import ChainRun, CommonCause, Excess
+from resources.libraries.python.studies.chains.model import ChainRun, CommonCause, Excess
 from resources.libraries.python.studies.chains.model.spec import Chain
 
 _MAX = 3

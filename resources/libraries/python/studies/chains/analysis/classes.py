@@ -41,7 +41,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from resources.libraries.python.model.measurements.features import Edge, StateGraph
-from resources.libraries.python.studies.chains.model.record import ClassPortion
+from resources.libraries.python.studies.chains.model import ClassPortion
 
 
 class Workflow(StrEnum):

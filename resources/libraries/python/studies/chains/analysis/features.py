@@ -14,7 +14,7 @@ from math import fsum, isfinite, sqrt
 from statistics import quantiles
 
 from resources.libraries.python.model.measurements.features import CHAIN
-from resources.libraries.python.studies.chains.model.record import ChainRun, Statistic
+from resources.libraries.python.studies.chains.model import ChainRun, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 

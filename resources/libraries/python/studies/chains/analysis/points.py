@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY
-from resources.libraries.python.studies.chains.model.record import Distance, Statistic
+from resources.libraries.python.studies.chains.model import Distance, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
 
 

@@ -43,7 +43,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
     ordinary,
 )
 from resources.libraries.python.studies.chains.analysis.truth import BUSY, SATURATED
-from resources.libraries.python.studies.chains.model.record import ChainRun, Excess
+from resources.libraries.python.studies.chains.model import ChainRun, Excess
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain, Member, Workload
 
 ALPHA = 0.01

@@ -15,7 +15,7 @@ from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.quantities import signed
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, pauses_per_s
 from resources.libraries.python.studies.chains.analysis.features import feature
-from resources.libraries.python.studies.chains.model.record import ClassPortion, FeatureDeviation
+from resources.libraries.python.studies.chains.model import ClassPortion, FeatureDeviation
 from resources.libraries.python.studies.chains.model.spec import Member
 
 CLOSE = 0.9

@@ -15,7 +15,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
     WAITING,
 )
 from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, DELAY, LATENCIES, Judged
-from resources.libraries.python.studies.chains.model.record import ChainStudy, CommonCause, Excess, Suspect, VnfBound
+from resources.libraries.python.studies.chains.model import ChainStudy, CommonCause, Excess, Suspect, VnfBound
 from resources.libraries.python.studies.chains.model.spec import Chain
 
 _LIKELY = 0.05

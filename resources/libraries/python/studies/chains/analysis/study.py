@@ -30,7 +30,7 @@ from resources.libraries.python.studies.chains.analysis.truth import (
     distances_from_truth,
     truth,
 )
-from resources.libraries.python.studies.chains.model.record import (
+from resources.libraries.python.studies.chains.model import (
     ChainRun,
     ChangedChain,
     CommonCause,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from resources.libraries.python.csv_tables import Row, Tables, filled
 from resources.libraries.python.studies.chains.analysis.features import feature
-from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy
+from resources.libraries.python.studies.chains.model import ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 _OF_CHAIN = ("chain", "resources")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from resources.libraries.python.model.measurements.features import CHAIN, StateGraph
 from resources.libraries.python.studies.chains.analysis.features import CPU, THROUGHPUT, notable
 from resources.libraries.python.studies.chains.analysis.points import resources
-from resources.libraries.python.studies.chains.model.record import ChainRun, Distance, FeatureDeviation, Statistic
+from resources.libraries.python.studies.chains.model import ChainRun, Distance, FeatureDeviation, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
 
 SIGMAS = 3

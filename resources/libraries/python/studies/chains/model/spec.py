@@ -24,13 +24,12 @@ from resources.libraries.python.model.bounds import (
     MAX_REPETITIONS,
     MAX_WORKLOADS,
 )
-from resources.libraries.python.model.findings.coverage import LeastMeasured
+from resources.libraries.python.model.findings import LeastMeasured
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.stacks import SOFTIRQ
 from resources.libraries.python.model.request.cell import Frame, misfit
 from resources.libraries.python.model.request.frames import FrameByName
-from resources.libraries.python.model.request.function import Limits, UserProgram
-from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.request.traffic import Protocol
 

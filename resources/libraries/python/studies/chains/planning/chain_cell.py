@@ -8,8 +8,7 @@ from pydantic import ValidationError
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import first_error
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType, Tap
-from resources.libraries.python.model.request.function import Limits
-from resources.libraries.python.model.request.kinds import are_vms
+from resources.libraries.python.model.request.kinds import Limits, are_vms
 from resources.libraries.python.planning.names import nf_name, tap_name
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Fault, Member, Mode
 

@@ -26,8 +26,8 @@ from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.planning.wiring import too_many
-from resources.libraries.python.studies.density.model.record import RefusedCell
-from resources.libraries.python.studies.density.model.selection import Selection
+from resources.libraries.python.studies.density.model import RefusedCell
+from resources.libraries.python.studies.density.planning.selection import Selection
 from resources.libraries.python.studies.density.planning.tags import row_tags
 
 

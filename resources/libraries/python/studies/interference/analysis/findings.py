@@ -14,7 +14,7 @@ from resources.libraries.python.studies.interference.analysis.estimates import (
     told_apart,
 )
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     EstimatedValue,
     Group,
     PairsFindings,

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.interference.analysis.estimates import (
     ratio,
     ratio_interval,
 )
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Group,
     InterferenceSpec,

@@ -13,7 +13,7 @@ from resources.libraries.python.model.bounds import MAX_ROUNDS
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA, SampledEstimate, difference, total
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
-from resources.libraries.python.studies.interference.model.record import Advice, Group, Placement
+from resources.libraries.python.studies.interference.model import Advice, Group, Placement
 
 MAX_TRIED = 50_000
 """Largest number of placements that are all compared; beyond it, a heuristic search finds a good one."""

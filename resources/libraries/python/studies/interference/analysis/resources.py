@@ -8,7 +8,7 @@ from math import factorial
 from random import Random
 from statistics import correlation, fmean
 
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Group,
     ResourceRelation,

@@ -6,7 +6,7 @@ from resources.libraries.python.quantities import MINUS, rate
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.findings import lowest
 from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, spots
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     EstimatedValue,
     Interference,
     Normalized,

@@ -11,7 +11,7 @@ from resources.libraries.python.studies.interference.analysis.matrix import Thro
 from resources.libraries.python.studies.interference.analysis.placement import advise
 from resources.libraries.python.studies.interference.analysis.resources import relations_of
 from resources.libraries.python.studies.interference.analysis.throughput_prediction import ColocatedThroughputs
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Group,
     Interference,
@@ -46,27 +46,16 @@ def analyse(
     throughputs = Throughputs(reference)
     network, cpu = _held_by_network(reference), _held_by_cpu(reference)
     names = [contender.name for contender in spec.contenders]
-    findings = findings_of(throughputs, names, {Resource.NETWORK: network, Resource.CPU: cpu})
-    shares = [
-        each
-        for each in (findings.shares if findings else ())
-        if each.resource is Resource.NETWORK and each.target is None and each.share is not None
-    ]
-    by_size = {each.together: each.share.value for each in shares if each.share is not None}
     found = Interference(
         spec=spec,
         measurements=tuple(measurements),
         matrix=in_order(spec, throughputs.rows()),
         guaranteed=in_order(spec, throughputs.rows(Resource.NETWORK)),
         guaranteed_cpu=in_order(spec, throughputs.rows(Resource.CPU)),
-        findings=findings,
+        findings=findings_of(throughputs, names, {Resource.NETWORK: network, Resource.CPU: cpu}),
         relations=relations_of(reference),
         places=places,
         asked=len(measurements),
-        sensitivity={each.name: each.normalized.value for each in findings.sensitivity} if findings else {},
-        aggressiveness={each.name: each.normalized.value for each in findings.aggressiveness} if findings else {},
-        network_share=by_size.get(2),
-        network_shares=by_size if spec.together > 2 else {},
         notes=(*notes, *_stand_ins(spec), *_of_network(network), *_of_cpu(cpu)),
     )
     if len(_measured(found)) <= len(spec.servers):

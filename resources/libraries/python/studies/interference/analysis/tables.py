@@ -9,7 +9,7 @@ from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.studies.interference.analysis.findings import findings_of
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
 from resources.libraries.python.studies.interference.analysis.resources import QUANTITIES, comparisons
-from resources.libraries.python.studies.interference.model.record import (
+from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,
     Interference,
     InterferenceRecord,

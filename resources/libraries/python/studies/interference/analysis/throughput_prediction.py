@@ -7,7 +7,7 @@ from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact, function
-from resources.libraries.python.studies.interference.model.record import Group
+from resources.libraries.python.studies.interference.model import Group
 
 _EXPONENTS = tuple(2 ** (step / 8) for step in range(-8, 19))
 """From 0.5, where neighbours harm more together than one by one, to 4.8, where hardly more than the worst of them."""

@@ -28,8 +28,14 @@ import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.points import LoadObservation, observe
 from resources.libraries.python.studies.sweep.analysis.profile import measured_rates, value_at
-from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, Prediction, Profile, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import SweepPoint, Vnf
+from resources.libraries.python.studies.sweep.model import (
+    PredictedPoint,
+    Prediction,
+    Profile,
+    ProfileMetric,
+    SweepPoint,
+    Vnf,
+)
 
 Model = Literal["hungriest", "shared_cpus"]
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
+from resources.libraries.python.studies.sweep.model import ProfileMetric
 
 Coefficients = Mapping[str, float]
 

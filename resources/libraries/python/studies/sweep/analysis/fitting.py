@@ -20,7 +20,7 @@ import numpy as np
 from resources.libraries.python.studies.sweep.analysis.broken_lines import CONFIDENCE
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES, Coefficients, Curve
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileMetric
+from resources.libraries.python.studies.sweep.model import Fit, ProfileMetric
 
 FEWEST = 4
 """Points of different rates through which a curve is laid."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from resources.libraries.python.studies.sweep.analysis.profile import HighestRate, QualityBounds, highest_rate
-from resources.libraries.python.studies.sweep.model.profile import Profile
+from resources.libraries.python.studies.sweep.model import Profile
 
 MIN_GAIN = 0.1
 """Of the smaller flavor's capacity; a step that brings less is none."""

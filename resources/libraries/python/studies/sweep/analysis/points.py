@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from resources.libraries.python.studies.sweep.model.profile import GIGA, ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import SweepPoint
+from resources.libraries.python.studies.sweep.model import GIGA, ProfileMetric, SweepPoint
 
 Array = npt.NDArray[np.float64]
 

@@ -15,14 +15,15 @@ from resources.libraries.python.studies.sweep.analysis.fitting import (
 from resources.libraries.python.studies.sweep.analysis.points import LoadObservation, observe
 from resources.libraries.python.studies.sweep.analysis.regions import MISSED, misses, second_break_point
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
-from resources.libraries.python.studies.sweep.model.profile import (
+from resources.libraries.python.studies.sweep.model import (
     BreakPoint,
     Fit,
     MetricProfile,
     Profile,
     ProfileMetric,
+    Sweep,
+    SweepPoint,
 )
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint
 
 CONSISTENT = 1.0
 """Percentage points by which loss may differ from what throughput leaves over."""

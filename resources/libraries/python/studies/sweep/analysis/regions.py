@@ -12,7 +12,7 @@ from resources.libraries.python.studies.sweep.analysis.broken_lines import (
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.fitting import best_fit
 from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Indicator, ProfileMetric
+from resources.libraries.python.studies.sweep.model import BreakPoint, Fit, Indicator, ProfileMetric
 
 _FEWEST = 8
 """Fewest rates of a region in which a second break-point is looked for."""

@@ -27,7 +27,7 @@ from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     best_line,
 )
 from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Indicator, ProfileMetric
+from resources.libraries.python.studies.sweep.model import BreakPoint, Indicator, ProfileMetric
 
 FULL = 0.98
 """Share of its CPUs from which on a VNF uses all of them."""

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.findings.evidence import Usage
+from resources.libraries.python.model.findings import Usage
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.search.findings.usage import usage
-from resources.libraries.python.studies.sweep.model.record import MIB, CpuUse, SweepSample, Vnf
+from resources.libraries.python.studies.sweep.model import MIB, CpuUse, SweepSample, Vnf
 
 _WAYS = 2
 _PROBE_SHARE = 0.01

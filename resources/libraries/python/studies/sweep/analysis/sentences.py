@@ -12,7 +12,7 @@ from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep
 from resources.libraries.python.studies.sweep.analysis.profile import HighestRate
 from resources.libraries.python.studies.sweep.analysis.saturation import LOSES
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import (
+from resources.libraries.python.studies.sweep.model import (
     GIGA,
     BreakPoint,
     Fit,
@@ -21,8 +21,10 @@ from resources.libraries.python.studies.sweep.model.profile import (
     ProfileMetric,
     SmtEstimate,
     SmtGain,
+    Sweep,
+    SweepRecord,
+    Vnf,
 )
-from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
 Written = Callable[[float, float | None, float | None], str]
 """Writes a rate in Gbit/s with both ends of its interval."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
 from resources.libraries.python.studies.sweep.analysis.fitting import reach, value_of
-from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric, SmtEstimate, SmtGain
+from resources.libraries.python.studies.sweep.model import Profile, ProfileMetric, SmtEstimate, SmtGain
 
 
 def smt_gains(smt_on: Profile, smt_off: Profile) -> tuple[SmtGain, ...]:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from resources.libraries.python.csv_tables import Row, Tables, filled, original, times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.fitting import coefficient_intervals
-from resources.libraries.python.studies.sweep.model.profile import (
+from resources.libraries.python.studies.sweep.model import (
     GIGA,
     BreakPoint,
     Fit,
@@ -21,8 +21,10 @@ from resources.libraries.python.studies.sweep.model.profile import (
     Profile,
     ProfileMetric,
     SmtGain,
+    SweepPoint,
+    SweepRecord,
+    SweepSample,
 )
-from resources.libraries.python.studies.sweep.model.record import SweepPoint, SweepRecord, SweepSample
 
 _Measured = SweepSample | SweepPoint
 ALL_SAMPLES = ("rate_pps", "second", "input_pps", "output_pps", "loss_percent", "delay_ms")

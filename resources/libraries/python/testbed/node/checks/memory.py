@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import attachment_of

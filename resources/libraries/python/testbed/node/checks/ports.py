@@ -6,7 +6,7 @@ A port has to be present, on the right NUMA node, with a suitable driver, and no
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.drivers.host.nics.device_users import END_IT
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.testbed.attachment import (
     UIO_DRIVERS,
     VFIO,

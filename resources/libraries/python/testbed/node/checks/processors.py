@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.ranges import expand, ranges
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout

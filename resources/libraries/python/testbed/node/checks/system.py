@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.testbed.access import EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.quantities import counted

@@ -1,0 +1,168 @@
+"""What the machines of a test allow: noise floor of data CPUs, and qualification of the generator, with figures."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from csit_utils.report.figures import Figure, bars, categories, no_choice, scatter
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
+from csit_utils.report.units import common_unit
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.quantities import counted
+from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES
+
+_LISTED = 40
+"""CPUs in the table and the figure, those with the longest interruptions first."""
+_INTERRUPTS = 3
+
+
+class NoiseView:
+    """One line of the table of the noise floor."""
+
+    def __init__(self, row: CpuNoise, owners: Sequence[str]) -> None:
+        self.cpu = _name(row)
+        self.owners = ", ".join(dict.fromkeys(owners))
+        """Owners of the data threads that are planned on it; empty without one plan."""
+        self.per_s = row.count / row.observed_s
+        """Interruptions per second."""
+        self.share, self.longest_ns = row.share, row.longest_ns
+        self.limit_pps = QUEUE_FRAMES / (row.longest_ns * 1e-9) if row.longest_ns else None
+        """Rate at which a receive queue is full at the end of the longest interruption; None without one."""
+        self.causes = "; ".join(_causes(row)) or "not known"
+        """Counts of the kernel and the processor meanwhile."""
+
+
+def noise_floor(plan: Plan | None, noise: Iterable[CpuNoise]) -> tuple[NoiseView, ...]:
+    """Return the lines of the table: CPUs of the test's data threads, or all where it deployed without one plan."""
+    owners: dict[tuple[str | None, int], list[str]] = {}
+    for thread in plan.cores.threads if plan is not None else ():
+        if thread.role == "data":
+            owners.setdefault((thread.machine, thread.cpu), []).append(thread.owner)
+    used = [row for row in noise if plan is None or (row.machine, row.cpu) in owners]
+    worst = sorted(used, key=lambda row: -row.longest_ns)[:_LISTED]
+    return tuple(NoiseView(row, owners.get((row.machine, row.cpu), ())) for row in worst)
+
+
+def _name(row: CpuNoise) -> str:
+    return f"{row.cpu} of {row.machine}" if row.machine else str(row.cpu)
+
+
+def _causes(row: CpuNoise) -> Iterable[str]:
+    yield from (f"{count} x {name}" for name, count in list(row.interrupts.items())[:_INTERRUPTS])
+    if row.preemptions:
+        yield f"{row.preemptions} preemptions by other threads"
+    if row.stolen_s:
+        yield f"{row.stolen_s:.2g} s taken by the hypervisor"
+    if row.smis:
+        yield f"{row.smis} System Management Interrupts"
+    if not row.real_time:
+        yield "observed without real-time priority"
+
+
+def noise_figure(
+    anchor: str, title: str, plan: Plan | None, noise: Sequence[CpuNoise], *, simulated: bool
+) -> Figure | None:
+    """Return how often each CPU is taken for longer than a time; None where no data CPU was."""
+    shown = {line.cpu for line in noise_floor(plan, noise)}
+    plot = Plot(
+        anchor,
+        title,
+        "noise",
+        Column("gap_us", "duration of an interruption, µs", log=True, options={"dtick": "D2"}),
+        Column("per_s", "interruptions per second, as long or longer", log=True, options={"dtick": 1}),
+        colour="cpu",
+        style={"line": {"shape": "vh"}, "marker": {"size": 4}},
+    )
+    rows = [each for row in noise if _name(row) in shown for each in _rows(row)]
+    return plot.draw(RecordTables("noise", simulated, None, {"noise": rows}))
+
+
+def _rows(row: CpuNoise) -> Iterator[Row]:
+    left = row.count
+    for gap_s, number in row.gaps():
+        yield {"cpu": f"CPU {_name(row)}", "gap_us": gap_s * 1e6, "per_s": left / row.observed_s}
+        left -= number
+
+
+_LISTED_POINTS = 40
+"""Lines of the table."""
+
+
+@dataclass(frozen=True)
+class QualificationView:
+    """The qualification that a test was judged by."""
+
+    caption: str
+    points: tuple[QualifiedPoint, ...]
+    bound: QualifiedPoint | None
+    """The one that bounds the test's figures."""
+    notes: tuple[str, ...]
+
+
+def qualification_view(found: Qualification | None, frame: Frame, flows: int) -> QualificationView | None:
+    """Return the table of a qualification; None where the generator was not qualified."""
+    if found is None:
+        return None
+    parts = (str(found.key), found.sending, f"trials of {found.trial_s:g} s, {found.measured_at}")
+    return QualificationView(
+        caption="; ".join(filter(None, parts)),
+        points=found.points[:_LISTED_POINTS],
+        bound=found.bound(frame, flows),
+        notes=found.notes,
+    )
+
+
+_SYMBOLS = ("diamond", "circle-open", "square-open")
+"""Of figures, distinct where two are equal."""
+_RATES = (("no loss", "loss_free_pps"), ("loss ≤ 0.5 %", "highest_pps"), ("most that arrived", "received_pps"))
+
+
+def qualification_figure(
+    identity: str,
+    title: str,
+    view: QualificationView | None,
+    figures: Sequence[tuple[str, float | None]],
+    *,
+    simulated: bool,
+) -> Figure | None:
+    """Return the generator's rates by frame and flows as bars, and the test's figures as lines.
+
+    `view`: what the generator can do; None gives None.
+    `figures`: name and rate of each figure of the test.
+    `simulated`: whether nothing was measured.
+    """
+    if view is None or not view.points:
+        return None
+    known = [(name, rate_pps) for name, rate_pps in figures if rate_pps is not None]
+    every = [getattr(point, field) for _, field in _RATES for point in view.points]
+    scale, unit = common_unit([value for value in every if value is not None])
+    names = [_point_name(point) for point in view.points]
+    data = [
+        bars(label, [(_point_name(point), _scaled(getattr(point, field), scale)) for point in view.points], number)
+        for number, (label, field) in enumerate(_RATES)
+    ]
+    at = names if view.bound is None else [_point_name(view.bound)]
+    data += [
+        scatter(
+            f"{name} of this test",
+            [(where, rate_pps / scale) for where in at],
+            len(_RATES) + number,
+            mode="markers",
+            marker={"size": 12, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
+        )
+        for number, (name, rate_pps) in enumerate(known)
+    ]
+    layout = categories(f"rate of all flows, {unit}", barmode="group")
+    layout["xaxis"]["title"] = {"text": "frame size and flows, looped back"}
+    return no_choice(identity, title, data, layout, simulated=simulated)
+
+
+def _point_name(point: QualifiedPoint) -> str:
+    return f"{escape(point.frame.name)}, {counted(point.flows, 'flow')}"
+
+
+def _scaled(rate_pps: float | None, scale: float) -> float | None:
+    return None if rate_pps is None else rate_pps / scale

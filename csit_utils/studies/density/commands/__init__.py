@@ -1,1 +1,0 @@
-"""Commands of the study; each module is a command."""

@@ -1,1 +1,0 @@
-"""Commands of the study of stateful density."""

@@ -1,1 +1,0 @@
-"""Evidence of results, coverage of studies, and findings of checks."""

@@ -1,1 +1,0 @@
-"""Specification and record of a study of outages."""

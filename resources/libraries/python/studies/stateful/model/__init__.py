@@ -1,1 +1,0 @@
-"""Types of the study of stateful density."""

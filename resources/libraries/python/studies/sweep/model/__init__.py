@@ -1,1 +1,0 @@
-"""Types of the specification and of the record."""
