@@ -103,6 +103,7 @@ need_browser() {
 
 need_bench() {
     need_network
+    need xdp-tools command -v xdp-trafficgen
     need_lab
 }
 need_integration() {

@@ -1,16 +1,16 @@
-"""Rate, pacing error and inter-frame gaps of the built-in generator, against trafgen where it is installed.
+"""Rate, pacing error and inter-frame gaps of the built-in generator, against trafgen and xdp-trafficgen where they run.
 
 One CPU sends 64 B frames into a veth pair. All senders bypass the queueing discipline, send the same frames and take
 turns; figures are medians of rounds.
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -32,7 +32,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 )
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, Unsupported
 from tests.veth_pair import veth_pair
 
 NAMESPACE = "csit-gen-bench"
@@ -56,9 +56,9 @@ _TRAFGEN_SOCKET_BYTES = 4 << 20
 """trafgen sets this itself, but is not permitted to in a namespace, and exits at the first full socket buffer."""
 _MAX_FRAMES = 100_000_000
 """Frames after which trafgen ends by itself, should the benchmark be killed: half a minute at its highest rate."""
-_TRAFGEN_WITHIN_S = 30.0
-"""Deadline for its first frame, and for its end after an interrupt."""
-_TRAFGEN_SAYS = re.compile(r"(\d{1,12}) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
+_FIRST_WITHIN_S = 30.0
+"""Deadline for a peer's first frame."""
+_XDP_TRAFFICGEN = ("xdp-trafficgen", "udp", PORTS[0], "-m", _FLOW.destination_mac, "-n", str(_MAX_FRAMES))
 
 
 class _Rate(NamedTuple):
@@ -75,12 +75,13 @@ def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
 
     Returns:
         `ours` and `peer`: offered pps; `arrived_ratio`: that of received ones; `counted_ratio`: offered pps with
-        counting over those without; `af_xdp_ratio`: that of frames sent by AF_XDP sockets over the peer's.
+        counting over those without; `af_xdp_ratio`: that of frames sent by AF_XDP sockets over the peer's;
+        `xdp_trafficgen_ratio`: ours over those of xdp-trafficgen, where it runs.
 
     Raises:
         Unsupported: Not root, or fewer than two CPUs.
     """
-    ours, uncounted, counted, sockets, peer = (list[_Rate]() for _ in range(5))
+    ours, uncounted, counted, sockets, peer, xdp = (list[_Rate]() for _ in range(6))
     sending, trafgen = "", shutil.which("trafgen")
     with _worker() as ask, _worker_on_pair("af_xdp") as ask_af_xdp, trafgen_frames() as config:
         for number in range(rounds):
@@ -90,7 +91,9 @@ def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
                 (flow,), sending = report.flows, sending if rates is sockets else report.sending
                 rates.append(_Rate(flow.sent / report.offered_s, flow.received / report.offered_s))
             if trafgen:
-                peer.append(_trafgen_round(trafgen, config))
+                peer.append(_run_peer(_trafgen(config)))
+            with suppress(CommandFailed):  # not installed, or the kernel has no BTF
+                xdp.append(_run_peer(_XDP_TRAFFICGEN))
     counted_ratio = median(one.offered / other.offered for one, other in zip(counted, uncounted, strict=True))
     found: dict[str, Any] = {
         "ours": median(each.offered for each in ours),
@@ -108,6 +111,9 @@ def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
     found["af_xdp_ratio"] = median(mine.offered / other.offered for mine, other in zip(sockets, peer, strict=True))
     note += f"; peer is trafgen (goal {_PPS_GOAL:g} x); received frames: {found['arrived_ratio']:.2f} x"
     note += f"; by AF_XDP {found['af_xdp_ratio']:.2f} x"
+    if xdp:
+        found["xdp_trafficgen_ratio"] = median(each.offered for each in ours) / median(each.offered for each in xdp)
+        note += f"; {found['xdp_trafficgen_ratio']:.2f} x xdp-trafficgen"
     return {**found, "note": note}
 
 
@@ -153,7 +159,7 @@ def measure_gap_p99(rounds: int = _ROUNDS) -> dict[str, Any]:
                 ours.append(float(np.percentile(np.diff(ring.stamps_ns()), 99)))
             if trafgen:
                 with closing(aside(_open)) as ring:
-                    _run_trafgen(trafgen, config, _GAP_TRIAL.duration_s, ("-t", "10us"))
+                    _run_peer(_trafgen(config, "-t", "10us"), _GAP_TRIAL.duration_s)
                     gaps_ns = np.diff(ring.stamps_ns())
                 peer.append(float(np.percentile(gaps_ns, 99)))
                 peer_pps = 1e9 / float(gaps_ns.mean())
@@ -217,13 +223,6 @@ def trafgen_frames() -> Iterator[Path]:
             _DEFAULT_SOCKET.write_text(before)
 
 
-def _trafgen_round(trafgen: str, config: Path) -> _Rate:
-    before = _sent()
-    seconds = _run_trafgen(trafgen, config, _ROUND_S)
-    after = _sent()
-    return _Rate((after.offered - before.offered) / seconds, (after.arrived - before.arrived) / seconds)
-
-
 def _sent() -> _Rate:
     """Frames handed to the sending interface so far, dropped ones included, and frames that passed."""
     done = subprocess.run(
@@ -235,15 +234,18 @@ def _sent() -> _Rate:
     return _Rate(passed + dropped, passed)
 
 
-def _run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[str, ...] = ()) -> float:
-    """Run trafgen on the sender's CPU with our worker's priority; return the duration that it reports, in seconds.
+def _trafgen(config: Path, *options: str) -> tuple[str, ...]:
+    return ("trafgen", "-P", "1", "-n", str(_MAX_FRAMES), "-i", str(config), "-o", PORTS[0], *options)
+
+
+def _run_peer(argv: Sequence[str], duration_s: float = _ROUND_S) -> _Rate:
+    """Run a program on the sender's CPU with our worker's priority, and count its frames from the first one on.
 
     Raises:
-        NotReady: It sent no frame, or did not exit.
-        CommandFailed: It printed no duration.
+        NotReady: It sent no frame.
+        CommandFailed: It ended by itself.
     """
     before = _sent().offered
-    argv = (trafgen, "-P", "1", "-n", str(_MAX_FRAMES), "-i", str(config), "-o", PORTS[0], *options)
     process = subprocess.Popen(
         ("ip", "netns", "exec", NAMESPACE, "taskset", "-c", str(_SEND_CPU), "nice", "-n", "-20", *argv),
         stdout=subprocess.PIPE,
@@ -258,23 +260,14 @@ def _run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[s
         return "" if _sent().offered > before or process.poll() is not None else "no frame"
 
     try:
-        wait_until("the first frame of trafgen", not_sent, _TRAFGEN_WITHIN_S, pause_s=0.01)
-        output = _output_after(process, duration_s)
+        wait_until(f"the first frame of {argv[0]}", not_sent, _FIRST_WITHIN_S, pause_s=0.01)
+        begin, begin_s = _sent(), time.monotonic()
+        with suppress(subprocess.TimeoutExpired):
+            output = process.communicate(timeout=duration_s)[0]
+            raise CommandFailed(argv, process.returncode, output[-500:])
+        end, seconds = _sent(), time.monotonic() - begin_s
     finally:
         with suppress(ProcessLookupError):  # what it has started outlives it
             os.killpg(process.pid, signal.SIGKILL)
-    match = _TRAFGEN_SAYS.search(output)
-    if match is None:
-        raise CommandFailed(argv, process.returncode, output[-500:])
-    return int(match[1]) + int(match[2]) / 1e6
-
-
-def _output_after(process: "subprocess.Popen[str]", duration_s: float) -> str:
-    """Interrupt trafgen after some seconds, unless it has ended; return what it printed."""
-    with suppress(subprocess.TimeoutExpired):
-        return process.communicate(timeout=duration_s)[0]
-    os.killpg(process.pid, signal.SIGINT)
-    try:
-        return process.communicate(timeout=_TRAFGEN_WITHIN_S)[0]
-    except subprocess.TimeoutExpired as error:
-        raise NotReady("the end of trafgen", _TRAFGEN_WITHIN_S, "it is running") from error
+        process.wait()
+    return _Rate((end.offered - begin.offered) / seconds, (end.arrived - begin.arrived) / seconds)

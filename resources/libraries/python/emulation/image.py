@@ -55,7 +55,7 @@ _LEFT_OUT = (
 _ALTERNATIVES = {"ovs-vswitchd": "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"}
 _DISK_MODULES = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
 """Modules that the initramfs loads to mount the disk; ext4 asks for the last one by the name of its algorithm."""
-_NETWORK_MODULES = ("virtio_net", "e1000e", "vmxnet3", "tun")
+_NETWORK_MODULES = ("virtio_net", "e1000e", "igb", "vmxnet3", "tun")
 _DISK_MB = 3072
 """Size of the disk; what is empty takes no space."""
 _FILE_SYSTEM = ("-q", "-J", "size=16", "-E", "lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0")

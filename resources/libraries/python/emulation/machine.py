@@ -31,18 +31,23 @@ class EmulatedNicModel(StrEnum):
 
     VIRTIO = "virtio"
     E1000E = "e1000e"
+    IGB = "igb"
+    """From QEMU 8 on; older ones say that they do not know it."""
     VMXNET3 = "vmxnet3"
 
     @property
     def name_in_topology(self) -> str:
         """As `model` of a port."""
-        return {"virtio": "RedHat-Virtio", "e1000e": "Intel-82574L", "vmxnet3": "VMware-VMXNET3"}[self]
+        return {
+            "virtio": "RedHat-Virtio", "e1000e": "Intel-82574L", "igb": "Intel-82576", "vmxnet3": "VMware-VMXNET3"
+        }[self]  # fmt: skip
 
 
 _DEVICES = {
     # Without iommu_platform a virtio device reads memory past the IOMMU, and vfio refuses it.
     EmulatedNicModel.VIRTIO: f"virtio-net-pci,iommu_platform=on,disable-legacy=on,rx_queue_size={_RX_QUEUE_SIZE}",
     EmulatedNicModel.E1000E: "e1000e",
+    EmulatedNicModel.IGB: "igb",
     EmulatedNicModel.VMXNET3: "vmxnet3",
 }
 

@@ -33,6 +33,7 @@ _DRIVER_OF_MODEL = (
     ("Intel-XXV7", "i40e"),
     ("Intel-X5", "ixgbe"),
     ("Intel-82599", "ixgbe"),
+    ("Intel-82576", "igb"),
     ("Intel-8257", "e1000e"),
     ("Intel-I35", "igb"),
     ("Intel-I22", "igc"),
