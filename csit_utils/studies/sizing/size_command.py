@@ -24,8 +24,8 @@ from resources.libraries.python.studies.sizing.planning import (
     cost,
     planned,
     possible,
-    write_heat,
 )
+from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of
 
 _HEADS = ("size", "vCPUs", "memory", "instances", "here")

@@ -14,7 +14,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing
 from resources.libraries.python.studies.sizing.analysis import TRACE_COLUMNS, TraceFiles, TraceRow, sizing_rows
-from resources.libraries.python.studies.sizing.planning import heat_template
+from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template
 from tests.unit.studies.sizing.sizing_runs import SPECS, service, workload
 
 

@@ -45,8 +45,8 @@ from resources.libraries.python.studies.sizing.planning import (
     instance_names,
     next_size,
     planned,
-    write_heat,
 )
+from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_search import (
     SizeSpace,
