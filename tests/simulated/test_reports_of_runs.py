@@ -96,3 +96,11 @@ def test_show_as_json_has_an_object_for_every_test(shown: Ended, matrix: Dataset
     }
     assert all(each["simulated"] and each["status"] == "PASS" for each in objects.values())
     assert all(each["measures"] for each in objects.values() if each["study"] in {"outage", "stateful", "sizing"})
+
+
+def test_show_as_csv_and_markdown_has_a_row_for_every_density_test(density: Path, shown: Ended) -> None:
+    recorded = [each for each in shown.objects if each["study"] == "density"]
+    lines = csv.DictReader(passed("show", density, "--format", "csv").stdout.splitlines(keepends=True))
+    told = {row["test_id"]: row["ndr_lower_pps"] for row in lines if row["study"] == "density"}
+    assert told == {each["test_id"]: str(each["ndr_lower_pps"] or "") for each in recorded}
+    assert passed("show", density, "--format", "markdown").stdout.count("SIMULATED") == len(recorded)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, from_contents, report_problems
-from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
+from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python.errors import ConfigError
@@ -23,22 +23,23 @@ def show(
         typer.Option("--why", help="Also print the evidence of each verdict, and functions or steps of other studies."),
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
-    form: TABLE_OR_JSON = TableForm.TABLE,
+    form: FORMAT = TableForm.TABLE,
     max_tests: MAX_TESTS = 5_000,
 ) -> None:
     """Show a table of tests: NDR, PDR, MRR, latency, verdict.
 
-    Other studies follow in a sentence each; --format json has an object for each record. p99 is the worst 99th
-    percentile of latency over all instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is
-    tab-separated. A sentence names the cells whose NDR is less than half of what they forward at fixed loads (MRR).
+    Other studies follow in a sentence each; --format json has an object for each record, csv has only tests. p99 is the
+    worst 99th percentile of latency over all instances and directions at 50 % of PDR or of the soak rate. Output to a
+    pipe is tab-separated. A sentence names the cells whose NDR is less than half of what they forward at fixed loads
+    (MRR).
 
     \b
     Examples:
     ./csit show results/output.xml
     ./csit show results/output.xml --format json | jq .ndr_lower_pps
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    if form is TableForm.JSON and page is not None:
-        raise ConfigError("--format json prints objects only; leave out --page")
+    if form in {TableForm.JSON, TableForm.CSV} and page is not None:
+        raise ConfigError(f"--format {form} prints raw values only; leave out --page")
     if page is not None and not page.exists():
         raise ConfigError(f"--page {quoted(str(page))} does not exist; ./csit report writes it")
     from csit_utils.report.characterizations import characterization_lines, characterization_objects  # noqa: PLC0415 - numpy costs time of every --help
@@ -52,10 +53,16 @@ def show(
             others = characterization_objects(found.characterizations)
             print_table((), [TableLine((), each) for each in others], TableForm.JSON)
             return found
+        if form is TableForm.CSV:
+            print_results(found, form=form)
+            if left_out := len(found.characterizations):
+                told = f"{counted(left_out, 'record')} of other studies left out; a report has their CSV files"
+                print_sentence(told, err=True)
+            return found
         skipped = Counter(row.message for row in found.tests if row.status == "SKIP" and not row.recorded)
         if skipped.total() < len(found.tests):
             skipped.clear()  # their lines are in the table
-            print_results(found, why=why)
+            print_results(found, why=why, form=form)
             for line in far_below(found.tests):
                 print_sentence(line)
         for line in characterization_lines(views(found.characterizations), why=why):
