@@ -179,7 +179,7 @@ def _probable(trend: Trend, steps: Sequence[CellEvent]) -> CellEvent | None:
         if first < place < end and min(len(before), len(after)) >= MIN_RUNS and median(before):
             event = CellEvent(trend, place, median(before), median(after), probable=len(steps))
             if event.better is steps[0].better and event.change:
-                chance = split_chance(before, after, trend.scale_pps) / 2
+                chance = split_chance(before, after, trend.scale) / 2
                 return replace(event, acknowledged=steps[0].acknowledged) if chance <= CHANCE else None
     return None
 

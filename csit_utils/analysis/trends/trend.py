@@ -59,7 +59,7 @@ class Findings:
     bands: TwoBands | None = None
     drift: Drift | None = None
     suspected: float | None = None
-    """Relative change of the last one or two values."""
+    """Relative change of the last one or two values, not confirmed yet."""
     fresh: int = 0
     """Number of these values."""
     outliers: tuple[int, ...] = ()
@@ -208,26 +208,15 @@ class TrendState(StrEnum):
     TOO_FEW = "too few"
 
 
-@dataclass(frozen=True)
-class Trend:
-    """The history of a cell."""
+@dataclass(frozen=True, kw_only=True)
+class Trend(Findings):
+    """The history of a cell, with findings in pps."""
 
     cell: CellMetric
     figures: tuple[CellFigure, ...]
     """In the order of time."""
     gaps: tuple[datetime, ...]
     """Start times of runs without a figure, between the first figure and the last run."""
-    scale_pps: float
-    """Scale of the noise."""
-    steps: tuple[Step, ...] = ()
-    bands: TwoBands | None = None
-    drift: Drift | None = None
-    suspected: float | None = None
-    """Relative change of the last one or two nights, not confirmed yet."""
-    fresh: int = 0
-    """Number of these nights."""
-    outliers: tuple[int, ...] = ()
-    """Indices of figures explained neither by noise nor by a step."""
     acknowledged: tuple[AcknowledgedStep | None, ...] = ()
     """For each step its acknowledgement."""
 
@@ -327,17 +316,11 @@ def trend_of(
     values, times = [each.value_pps for each in found], [each.at for each in found]
     seen = look(values, times, resolution(found, cell.metric), alpha)
     return Trend(
-        cell,
-        tuple(found),
-        _gaps(found, runs.get(cell.series.system, {})),
-        seen.scale,
-        seen.steps,
-        seen.bands,
-        seen.drift,
-        seen.suspected,
-        seen.fresh,
-        seen.outliers,
-        matched(seen.steps, times, acknowledged.get(cell.name, ()) if acknowledged else ()),
+        cell=cell,
+        figures=tuple(found),
+        gaps=_gaps(found, runs.get(cell.series.system, {})),
+        acknowledged=matched(seen.steps, times, acknowledged.get(cell.name, ()) if acknowledged else ()),
+        **vars(seen),
     )
 
 

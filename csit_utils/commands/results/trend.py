@@ -155,7 +155,7 @@ def as_object(found: "Trend") -> Mapping[str, Any]:
         "state": found.state.value,
         "runs": len(found.figures),
         "gaps": len(found.gaps),
-        "noise_pps": found.scale_pps,
+        "noise_pps": found.scale,
         "level_pps": found.levels[-1],
         "steps": [
             {

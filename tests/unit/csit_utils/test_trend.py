@@ -60,7 +60,7 @@ def test_two_bands_and_one_bad_night_are_no_regression() -> None:
     found = pdr(nights(30, lambda night: 0.7 * RATE if night == 20 else RATE))
     assert (found.state, found.outliers) == (TrendState.STEADY, (20,))
     # Noise of a standard deviation of 0.5 %, as Student's t of 4 degrees of freedom, widened as nights are few.
-    assert 0.002 * RATE < found.scale_pps < 0.008 * RATE
+    assert 0.002 * RATE < found.scale < 0.008 * RATE
 
 
 @pytest.mark.parametrize("fresh", [1, 2])
