@@ -16,7 +16,10 @@ from resources.libraries.python.errors import ConfigError, CsitError, Unsupporte
 
 @dataclass(frozen=True)
 class BenchmarkEntry:
-    """A benchmark. Its module is imported when it runs, because each has its own requirements."""
+    """A benchmark. Its module is imported when it runs, because each has its own requirements.
+
+    Where these are not met it raises Unsupported, and another CsitError where it fails.
+    """
 
     module: str
     function: str = "measure"

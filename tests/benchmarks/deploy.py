@@ -166,12 +166,7 @@ class RoundTimes:
 
 
 def measure(rounds: int = _ROUNDS, side: int = 10) -> dict[str, Any]:
-    """Deploy and remove a CSC 10R10C by this project and by `ip` commands, in turns; return medians in seconds.
-
-    Raises:
-        Unsupported: Not root, no `ip`, or a requirement of local runs is not met.
-        CsitError: Another run uses the machine, or the kernel rejected a request.
-    """
+    """Deploy and remove a CSC 10R10C by this project and by `ip` commands, in turns; return medians in seconds."""
     problems = check()
     if problems or not shutil.which("ip"):
         raise Unsupported("; ".join(map(str, problems)) or "the command ip (iproute2) is not installed")

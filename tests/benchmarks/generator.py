@@ -77,9 +77,6 @@ def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
         `ours` and `peer`: offered pps; `arrived_ratio`: that of received ones; `counted_ratio`: offered pps with
         counting over those without; `af_xdp_ratio`: that of frames sent by AF_XDP sockets over the peer's;
         `xdp_trafficgen_ratio`: ours over those of xdp-trafficgen, where it runs.
-
-    Raises:
-        Unsupported: Not root, or fewer than two CPUs.
     """
     ours, uncounted, counted, sockets, peer, xdp = (list[_Rate]() for _ in range(6))
     sending, trafgen = "", shutil.which("trafgen")
@@ -118,11 +115,7 @@ def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
 
 
 def measure_rate_error(trial_s: float = 1.0) -> dict[str, Any]:
-    """Measure the worst error of rate and duration of paced trials from 1 to 200 kpps.
-
-    Raises:
-        Unsupported: Not root, or fewer than two CPUs.
-    """
+    """Measure the worst error of rate and duration of paced trials from 1 to 200 kpps."""
     errors, durations_s = [], []
     with _worker() as ask:
         for rate_pps in _RATES_PPS:
@@ -145,9 +138,6 @@ def measure_gap_p99(rounds: int = _ROUNDS) -> dict[str, Any]:
 
     Frames are received on the sender's CPU: a data thread on another CPU would have to be woken up for each frame, and
     its jitter would dominate.
-
-    Raises:
-        Unsupported: Not root.
     """
     trafgen = shutil.which("trafgen")
     ours, peer = list[float](), list[float]()

@@ -29,11 +29,7 @@ def measure(most_s: float = _MAX_S) -> dict[str, Any]:
 
 
 def measure_lab(most_s: float = _MAX_S) -> dict[str, Any]:
-    """Measure over SSH, on nodes in network namespaces with an SSH server each; see `trial_overhead`.
-
-    Raises:
-        Unsupported: This machine does not meet the requirements of such a testbed.
-    """
+    """Measure over SSH, on nodes in network namespaces with an SSH server each; see `trial_overhead`."""
     # The testbed of the integration tests: imported here only, so that other benchmarks do not need it.
     from tests.integration.lab import Lab, missing
 
@@ -49,9 +45,6 @@ def trial_overhead(topology: Topology, goal_s: float, most_s: float) -> dict[str
 
     The locating trial of the search counts as a trial. The calibration of the highest load, once per test, comes
     before the search and is in the note only: it takes as long as several trials, and never twice the same.
-
-    Raises:
-        Unsupported: A requirement of the testbed is not met.
     """
     experiment, wall_s, calibration_s = _searched(topology, most_s)
     trials = experiment.draft.trials
@@ -71,9 +64,6 @@ def measure_reading(most_s: float = _MAX_S) -> dict[str, Any]:
     """Measure which share of a search the reading of costs by node takes, from the threads of a polling vSwitch.
 
     Reading is once per test, whatever its length: the share of a longer search is smaller.
-
-    Raises:
-        Unsupported: A requirement of the testbed is not met, or its vSwitch does not poll.
     """
     experiment, wall_s, _ = _searched(load_topology(_POLLING), most_s)
     costs = experiment.draft.costs
@@ -92,11 +82,7 @@ def measure_reading(most_s: float = _MAX_S) -> dict[str, Any]:
 
 
 def _searched(topology: Topology, most_s: float) -> tuple[DensityTest, float, float]:
-    """Search a CSC 1R1C; return the test, the wall time of its search and that of the calibration before it.
-
-    Raises:
-        Unsupported: A requirement of the testbed is not met.
-    """
+    """Search a CSC 1R1C; return the test, the wall time of its search and that of the calibration before it."""
     world = make_testbed(topology)
     if problems := world.problems():
         world.close()

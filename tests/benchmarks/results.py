@@ -148,11 +148,7 @@ class _Ended(NamedTuple):
 
 
 def _run(module: str, *arguments: str | Path) -> _Ended:
-    """Run a Python module.
-
-    Raises:
-        CsitError: It failed.
-    """
+    """Run a Python module."""
     with tempfile.TemporaryFile() as output:
         begin_s = time.perf_counter()
         process = subprocess.Popen(

@@ -79,12 +79,7 @@ class ServiceUnderLoad:
 
 @contextmanager
 def service() -> Iterator[ServiceUnderLoad]:
-    """Deploy a CSC 1R1C, and remove it at the end.
-
-    Raises:
-        Unsupported: This machine does not meet the requirements of local runs.
-        CsitError: Another run uses the machine.
-    """
+    """Deploy a CSC 1R1C, and remove it at the end."""
     topology = load_topology(LOCAL_TOPOLOGY)
     if problems := [*check(), *machine.missing(topology.tg)]:
         raise Unsupported("; ".join(map(str, problems)))
@@ -175,9 +170,6 @@ class BlockFlow:
 
         Returns:
             Packets received per second, and the elapsed time with settling in seconds.
-
-        Raises:
-            CsitError: The flow ended before the block did.
         """
         begin_s = time.monotonic()
         time.sleep(_SETTLE_S)
@@ -248,11 +240,7 @@ class Watchers:
     """Sampler and tracer as a chain study uses them, and sampling of call stacks, at a multiple of their frequency."""
 
     def __init__(self, here: ServiceUnderLoad, held: ExitStack, times: int) -> None:
-        """Start the tracer and pause it until a block: starting its programs under load would take long.
-
-        Raises:
-            CsitError: The tracer does not work on this machine.
-        """
+        """Start the tracer and pause it until a block: starting its programs under load would take long."""
         self._sampler = LinuxFeatureSampler(here.plan, here.fabric, here.aside, interval_s=INTERVAL_S / times)
         self._tracer = KernelTracer(lambda: here.threads, here.lock, period_s=PERIOD_S / times, cpu=here.aside)
         self._cpu_s = dict.fromkeys((SAMPLER, TRACER, STACKS), 0.0)
@@ -333,10 +321,6 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
         `ours`: cost of sampler and tracer together in a study, as a share of the throughput. `detail` has share and
         interval of each kind of block, and the CPU time of each probe in a study as a share of one CPU: an upper bound
         of what it takes from an NF by running, without the cost of events within the NF.
-
-    Raises:
-        Unsupported: This machine does not meet the requirements of local runs.
-        CsitError: Sampler or tracer has no readings, or the NF was not the bottleneck.
     """
     with service() as here, ExitStack() as held:
         watchers = Watchers(here, held, _TIMES)
