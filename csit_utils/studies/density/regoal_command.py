@@ -68,9 +68,8 @@ def _tests(items: Iterable[Item]) -> Iterator[_Test]:
     for item in items:
         match item:
             case Recorded(record=DensityRecord() as record):
-                cell = f"{record.cell.service_type} {record.cell.dimensions}"
                 frame = frame_text(record.asked.frame)
-                yield _Test(record.test_id, cell, frame, record.simulated, record.trials)
+                yield _Test(record.test_id, record.cell.name, frame, record.simulated, record.trials)
             case ImportedTest(row=row):
                 cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
                 if row.vs_dtc is not None:  # cells of one folder and of the next may differ in it alone
