@@ -17,6 +17,7 @@ from typing import Annotated, Any, NoReturn, TextIO, get_args
 import typer
 from typer import BadParameter
 from typer._click import Context, HelpFormatter  # Typer has its own copy of Click since 0.26, and exports neither
+from typer._click.exceptions import UsageError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from csit_utils.studies import study_commands
@@ -29,6 +30,7 @@ from resources.libraries.python.terminal import discard_output, terminal_width, 
 from resources.libraries.python.version import program_version
 
 _VALUES = {int: "N", float: "NUMBER", Path: "FILE"}
+_OF_PYDANTIC = re.compile(r"^Value error, |, unable to parse .*$")
 
 
 class CsitCommand(TyperCommand):
@@ -48,7 +50,7 @@ class CsitCommand(TyperCommand):
                 _add_remarks(parameter)
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the command line; a word that is no choice is named without pydantic's own prefix.
+        """Parse the command line; a value that does not fit is refused without the phrases of pydantic.
 
         Raises:
             BadParameter: A value does not fit.
@@ -56,7 +58,7 @@ class CsitCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")
+            error.message = _OF_PYDANTIC.sub("", error.message).replace("Input should be", "expected")
             raise
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
@@ -243,7 +245,7 @@ def _run(arguments: Sequence[str], *, debug: bool) -> int:
                 arguments = spread(arguments)
             app = make_app(arguments)
             with _interruptible():
-                app(arguments, prog_name="./csit")
+                status: int | None = app(arguments, prog_name="./csit", standalone_mode=False)
         finally:
             sys.stdout.flush()  # here, where a full disk still becomes a sentence
     except KeyboardInterrupt:  # before or after the command, whose parser ends in the same way
@@ -258,11 +260,14 @@ def _run(arguments: Sequence[str], *, debug: bool) -> int:
         if isinstance(error, OSError) and error.filename == _STREAMS["<stdout>"]:
             discard_output(sys.stdout)
         return status
-    return 0
+    return status or 0
 
 
 def _reported(error: Exception) -> tuple[str, int]:
     match error:
+        case UsageError():
+            hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+            return f"{error.format_message().removesuffix('.')}{hint}", 2
         case ConfigError():
             return str(error), 2
         case CsitError():

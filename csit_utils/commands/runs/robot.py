@@ -171,7 +171,7 @@ def run_suites(
         typer.echo(str(text))
         return 0
     except DataError as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(f"{str(error).removesuffix('.')} (see ./csit robot --help)") from error
     if resume is not None:
         options["outputdir"] = str(resume)
     # Before Robot overwrites the output.xml of that run.
