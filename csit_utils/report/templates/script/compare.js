@@ -199,7 +199,7 @@ if (document.getElementById("compare-data")) {
       const all = one.changes.length, same = all && count("no change seen") === all;
       const words = same ? [`no change seen in any of ${all} cells`] : ["regression", "progression", "lower than A", "higher than A", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
       const alone = [[one.onlyA, "A"], [one.onlyB, LETTERS[at + 1]]].filter(([cells]) => cells.length).map(([cells, letter]) => `${cells.length} in ${letter} only`);
-      place.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...words, ...alone].join(", ") || "no cell in common"}.`));
+      place.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...(all ? words : ["no cell in common"]), ...alone].join(", ")}.`));
       const differences = [...new Set(one.changes.flatMap((change) => change.differences))];
       if (differences.length) place.append(csit.make("p", { class: "warn bad" },
         csit.make("b", {}, state.insist ? "Compared on request, although the definitions differ: " : "Not compared, because the definitions differ: "), `${differences.join("; ").replaceAll(" in B", ` in ${LETTERS[at + 1]}`)}.`));
