@@ -80,7 +80,7 @@ def test_the_plot_library_is_there_when_a_reader_prints(browser: Browser, site: 
     browser.wait("window.Plotly")
 
 
-def fill(browser: Browser, loss: float | None, delay: float | None, rate: float | None = None) -> None:
+def fill(browser: Browser, loss: float | None, delay: float | None, rate: str | None = None) -> None:
     """Fill the form as a reader does."""
     for name, value in (("loss", loss), ("delay", delay), ("rate", rate)):
         browser.value(
@@ -147,7 +147,7 @@ def test_the_form_answers_as_the_profiling_does(
     browser.look(1280, 900)
     browser.open(site / "profiles.html")
     rate = 0.11
-    fill(browser, bounds.loss_percent, bounds.delay_ms, rate)
+    fill(browser, bounds.loss_percent, bounds.delay_ms, f"{rate} Gbit/s")
     found = profiles_of(shown)
     lines = browser.value(CELLS)
     assert len(lines) == len(found) == 10
@@ -224,8 +224,12 @@ def test_what_was_asked_is_in_the_address(browser: Browser, site: Path, shown: R
     assert first[2] == DASH, "no rate was asked for"
     carries = "document.querySelector('tr[data-profile] .carries').hidden"
     assert browser.value(carries)
-    fill(browser, 0.1, 2, 0.01)
-    assert not browser.value(carries)
+    vcpus, profile = profiles_of(shown)[0]
+    for packets in (20, 2000):  # kpps, of 64 B
+        fill(browser, 0.1, 2, f"{packets}kpps")
+        assert not browser.value(carries)
+        (answer,) = answers([ProfiledFlavor("x", vcpus, profile)], QualityBounds(0.1, 2.0), packets * 512e-6)
+        assert browser.value(CELLS)[0][2] == ("yes" if answer.carries else "no")
     fill(browser, 0.1, 2)
     assert browser.value("location.hash") == "#within=0.1,2,"
 

@@ -148,6 +148,12 @@
       return `${(value / factor).toLocaleString("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3, useGrouping: false })} ${prefix}${unit}`;
     };
     const number = (box) => (box.value === "" ? null : Number(box.value));
+    // In Gbit/s, of packets with so many bits.
+    const expected = (text, bits) => {
+      const [, value, asked, unit] = text.trim().match(/^([\d.]+)\s*([kKMG]?)(pps|bit\/s)$/);
+      const [factor] = PREFIXES.find(([, prefix]) => prefix === asked.replace("K", "k"));
+      return (Number(value) * factor * (unit === "pps" ? bits : 1)) / 1e9;
+    };
     const lines = [...document.querySelectorAll("tr[data-profile]")];
 
     function spoken(found, bits) {
@@ -167,22 +173,22 @@
 
     function show() {
       if (!form.checkValidity()) return;
-      const [loss, delay, rate] = boxes.map(number);
+      const [loss, delay] = boxes.slice(0, 2).map(number), rate = boxes[2].value.trim();
       const bounds = [["loss", loss], ["delay", delay]].filter(([, bound]) => bound !== null);
       const able = [];
       lines.forEach((line) => {
-        const found = csit.highestRate(profiles[line.dataset.profile], bounds);
+        const profile = profiles[line.dataset.profile], found = csit.highestRate(profile, bounds);
         const cell = line.querySelector(".highest");
-        cell.textContent = spoken(found, profiles[line.dataset.profile].bits);
+        cell.textContent = spoken(found, profile.bits);
         cell.dataset.v = found.rate === null ? "" : found.rate * 1e9;
         const limit = found.limitedBy ?? "–";
         line.querySelector(".limited").textContent = found.limitedBy && !found.known ? `${limit} is unknown above` : limit;
-        const carried = rate === null ? null : csit.carries(found, rate);
-        line.querySelector(".carries").textContent = rate === null ? "–" : { true: "yes", false: "no", null: "unknown" }[carried];
+        const carried = rate ? csit.carries(found, expected(rate, profile.bits)) : null;
+        line.querySelector(".carries").textContent = !rate ? "–" : { true: "yes", false: "no", null: "unknown" }[carried];
         if (carried) able.push(line);
       });
-      [best, ...document.querySelectorAll(".carries")].forEach((element) => { element.hidden = rate === null; });
-      if (rate !== null) best.textContent = smallest(able) ?? "No service here is known to carry it.";
+      [best, ...document.querySelectorAll(".carries")].forEach((element) => { element.hidden = !rate; });
+      if (rate) best.textContent = smallest(able) ?? "No service here is known to carry it.";
     }
 
     form.hidden = false;
