@@ -13,6 +13,7 @@
   const diverging = [[0, "#b35806"], [0.25, "#f1a340"], [0.5, "#f3f3f3"], [0.75, "#67a9cf"], [1, "#2166ac"]];
   const { figures } = csit;
   let printing = false;
+  const PRINTED_PX = 275; // two plots on a page
 
   // Points of a latency curve lie evenly on the axis 1 / (1 - q); the last one is the largest sample.
   function percentile(trace) {
@@ -92,7 +93,7 @@
     const linesPx = lines * (6 + 13 * Math.max(1, ...written.map((name) => name.length)));
     // Texts above the plot are below the buttons of the library.
     const top = (variant.layout.annotations ?? []).some((note) => note.yref === "paper" && note.y === 1) ? 56 : 32;
-    const inner = (variant.layout.height ?? 380) - 100 + top - 32;
+    const inner = (variant.layout.height ?? (printing ? PRINTED_PX : 380)) - 100 + top - 32;
     const layout = {
       ...variant.layout,
       font: { family: "system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif", size: narrow ? 11 : 13, color: ink },

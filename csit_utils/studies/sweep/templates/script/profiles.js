@@ -167,7 +167,7 @@
     // A smaller one that carries the expected rate is the better one.
     function smallest(able) {
       const size = (line) => Number(line.cells[2].textContent);
-      const [one] = [...able].sort((a, b) => size(a) - size(b));
+      const [one] = able.filter(size).sort((a, b) => size(a) - size(b));
       return one && `With the fewest vCPUs (${size(one)}) it is carried by ${one.querySelector("a").textContent}.`;
     }
 
