@@ -35,8 +35,8 @@ _MAX_PRINTED = 50
 INPUTS = Annotated[
     list[Path],
     typer.Argument(
-        help="output.xml or Robot's JSON, result records (.json), results of CSIT (also Parquet), NFVbench and DTS "
-        "(also compressed), folders of these, or a dataset of ./csit import.",
+        help="Folders of runs, or files of them: output.xml, Robot's JSON, result records (.json); results of CSIT "
+        "(also Parquet), NFVbench and DTS (also compressed); or a dataset of ./csit import.",
         metavar="FILE",
         readable=False,  # one that cannot be read is left out and named
     ),

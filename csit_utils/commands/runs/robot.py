@@ -34,7 +34,15 @@ from resources.libraries.python.whole_files import remove_link
 
 RESUME = "--resume"
 _SET = f"{SET.name}:"
-_USAGE = "Usage: ./csit robot [--resume FOLDER] [-v NAME:VALUE]... [OPTIONS] tests/..."
+_USAGE = """Usage: ./csit robot [--resume FOLDER] [-v NAME:VALUE]... [OPTIONS] SUITE...
+
+Run suites: the density matrix (tests/density) or studies (tests/characterization).
+
+Examples:
+./csit robot -v TOPOLOGY:topologies/sim.yaml -v CELLS:1x1,2x2 \\
+    -d results/sim tests/density
+./csit robot -v TOPOLOGY:topologies/sim.yaml -d results/outages \\
+    tests/characterization/outage.robot"""
 _FILES = {"output": "output.xml", "log": "log.html", "report": "report.html", "xunit": "x.xml", "debugfile": "d.txt"}
 """Options of Robot for files, with defaults: when Robot looks at one it makes their folder, not so a refused run."""
 _ALWAYS = ("output", "log", "report")

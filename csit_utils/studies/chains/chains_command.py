@@ -21,7 +21,10 @@ _LISTED = ("chain", "sizes", "memory")
 
 def chains(
     specification: Annotated[
-        Path, typer.Argument(help="Specification of a chain study, YAML, as suites name it.", metavar="SPEC")
+        Path,
+        typer.Argument(
+            help="Specification of a chain study, YAML: a path, or below tests/characterization/specs.", metavar="SPEC"
+        ),
     ],
     list_them: Annotated[bool, typer.Option("--list", help="List every chain with its resources.")] = False,
     deploy: Annotated[
@@ -32,7 +35,7 @@ def chains(
 ) -> None:
     """Preview a chain study: chains, dropped ones, and time.
 
-    Deploys and measures nothing: ./csit robot does.
+    Deploys and measures nothing; tests/characterization/chains.robot does.
 
     Policies: `A > B` B after A; `A & B` both or none; `A | B` at most one of them. `>` binds most tightly, `|` least;
     use brackets. Each single VNF is always measured, as the baseline. See docs/how-to/write-chain-policies.md.

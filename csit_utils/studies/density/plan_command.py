@@ -41,7 +41,9 @@ from resources.libraries.python.studies.density.planning.selection import (
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of, refuse_wrong_simulation
 from resources.libraries.python.whole_files import write_whole
 
-TYPES = Annotated[str, typer.Option(help="Service types.")]
+TYPES = Annotated[
+    str, typer.Option(help="Service types: chains of VMs (VSC) or containers (CSC), pipelines of containers (CSP).")
+]
 CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
 NF_SIZES = Annotated[
     str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 0.5c-shared without SMT; 1c+0.5c: per NF of a service.")

@@ -20,7 +20,11 @@ _LISTED = ("target", "beside")
 
 def interference(
     specification: Annotated[
-        Path, typer.Argument(help="Specification of an interference study, YAML, as suites name it.", metavar="SPEC")
+        Path,
+        typer.Argument(
+            help="Specification of an interference study, YAML: a path, or below tests/characterization/specs.",
+            metavar="SPEC",
+        ),
     ],
     list_them: Annotated[bool, typer.Option("--list", help="List every target with its co-located NFs.")] = False,
     deploy: Annotated[
@@ -33,7 +37,7 @@ def interference(
 ) -> None:
     """Preview an interference study: measurements and time.
 
-    Deploys and measures nothing: ./csit robot does.
+    Deploys and measures nothing; tests/characterization/interference.robot does.
 
     \b
     Network functions and time:

@@ -24,7 +24,11 @@ _ORDER = ("trial", "repetition", "event")
 
 def outage(
     specification: Annotated[
-        Path, typer.Argument(help="Specification of a study of outages, YAML, as suites name it.", metavar="SPEC")
+        Path,
+        typer.Argument(
+            help="Specification of a study of outages, YAML: a path, or below tests/characterization/specs.",
+            metavar="SPEC",
+        ),
     ],
     list_them: Annotated[bool, typer.Option("--list", help="List every trial in its order.")] = False,
     topology: Annotated[
@@ -35,8 +39,8 @@ def outage(
 ) -> None:
     """Preview an outage study: events, trials and time.
 
-    Deploys and measures nothing: ./csit robot does. Events that a driver does not support, or that the
-    plan leaves no CPU for, are listed with the reason. A service that does not fit the testbed is an error.
+    Deploys and measures nothing; tests/characterization/outage.robot does. Events that a driver does not support, or
+    that the plan leaves no CPU for, are listed with the reason. A service that does not fit the testbed is an error.
 
     \b
     Events and time:

@@ -32,8 +32,12 @@ _HEADS = ("size", "vCPUs", "memory", "instances", "here")
 
 
 def size(
-    deployment: Annotated[Path, typer.Argument(help="Deployment specification, JSON, as suites name it.")],
-    workload: Annotated[Path, typer.Argument(help="Workload specification, JSON, as suites name it.")],
+    deployment: Annotated[
+        Path, typer.Argument(help="Deployment specification, JSON: a path, or below tests/characterization/specs.")
+    ],
+    workload: Annotated[
+        Path, typer.Argument(help="Workload specification, JSON: a path, or below tests/characterization/specs.")
+    ],
     topology: Annotated[
         Path | None, typer.Option("-t", "--topology", help="Topology file, to show which sizes fit.")
     ] = None,
@@ -51,7 +55,8 @@ def size(
 ) -> None:
     """Preview a sizing: deployment sizes, loads and time.
 
-    Checks both specifications and their scripts. Deploys and measures nothing: ./csit robot does.
+    Checks both specifications and their scripts. Deploys and measures nothing; tests/characterization/sizing.robot
+    does.
 
     \b
     Examples:

@@ -18,13 +18,16 @@ _CELLS = ("cell", "instances", "NFs per instance")
 def stateful(
     specification: Annotated[
         Path,
-        typer.Argument(help="Specification of a study of stateful density, YAML, as suites name it.", metavar="SPEC"),
+        typer.Argument(
+            help="Specification of a study of stateful density, YAML: a path, or below tests/characterization/specs.",
+            metavar="SPEC",
+        ),
     ],
     form: TABLE_OR_JSON = TableForm.TABLE,
 ) -> None:
     """Preview a stateful density study: cells, trials, time.
 
-    Deploys and measures nothing: ./csit robot does.
+    Deploys and measures nothing; tests/characterization/stateful.robot does.
 
     \b
     Cells and time:
