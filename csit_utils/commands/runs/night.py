@@ -109,7 +109,7 @@ def night(
     \b
     Examples:
     ./csit night topologies/local.yaml --hours 8 --data history
-    ./csit night topologies/sim.yaml --hours 0.01 --search quick -o results/tonight
+    ./csit night topologies/sim.yaml --search quick -o results/tonight
     for run in results/tonight/*.args; do ./csit robot -A "$run"; done
     """  # noqa: D301 - \b keeps the lines of the examples apart
     try:
@@ -126,12 +126,10 @@ def night(
     rows, acknowledged = _stored(data, testbed)
     rules = NightRules(narrow, unseen_days, OPENING_S[testbed.world])
     plan = plan_night(offered, known_tests(rows, acknowledged), hours * 3600, datetime.now(UTC), rules)
-    print_sentence(
-        f"{'simulated: ' * (testbed.world is World.SIM)}{summary(plan)} of {seconds(hours * 3600)}", err=True
-    )
-    print_table(("test", "planned", "takes", "why"), [_line(each) for each in plan.decisions], form, ("test", "why"))
     if output is not None:
         _write_runs(plan, variables, output)
+    print_sentence(f"{'simulated: ' * (testbed.world is World.SIM)}{_summary(plan, hours * 3600)}", err=True)
+    print_table(("test", "planned", "takes", "why"), [_line(each) for each in plan.decisions], form, ("test", "why"))
 
 
 def _stored(data: list[Path] | None, testbed: Topology) -> tuple[Sequence[TestRow], Acknowledged]:
@@ -205,14 +203,13 @@ def _study_tests(pattern: str, testbed: Topology) -> Iterator[NightTest]:
         yield NightTest(key, f"{study}: {test.name}", test.full_name, cost_s, refusal, is_study=True)
 
 
-def summary(plan: NightPlan) -> str:
-    """The plan in a few words."""
+def _summary(plan: NightPlan, budget_s: float) -> str:
     lines = [line for own in plan.runs.values() for line in own]
     reasons = Counter(line.reason for line in lines)
     listed = ", ".join(f"{reasons[reason]} {reason}" for reason in NightReason if reasons[reason]) or "none"
-    tests = counted(len({line.test for line in lines}), "test")
-    runs = counted(len(plan.runs), "run")
-    return f"{counted(len(lines), 'measurement')} of {tests} ({listed}) in {runs}: about {seconds(plan.seconds)}"
+    tests, runs = counted(len({line.test for line in lines}), "test"), counted(len(plan.runs), "run")
+    took = f"about {seconds(plan.seconds)} of {seconds(budget_s)}"
+    return f"{counted(len(lines), 'measurement')} of {tests} ({listed}) in {runs}: {took}"
 
 
 def _line(decision: NightDecision) -> TableLine:
@@ -269,4 +266,3 @@ def _write_runs(plan: NightPlan, variables: Mapping[str, str], folder: Path) -> 
             if word.splitlines() != [word]:
                 raise ConfigError(f"{quoted(word)}: expected one line")
         write_whole(place.with_name(f"{place.name}.args"), "\n".join(words) + "\n")
-    print_sentence(f"{counted(len(plan.runs), 'run')} in {folder}", err=True)
