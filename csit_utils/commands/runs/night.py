@@ -233,7 +233,7 @@ def why(decision: NightDecision) -> str:
         return f"does not fit: {test.refusal}"
     if not wanted:
         return f"settled: {level or 'measured enough'}"
-    unknown = "; its duration is not known: measure it once by ./csit robot" if test.seconds is None else ""
+    unknown = "; not planned, as its duration is not known" if test.seconds is None else ""
     match wanted[0].reason:
         case NightReason.SUSPECTED:
             change = percent(known.suspected, signed=True)
