@@ -7,7 +7,7 @@ from random import Random
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from csit_utils.analysis.night import (
@@ -114,7 +114,13 @@ def test_a_night_without_an_end_measures_all_that_something_is_learned_from(offe
     assert found.runs == plan(offered, found.seconds + 1e-3).runs
 
 
+NEW, NOISY_TEST = (NightTest(NightKey("csc-mrr", name, "ladder"), name, name, 60.0) for name in ("new", "noisy"))
+ONE_REPEAT_IS_OPEN = [NEW, NOISY_TEST], {NOISY_TEST.key: StoredEvidence(NOW, None, "MRR", 3, 0.02)}
+"""There is time for the second repeat of one test in a run that another one opens, and not to open its first."""
+
+
 @given(offers(), st.floats(0, 20000))
+@example(ONE_REPEAT_IS_OPEN, 187.0)
 def test_suspected_before_unseen_before_uncertain_and_repeats_in_order(offered: Offered, budget: float) -> None:
     found = plan(offered, budget)
     ranks = [list(NightReason).index(line.reason) for line in lines(found)]
