@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -32,6 +33,7 @@ from tests.integration.user_space import deployed
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 DELAY_S, MIN_S = 0.5e-3, 20e-6
 PROBES_PPS, DURATION_S = 200.0, 0.3
+TURNS = 5
 ROUTERS = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_kinds=(NfKind("linux_router"),) * 2)
 PARTS = {"vswitch", "nf-1-1", "nf-1-2", LINK}
 
@@ -134,10 +136,13 @@ def test_the_part_with_20_us_more_than_before_is_the_delayed_one(chain: tuple[De
     def medians_s() -> dict[str, float]:
         return {row.owner: row.median_s for row in probed(chain) if row.direction is Direction.FORWARD}
 
-    before = medians_s()
-    with delayed(owner, port, MIN_S):
-        after = medians_s()
-    more = {name: after[name] - before[name] for name in PARTS}
+    # In turns, as a neighbour of the CPUs may cost one of them more than the delay.
+    turns: list[tuple[dict[str, float], dict[str, float]]] = []
+    for _ in range(TURNS):
+        before = medians_s()
+        with delayed(owner, port, MIN_S):
+            turns.append((before, medians_s()))
+    more = {name: median(after[name] - before[name] for before, after in turns) for name in PARTS}
     assert max(more, key=lambda name: more[name]) == owner, more
     assert MIN_S / 2 < more[owner] < 2 * MIN_S, more
 
