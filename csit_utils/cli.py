@@ -152,7 +152,7 @@ _OTHER_NAMES = {"import": "import_"}
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
-_CONSOLES = ("local", "night", "robot")
+_CONSOLES = ("local", "robot")
 """Commands whose standard output is the console of a run, which goes on without it. That of others is a result."""
 
 

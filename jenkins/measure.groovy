@@ -83,7 +83,7 @@ def published(String topology, String results) {
     stage('Report') {
         sh 'jenkins/build report'
         publishHTML target: [
-            reportName: "Density of ${nameOf(topology)}", reportDir: "${results}/site", reportFiles: 'index.html,night.html,bisection.html',
+            reportName: "Density of ${nameOf(topology)}", reportDir: "${results}/site", reportFiles: 'index.html,bisection.html',
             keepAll: true, alwaysLinkToLastBuild: true, allowMissing: true,
         ]
     }

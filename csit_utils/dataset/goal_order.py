@@ -7,8 +7,8 @@ import msgspec
 
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.result import Finding, Verdict
-from resources.libraries.python.search.findings.verdict import GoalBound, out_of_order, ranked
+from resources.libraries.python.model.result import Finding
+from resources.libraries.python.search.findings.verdict import GoalBound, out_of_order, rank, verdict_of
 from resources.libraries.python.studies.density.model import DensityRecord
 
 
@@ -23,34 +23,17 @@ def remarked(record: Record) -> Record:
     """Return a record with the remark, where it lacks it."""
     if not isinstance(record, DensityRecord) or (found := _of_parts(record)) is None:
         return record
-    return record.model_copy(update={"verdict": remarked_verdict(record.verdict, found)})
-
-
-def remarked_verdict(verdict: Verdict, found: Finding) -> Verdict:
-    """Return a verdict with a remark."""
-    return Verdict(
-        kinds=ranked((*verdict.kinds, found.kind)),
-        evidence=(found.text, *verdict.evidence),
-        findings=(found, *verdict.findings),
-    )
+    return record.model_copy(update={"verdict": verdict_of((found, *record.verdict.findings))})
 
 
 def remarked_head(head: Any) -> Any:  # noqa: ANN401 - its type is made at runtime
     """Return a `Head` with the remark, where it lacks it."""
     if (found := _of_parts(head)) is None:
         return head
-    verdict = head.verdict
-    (kind_of_findings, _) = get_args(get_type_hints(type(verdict))["findings"])
+    (kind_of_findings, _) = get_args(get_type_hints(type(head.verdict))["findings"])
     finding = msgspec.convert(found.model_dump(mode="json"), kind_of_findings)
-    return msgspec.structs.replace(
-        head,
-        verdict=msgspec.structs.replace(
-            verdict,
-            kinds=ranked((*verdict.kinds, found.kind)),
-            evidence=(found.text, *verdict.evidence),
-            findings=(finding, *verdict.findings),
-        ),
-    )
+    every = sorted((finding, *head.verdict.findings), key=lambda each: rank(each.kind))
+    return msgspec.structs.replace(head, verdict=msgspec.structs.replace(head.verdict, findings=tuple(every)))
 
 
 def of_columns(columns: Mapping[str, Any], remarks: list[str]) -> dict[str, str]:
@@ -72,4 +55,4 @@ def _of_parts(record: Any) -> Finding | None:  # noqa: ANN401 - a record, or the
     found = out_of_order(
         GoalBound("NDR", ndr.goal.loss_ratio, ndr.lower_pps), GoalBound("PDR", pdr.goal.loss_ratio, pdr.lower_pps)
     )
-    return None if found is None or found.text in record.verdict.evidence else found
+    return None if found is None or any(found.text == each.text for each in record.verdict.findings) else found

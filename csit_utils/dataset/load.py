@@ -112,8 +112,8 @@ def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded
 
 
 def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
-    """Return a test without a readable record."""
-    status = test.status or Status.FAIL
+    """Return a test without a readable record, which failed even if Robot says that it passed: its figures are lost."""
+    status = Status.SKIP if test.status is Status.SKIP else Status.FAIL
     return Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)
 
 

@@ -4,7 +4,7 @@ Analysis and tables of the report read rows instead of records, so that other st
 Rates are aggregates of all instances and both directions in packets per second, unless a name says otherwise.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
@@ -15,6 +15,7 @@ from csit_utils.dataset.measures import PPS, Explanation, Measure, MeasuredValue
 from resources.libraries.python.model.measurements.energy import IDLE, joules_per_packet_at, row_at, watts_at
 from resources.libraries.python.model.measurements.node_costs import CostByNode
 from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame
+from resources.libraries.python.model.result import distinct
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 
 
@@ -81,6 +82,19 @@ class At:
     label: str = ""
     """Name on the page of a test; empty if it is not listed there."""
     measure: Measure | None = None
+
+
+def _verdicts(findings: Sequence[Any]) -> str:
+    return _words(tuple([finding.kind for finding in findings]))
+
+
+@lru_cache(4096)
+def _words(kinds: tuple[str, ...]) -> str:
+    return " ".join(distinct(kinds))
+
+
+def _evidence(findings: Sequence[Any]) -> str:
+    return "\n".join(dict.fromkeys([finding.text for finding in findings]))
 
 
 def _searched(name: str, asked_by: str = "") -> Measure:
@@ -347,7 +361,7 @@ class TestRow:
     pdr90_p50_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p50_ns"))] = None
     pdr90_p99_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p99_ns"))] = None
     pdr90_p999_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p999_ns"))] = None
-    verdicts: Annotated[str, At("verdict.kinds", " ".join)] = ""
+    verdicts: Annotated[str, At("verdict.findings", _verdicts)] = ""
     """Verdicts of the whole test; those of figures follow."""
     ndr_verdict: str = ""
     pdr_verdict: str = ""
@@ -355,7 +369,7 @@ class TestRow:
     mrr_verdict: str = ""
     orr_verdict: str = ""
     latency_verdict: str = ""
-    evidence: Annotated[str, At("verdict.evidence", "\n".join)] = ""
+    evidence: Annotated[str, At("verdict.findings", _evidence)] = ""
     search_algorithm: Annotated[str | None, At("search.algorithm")] = None
     search_prior: Annotated[str | None, At("search.prior.test_id")] = None
     """Test id of the prior of the search; None for a cold start, or if unknown."""

@@ -31,6 +31,7 @@ _ALSO_READ = (
     "message",
     "verdict.findings.kind",
     "verdict.findings.numbers",
+    "verdict.findings.text",
     "counted.digest",
     "counted.costs.load",
     "counted.costs.part",
@@ -329,8 +330,8 @@ def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
                 else:
                     found |= {name: _converted(name, column) for name in names}
     found["oversubscribed"] = [
-        planned or _OVERSUBSCRIBED in head.verdict.kinds
-        for planned, head in zip(found["oversubscribed"], heads, strict=True)
+        planned or _OVERSUBSCRIBED in words
+        for planned, words in zip(found["oversubscribed"], found["verdicts"], strict=True)
     ]
     if "search_prior_refuted" in found:
         priors = found.get("search_prior", (None,) * len(rows))
@@ -339,7 +340,7 @@ def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
             for prior, refuted in zip(priors, found["search_prior_refuted"], strict=True)
         ]
     asked = [row.asked for row in rows]
-    verdicts = [_verdicts(head.verdict.kinds, head.verdict.findings) for head in heads]
+    verdicts = [_verdicts(tuple([(each.kind, each.numbers) for each in head.verdict.findings])) for head in heads]
     found["latency_verdict"] = [
         about["LATENCY"] if head.counted.latency else "" for about, head in zip(verdicts, heads, strict=True)
     ]
@@ -366,10 +367,10 @@ def _converted(column: str, values: Column) -> Column:
 
 
 @lru_cache(_CACHED)
-def _verdicts(kinds: tuple[str, ...], findings: tuple[Any, ...]) -> Mapping[str, str]:
-    """Verdicts of each figure of a test, which are equal in many tests."""
-    every = (Finding.model_construct(kind=each.kind, text="", numbers=each.numbers) for each in findings)
-    verdict = Verdict.model_construct(kinds=kinds, evidence=(), findings=tuple(every))  # type: ignore[arg-type] # names
+def _verdicts(findings: tuple[tuple[str, tuple[str, ...]], ...]) -> Mapping[str, str]:
+    """Verdicts of each figure of a test, by the kinds of its findings and their numbers: equal in many tests."""
+    every = (Finding.model_construct(kind=kind, text="", numbers=numbers) for kind, numbers in findings)  # type: ignore[arg-type] # names
+    verdict = Verdict.model_construct(findings=tuple(every))
     return {number: " ".join(verdict.of(number)) for number in _NUMBERS}
 
 

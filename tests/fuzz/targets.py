@@ -27,7 +27,6 @@ from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.foreign.csit import read_row
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_json
-from csit_utils.night import NightChoices, NightJournal
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView
@@ -39,7 +38,7 @@ from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.load import convert_topology, load_json, load_topology, load_yaml
+from resources.libraries.python.model.load import convert_topology, load_topology, load_yaml
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.ranges import expand
@@ -379,12 +378,6 @@ _RUN = b"".join(
         RunEnded(line=8, at=AT),
     )
 )
-NIGHT = {
-    "topology": str(PROJECT / "topologies" / "sim.yaml"), "simulated": True, "hours": 1e-4,
-    "types": "CSC", "tests": "MRR", "variables": {"SEARCH": "quick", "CELLS": "1x1"}, "data": ["/nowhere"],
-    "within": 0.02, "unseen_days": 7, "began": AT,
-}  # fmt: skip
-"""As `./csit night` writes it."""
 QUALIFIED = Qualification(
     key=QualificationKey(generator="builtin", version="1", nic="veth", machine="m", kernel="6.1", cpus=1),
     measured_at=AT,
@@ -448,10 +441,6 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
     BisectionJournal: (
         *({"step": "observed", "revision": f"1.{end}", "values": [9e5 + end], "seconds": 2.5} for end in (0, 5) * 2),
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
-    ),
-    NightJournal: tuple(
-        {"run": "01-unseen", "test": "a.1", "title": "CSC 1R1C", "why": "new", "seconds": 60.0, "status": status}
-        for status in ("PLANNED", "PASS")
     ),
     StatefulTest.journal(): ({"line": "step", "at": AT, "step": "2x1", "row": cell(2).model_dump(mode="json")},),
     OutageTest.journal(): (
@@ -527,9 +516,6 @@ TARGETS = {
         _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
     ),
     "bisections": Target(_file(_bisection, "bisection.yaml"), (_BISECTION.encode(), _COMMANDS.encode()), _YAML, 0.02),
-    "choices of nights": Target(
-        _file(lambda at: load_json(at, NightChoices), "night.choices"), _json(NIGHT), _JSON, 0.01
-    ),
     "goals": Target(
         _goal, (b"rfc2544", b"loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01"),
         (*_NOTATION, b"=", b"trial=", b"sum=", b"5e-324", b"0"), 0.05,

@@ -18,14 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from csit_utils.night import CHOICES_FILE, NightChoices, NightJournal
-from resources.libraries.python.recording.run_journal import digest_of, has_ended, past_of
+from resources.libraries.python.recording.run_journal import has_ended, past_of
 from resources.libraries.python.studies.density.planning.selection import parse_frames
 from resources.libraries.python.testbed.node.node_query import MARK
 from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.oracle import refused, run
-from tests.fuzz.targets import NIGHT, RECORDED, SPECS, TARGETS
+from tests.fuzz.targets import RECORDED, SPECS, TARGETS
 from tests.simulated.in_process import Ended
 from tests.unit.model.yaml_bombs import MERGE_BOMB
 from tests.unit.planning.labs import TWO_NODES
@@ -183,27 +182,8 @@ def output_that_is_a_device(folder: Path) -> None:
 def night_on_a_damaged_dataset(folder: Path) -> None:
     (folder / "output.xml").write_bytes(b"<robot><suite name='s'>")
     sim = str(PROJECT / "topologies" / "sim.yaml")
-    done = run(_FILE, "night", sim, "--dry-run", "--cells", "1x1", "--data", str(folder / "output.xml"))
+    done = run(_FILE, "night", sim, "--cells", "1x1", "--data", str(folder / "output.xml"))
     assert "truncated or damaged XML" in done.stderr, done
-
-
-def resumed_night(change: Callable[[dict[str, Any]], None], *journal: str) -> Callable[[Path], None]:
-    """A night is not continued by choices or a journal that it cannot have written."""
-
-    def call(folder: Path) -> None:
-        change(choices := json.loads(json.dumps(NIGHT)))
-        (folder / CHOICES_FILE).write_text(json.dumps(choices), encoding="utf-8")
-        if journal:
-            (folder / NightJournal.FILE).write_text("\n".join(journal), encoding="utf-8")
-        done = run(_FILE, "night", "--resume", str(folder))
-        assert done.status == 2 and str(folder) in done.stderr and len(done.stderr.splitlines()) == 1, done
-
-    return call
-
-
-_DIGEST = digest_of(NightChoices.model_validate(NIGHT).model_dump_json())
-_NIGHT_HEADING = json.dumps({"journal": "night", "schema_version": "1", "digest": _DIGEST})
-_OUTSIDE = json.dumps({"run": "../../x", "test": "a.1", "title": "a", "why": "never measured", "seconds": 60.0}) + "\n"
 
 
 def stacks(stack: str) -> Callable[[Path], None]:
@@ -278,13 +258,6 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a step of a bisection with a rate of 0": observed("1.0", "0", "1"),
     "a step of a bisection with an infinite rate": observed("1.0", "1e999", "1"),
     "a step of a bisection with a duration that is not a number": observed("1.0", "1.0", "NaN"),
-    "choices of a night without a search": resumed_night(lambda choices: choices["variables"].clear()),
-    "a night of less than no time": resumed_night(lambda choices: choices.update(hours=-1e300)),
-    "a folder of a night outside": resumed_night(lambda _: None, _NIGHT_HEADING, _OUTSIDE),
-    "a journal of a night without a heading": resumed_night(lambda _: None, "{}", ""),
-    "a journal of a night that is one of a sweep": resumed_night(
-        lambda _: None, '{"journal": "sweep", "digest": "0"}', ""
-    ),
     "a call stack of 12,000 functions": stacks(";" * 12_000),
     "an end of line in a call stack": stacks("nf-1-1;a 5\nb"),
     "a journal of numbers": journal(1, 2),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 BESIDE = {
     "test_bisect_reboot.py", "test_connection.py", "test_connection_ssh.py", "test_counting_program.py",
-    "test_full_disks.py", "test_lab_runtime.py", "test_memory_in_use.py", "test_night.py", "test_node_cleanup.py",
-    "test_node_doctor.py", "test_node_reservation.py", "test_otg_peers.py", "test_robot_nodes.py",
+    "test_full_disks.py", "test_lab_runtime.py", "test_memory_in_use.py", "test_node_cleanup.py", "test_node_doctor.py",
+    "test_node_reservation.py", "test_otg_peers.py", "test_robot_nodes.py",
     "test_robot_sizing.py", "test_shared_folders.py", "test_study_faults.py", "test_supervisor.py",
 }  # fmt: skip
 """Need root, but their tests that are marked `parallel` deploy nothing and send nothing: they run beside any other."""

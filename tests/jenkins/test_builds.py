@@ -97,5 +97,4 @@ def test_a_night_with_a_budget_is_measured_and_reported(workspace: Path) -> None
     night = {"BUDGET": "0.01", "ARGS": "--types CSC --tests MRR --cells 1x1 --search quick"}
     for name in STEPS:
         assert step(workspace, name, **night).wait(600) == 0, name
-    assert "unseen" in (workspace / "results/one/site/night.html").read_text(encoding="utf-8")
-    assert list((workspace / "results/one/uti").iterdir())
+    assert len(list((workspace / "results/one/uti").iterdir())) == 2, "as often as a test is planned"

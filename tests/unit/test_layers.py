@@ -48,7 +48,6 @@ COMPOSITION = (
     "csit_utils/commands/testbeds/qualify",
     "csit_utils/commands/runs/bisect",
     "csit_utils/commands/runs/night",
-    "csit_utils/night.py",
 )
 """Where offline tools and the live system meet on purpose: these may import anything."""
 ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")

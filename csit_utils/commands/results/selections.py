@@ -27,7 +27,6 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.density.model import DensityRecord
 
 RANGE = ".."
@@ -175,12 +174,11 @@ SIDE_HELP = (
 _Asked = TypeVar("_Asked")
 
 
-def refuse_missing(paths: Sequence[Path] | None, *command: object, option: str = "--data: ") -> None:
+def refuse_missing(paths: Sequence[Path] | None, option: str = "--data: ") -> None:
     """Refuse a path that does not exist: a name that is misspelt would be no results.
 
     Args:
         paths: As typed; None where nothing is.
-        command: What makes the path, where it may be made: its words before the path.
         option: What the error begins with; empty for paths that are arguments.
 
     Raises:
@@ -188,9 +186,7 @@ def refuse_missing(paths: Sequence[Path] | None, *command: object, option: str =
     """
     for path in paths or ():
         if not path.exists():
-            advice = command_text(*command, path) if command else ""
-            text = f"{option}{quoted(str(path))} does not exist"
-            raise ConfigError(f"{text}; where there are no results yet, make it by " if command else text, advice)
+            raise ConfigError(f"{option}{quoted(str(path))} does not exist")
 
 
 MAX_COMPARED = 60_000

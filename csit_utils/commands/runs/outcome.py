@@ -10,7 +10,7 @@ from csit_utils.commands.tables import print_sentence
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Status
-from resources.libraries.python.quantities import counted
+from csit_utils.report.outcomes import tally
 from resources.libraries.python.recording.marker import NOTHING_FITS
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.redaction import command_text
@@ -36,15 +36,14 @@ def outcome(
     for folder in folders:
         found = opened([output_of(folder)]).contents(may_be_empty=True)
         reason = unfinished(found, ended=has_ended(folder))
-        statuses = [row.status for row in found.tests]
-        failed = statuses.count(Status.FAIL)
         if reason is not None:
             resume = command_text("./csit", "robot", "--resume", folder)
             print_sentence(f"{folder}: incomplete: {reason}; resume with", resume)
+            worst = UNFINISHED
         else:
-            skipped = f", {count} skipped" if (count := statuses.count(Status.SKIP)) else ""
-            print_sentence(f"{folder}: {counted(len(statuses), 'test')}, {failed} failed{skipped}")
-        worst = max(worst, UNFINISHED if reason is not None else FAILED if failed else 0)
+            tests = tally(found.tests, found.characterizations)
+            print_sentence(f"{folder}: {tests}")
+            worst = max(worst, FAILED if tests.failed else 0)
     raise typer.Exit(worst)
 
 

@@ -83,7 +83,7 @@ class PlannedTimes:
     Args:
         rows: Made before the run, with the durations of tests of the density matrix.
         worlds: Of the testbeds of the suites that run, by their files; known when their choices have been looked at.
-        expected_s: Durations by full name that are known otherwise, such as 0 of tests that have ended.
+        expected_s: Durations by full name that are known otherwise: 0 of tests that have ended.
     """
 
     ROBOT_LISTENER_API_VERSION = 3
@@ -148,16 +148,12 @@ def run_suites(
     *,
     command: str = "robot",
     resume: Path | None = None,
-    modifiers: Sequence[object] = (),
     listeners: Sequence[object] = (),
-    expected_s: Mapping[str, float] | None = None,
 ) -> int:
     """Run suites in this process, so that Ctrl-C and SIGTERM reach Robot, which then cleans up.
 
     `command`: which resumes the run.
     `resume`: folder of the run to resume.
-    `modifiers`: of suites, after their rows are made.
-    `expected_s`: durations of tests by full name, as far as they are planned.
 
     Returns:
         Robot's exit status.
@@ -195,11 +191,11 @@ def run_suites(
         checked, worlds = [SpellingBeforeRun(settings, given), rows, choices], choices.worlds
     past = past_of(resume).done if resume is not None else {}
     done = {test: 0.0 for (test, _), ended in past.items() if ended.status == "PASS"}
-    planned = PlannedTimes(rows, worlds, {**(expected_s or {}), **done})
+    planned = PlannedTimes(rows, worlds, done)
     links = LinksOfFiles(options)
     links.remove()
     options["listener"] = [*options.get("listener", []), planned, links, *listeners]
-    options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked, *modifiers]
+    options["prerunmodifier"] = [*options.get("prerunmodifier", []), *checked]
     try:
         return int(framework.execute(*sources, **options))
     except RunRefused as refused:

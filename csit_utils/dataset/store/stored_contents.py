@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from csit_utils.dataset.flatten import TABLES, RowT, record_rows
-from csit_utils.dataset.goal_order import of_row, remarked_verdict
+from csit_utils.dataset.goal_order import of_row
 from csit_utils.dataset.goal_words import one_way
 from csit_utils.dataset.items import (
     ImportedTest,
@@ -34,6 +34,7 @@ from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES, 
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.records import NotUnpacked, unpack
+from resources.libraries.python.search.findings.verdict import verdict_of
 from resources.libraries.python.studies.density.model import DensityRecord, RefusedCell
 
 _NO_KEYS: dict[str, Any] = {}
@@ -422,5 +423,5 @@ def _partial(text: str, row: TestRow, keys: Collection[str]) -> DensityRecord:
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
     if (remark := of_row(row)) is not None and remark.text not in found["verdict"].evidence:
-        found["verdict"] = remarked_verdict(found["verdict"], remark)
+        found["verdict"] = verdict_of((remark, *found["verdict"].findings))
     return _BLANK.model_copy(update={"test_name": row.test_name, **found})

@@ -119,6 +119,11 @@ def plan(cell: Cell, *, oversubscribed: bool = False) -> Plan:
     )  # fmt: skip
 
 
+def verdict_with(kind: results.VerdictKind, text: str) -> results.Verdict:
+    """A verdict with one finding."""
+    return results.Verdict(findings=(results.Finding(kind=kind, text=text),))
+
+
 def result(  # noqa: PLR0917 - the six words that name a cell read well in their order
     service: ServiceType = ServiceType.CSC, chains: int = 1, nodes: int = 1, frame: Frame = B64,
     size: NfSize = NfSize.ONE, vs_dtc: int = 1, *, simulated: bool = False, oversubscribed: bool = False,
@@ -165,10 +170,8 @@ def _fields(cell: Cell, frame: Frame, simulated: bool, oversubscribed: bool, his
         for t in made_plan.cores.threads
         if t.role is ThreadRole.DATA
     )
-    verdict = results.Verdict(
-        kinds=(results.VerdictKind.OVERSUBSCRIBED if oversubscribed else results.VerdictKind.MEASURED,),
-        evidence=(f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %",),
-    )
+    kind = results.VerdictKind.OVERSUBSCRIBED if oversubscribed else results.VerdictKind.MEASURED
+    verdict = verdict_with(kind, f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %")
     return {
         "test_id": f"Density.{service}.{name}", "test_name": name, "tags": made_plan.tags,
         "started_at": f"2026-11-20T1{chains % 10}:{nodes:02d}:00Z",
@@ -205,7 +208,7 @@ def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord
     return result(
         service, chains, nodes, histograms=False, passed=False, message=reason, unfit=True, plan=None, plan_digest=None,
         trials=(), ndr=None, pdr=None, affinity=(), deployment=None,
-        verdict=results.Verdict(kinds=(results.VerdictKind.FAILED,), evidence=(reason,)),
+        verdict=verdict_with(results.VerdictKind.FAILED, reason),
     )  # fmt: skip
 
 
@@ -222,8 +225,6 @@ RECORD = searches.SearchRecord(
     algorithm=searches.Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
 )
 VERDICT = results.Verdict(
-    kinds=(results.VerdictKind.GENERATOR_BOUND, results.VerdictKind.UNSTABLE),
-    evidence=("too slow", "two bands"),
     findings=(
         results.Finding(kind=results.VerdictKind.GENERATOR_BOUND, text="too slow", numbers=("LATENCY",)),
         results.Finding(kind=results.VerdictKind.UNSTABLE, text="two bands", numbers=("SOAK",)),

@@ -146,8 +146,7 @@ def test_each_number_has_its_own_verdict() -> None:
         Finding(kind=VerdictKind.OVERSUBSCRIBED, text="b"),
         Finding(kind=VerdictKind.VSWITCH_BOUND, text="c", numbers=("NDR",)),
     )
-    kinds, evidence = (tuple(getattr(each, part) for each in findings) for part in ("kind", "text"))
-    found = Verdict(kinds=kinds, evidence=evidence, findings=findings)
+    found = Verdict(findings=findings)
     (row,) = rows_of_tests(dataset_of(plain(1, 1, 2e5, verdict=found)))
     assert verdict_of(row, NDR) == ("oversubscribed", "vswitch-bound")
     assert verdict_of(row, PDR) == ("generator-bound", "oversubscribed")

@@ -119,7 +119,7 @@ def test_closed_streams_are_no_defect(monkeypatch: pytest.MonkeyPatch, closed: t
 @pytest.mark.parametrize(
     ("command", "lost", "status"),
     [
-        *((command, ("stdout", "stderr"), 0) for command in ("robot", "local", "night")),
+        *((command, ("stdout", "stderr"), 0) for command in ("robot", "local")),
         ("show", ("stderr",), 0),
         ("show", ("stdout",), 1),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.cli import make_app
 from csit_utils.commands.runs import local as module
-from csit_utils.night import OPENING_S
+from csit_utils.commands.runs.night import OPENING_S
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import ServiceType, TestType
@@ -34,9 +34,9 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "answer {nix} --rate 1kpps", "bisect {nix}", "compare {nix} {output}", "compare {output} {output} --data {nix}",
         "compare {output} label=x --data {nix}", "export {nix} --uti -o {tmp}", "gate {output} {output} --data {nix}",
         "import {nix} -o {tmp}/set", "local --cold --priors {nix}", f"local -t {SIM} --priors {{nix}}",
-        "local --resume {nix}", f"night {SIM} --dry-run --data {{nix}}",
-        f"night {SIM} --dry-run --data {{output}} --data {{nix}}",
-        "night --resume {nix}", "outcome {nix}", "place {nix}", "profile {nix}", "regoal {nix}", "show {nix}",
+        "local --resume {nix}", f"night {SIM} --data {{nix}}",
+        f"night {SIM} --data {{output}} --data {{nix}}",
+        "outcome {nix}", "place {nix}", "profile {nix}", "regoal {nix}", "show {nix}",
         "report {nix} -o {tmp}/p", "suspects {nix}", "trend {nix}", "why {nix}", "why {output} {output} --data {nix}",
         f"size {{nix}} {SPECS / 'snort' / 'workload.json'}", "chains {nix}", "interference {nix}", "outage {nix}",
         "stateful {nix}", "plan {nix}", "convert {nix}", "robot --resume {nix}",
@@ -59,11 +59,11 @@ def test_a_path_that_does_not_exist_is_refused(
 
 def test_data_of_which_nothing_can_be_read_plan_no_night(tmp_path: Path) -> None:
     (first := tmp_path / "first").mkdir()
-    words = ["night", SIM, "--cells", "1x1", "--types", "CSC", "--tests", "MRR", "--dry-run", "--data"]
+    words = ["night", SIM, "--cells", "1x1", "--types", "CSC", "--tests", "MRR", "--data"]
     assert make_app(words)([*words, str(first)], standalone_mode=False) in {None, 0}
     (first / "output.xml").write_text("<html/>", encoding="utf-8")
     for data in (first, first / "output.xml"):
-        with pytest.raises(ConfigError, match=r"^--data: nothing to plan from: .*output\.xml: no result, looks like"):
+        with pytest.raises(ConfigError, match=r"output\.xml: no result, looks like"):
             make_app(words)([*words, str(data)], standalone_mode=False)
 
 

@@ -20,10 +20,10 @@ from csit_utils.report.cell_maps import colour, scale_of
 from csit_utils.report.html import CompiledTemplates, html_templates, own_file, script, style
 from csit_utils.report.report_context import _listed
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
+from resources.libraries.python.model.result import Affinity, VerdictKind
 from resources.libraries.python.redaction import outgoing
 from tests.loaded import Dataset
-from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
+from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result, verdict_with
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page, page_of
 
@@ -71,7 +71,7 @@ def test_a_template_is_compiled_again_when_it_changed_or_cannot_be_kept(
 
 
 def test_markup_in_names_stays_text() -> None:
-    verdict = Verdict(kinds=(VerdictKind.FAILED,), evidence=(HOSTILE,))
+    verdict = verdict_with(VerdictKind.FAILED, HOSTILE)
     affinity = (Affinity(owner=HOSTILE, interface=HOSTILE, planned_cpu=1, actual_cpus=()),)
     names = dict.fromkeys(("test_name", "test_id", "testbed"), HOSTILE)
     drivers = {"generator": HOSTILE}

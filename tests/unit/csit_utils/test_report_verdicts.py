@@ -99,8 +99,7 @@ LOCATED = LocatedLosses(
 
 
 def made(**changes: object) -> DensityRecord:
-    kinds, evidence = zip(*((finding.kind, finding.text) for finding in FINDINGS), strict=True)
-    verdict = Verdict(kinds=kinds, evidence=evidence, findings=FINDINGS)
+    verdict = Verdict(findings=FINDINGS)
     return result(ServiceType.CSC, 2, 1, verdict=verdict, located=LOCATED, **changes)  # type: ignore[arg-type]
 
 

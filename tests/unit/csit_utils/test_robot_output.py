@@ -422,7 +422,7 @@ def test_a_bad_record_is_named_with_file_and_test(tmp_path: Path, text: str, rea
     for part in (reason, str(source), "Density.64B-1c-csc-1ch-1n-ndrpdr"):
         assert part in problem.text
     assert len(dataset.recorded) == 1, "the other record is still there"
-    assert problem.text in {item.message for item in dataset.unrecorded}
+    assert [(item.status, item.message) for item in dataset.unrecorded] == [(Status.FAIL, problem.text)]
 
 
 def test_other_files_and_hidden_folders_of_results_are_left_out_unless_they_are_named(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ _COMMANDS = (
     f"doctor {_SIM}",
     f"status {_SIM}",
     f"qualify {_SIM} --frames 64B --flows 2 --brief",
-    f"night {_SIM} --hours 1 --cells 1x1,2x1 --data {{before}} --dry-run",
+    f"night {_SIM} --hours 1 --cells 1x1,2x1 --data {{before}}",
     "chains chains/four-vnfs.yaml",
     "interference interference/pairs.yaml",
     "outage outage/routers.yaml",

@@ -134,21 +134,35 @@ def test_an_interrupted_run_is_resumed_once(
 
 
 @pytest.mark.parametrize(
-    ("values", "command", "statuses", "status"),
+    ("outcomes", "status", "runs"), [([0, 0], 0, 2), ([1, 0], 1, 2), ([0, 3, 1], 1, 3), ([3, 3], 3, 2)]
+)
+def test_the_runs_of_a_night_are_measured_until_one_is_incomplete(
+    build: Build, outcomes: list[int], status: int, runs: int
+) -> None:
+    (night := build.folder / "results/sim/night").mkdir()
+    for name in ("01-suspected.args", "02-unseen.args"):
+        (night / name).touch()
+    build.ends("outcome", *outcomes)
+    assert build.step("measure", BUDGET="8") == status
+    assert (build.commands.count("night"), build.commands.count("robot")) == (1, runs)
+    assert ["robot", "--xunit", "xunit.xml", "-A", "results/sim/night/01-suspected.args"] in build.calls
+    assert build.commands.count("outcome") == len(outcomes)
+
+
+@pytest.mark.parametrize(
+    ("values", "command", "ending", "status"),
     [
-        ({"BUDGET": "8"}, "night", [4], 0),
-        ({"BUDGET": "8"}, "night", [1], 1),
-        ({"BUDGET": "8"}, "night", [3, 0], 0),
-        ({"STEP": "[{}]", "CSIT_BISECT": "spec.yaml"}, "bisect", [3], 1),
-        ({"STEP": "[{}]", "CSIT_BISECT": "spec.yaml"}, "bisect", [2], 2),
+        ({"BUDGET": "8"}, "night", 2, 2),
+        ({"STEP": "[{}]", "CSIT_BISECT": "spec.yaml"}, "bisect", 3, 1),
+        ({"STEP": "[{}]", "CSIT_BISECT": "spec.yaml"}, "bisect", 2, 2),
     ],
 )
 def test_nights_and_bisections_are_judged_by_their_statuses(
-    build: Build, values: dict[str, str], command: str, statuses: list[int], status: int
+    build: Build, values: dict[str, str], command: str, ending: int, status: int
 ) -> None:
-    build.ends(command, *statuses)
+    build.ends(command, ending)
     assert build.step("measure", **values) == status
-    assert build.commands.count(command) == len(statuses) and "robot" not in build.commands
+    assert build.commands.count(command) == 1 and "robot" not in build.commands
 
 
 def test_a_problem_of_the_testbed_ends_the_build_before_it_measures(build: Build) -> None:

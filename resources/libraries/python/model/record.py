@@ -16,8 +16,8 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Rerun, Verdict
 from resources.libraries.python.model.testbed.topology import World
 
-SchemaVersion = Literal["4.0"]
-SCHEMA_VERSION: SchemaVersion = "4.0"
+SchemaVersion = Literal["5.0"]
+SCHEMA_VERSION: SchemaVersion = "5.0"
 """Raised when a key changes its form or meaning, or goes away; a key that is added has a default."""
 
 

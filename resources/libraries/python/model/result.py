@@ -1,8 +1,9 @@
 """Parts of a record: what was asked, where it was measured, rates, latency, and the verdict."""
 
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Self
+from typing import Annotated, Self, TypeVar
 
 from pydantic import Field
 
@@ -96,15 +97,30 @@ class Finding(Frozen):
         return not self.numbers or number in self.numbers
 
 
+KindT = TypeVar("KindT", bound=str)
+
+
+def distinct(kinds: Iterable[KindT]) -> tuple[KindT, ...]:
+    """Return kinds of verdicts, each once; `measured` only where it is the only one."""
+    found = tuple(dict.fromkeys(kinds))
+    return tuple(kind for kind in found if kind != VerdictKind.MEASURED) or found
+
+
 class Verdict(Frozen):
     """A verdict never comes without its evidence."""
 
-    kinds: tuple[VerdictKind, ...]
-    """Most important first, never empty."""
-    evidence: tuple[str, ...]
-    """Sentences with numbers, one per line."""
-    findings: tuple[Finding, ...] = ()
-    """The same with its kind and the numbers it is about."""
+    findings: Annotated[tuple[Finding, ...], Field(min_length=1)]
+    """Most important first."""
+
+    @property
+    def kinds(self) -> tuple[VerdictKind, ...]:
+        """Most important first, never empty."""
+        return distinct(finding.kind for finding in self.findings)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """Sentences with numbers, one per line."""
+        return tuple(dict.fromkeys(finding.text for finding in self.findings))
 
     def of(self, number: str) -> tuple[VerdictKind, ...]:
         """Return the kinds of one figure, most important first, never empty."""

@@ -85,26 +85,12 @@ class Draft(Generic[RecordT_co]):
 
     def _verdict(self, *, passed: bool, skipped: bool, message: str) -> Verdict | None:
         verdict: Verdict | None = self.verdict
-        if self.judged and (verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds)):
-            kind = VerdictKind.SKIPPED if skipped else VerdictKind.FAILED
-            verdict = _led_by((Finding(kind=kind, text=message),), verdict, kind)
+        first: list[Finding] = []
         if self.quarantined is not None:
             attempts = enumerate(self.broken, 1)
-            verdict = _led_by(
-                tuple(
-                    Finding(kind=VerdictKind.QUARANTINED, text=f"attempt {number}: {reason}")
-                    for number, reason in attempts
-                ),
-                verdict,
-                VerdictKind.QUARANTINED,
+            first += (
+                Finding(kind=VerdictKind.QUARANTINED, text=f"attempt {number}: {reason}") for number, reason in attempts
             )
-        return verdict
-
-
-def _led_by(first: tuple[Finding, ...], verdict: Verdict | None, kind: VerdictKind) -> Verdict:
-    rest = verdict or Verdict(kinds=(), evidence=())
-    return Verdict(
-        kinds=(kind, *rest.kinds),
-        evidence=(*(each.text for each in first), *rest.evidence),
-        findings=(*first, *rest.findings),
-    )
+        if self.judged and (verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds)):
+            first.append(Finding(kind=VerdictKind.SKIPPED if skipped else VerdictKind.FAILED, text=message))
+        return Verdict(findings=(*first, *(verdict.findings if verdict else ()))) if first else verdict

@@ -197,7 +197,7 @@ def test_a_cell_that_breaks_twice_is_quarantined_and_not_tried_again(deployments
     path = tmp_path / "results" / quarantined["record"]
     record = json.loads(path.read_text(encoding="utf-8"))
     assert (record["quarantined"], record["broken"]) == (REASON, [REASON, REASON])
-    assert record["verdict"]["kinds"][0] == "quarantined"
+    assert record["verdict"]["findings"][0]["kind"] == "quarantined"
     written = path.read_bytes()
     assert robot(tmp_path, "-v", f"RESUME:{tmp_path}", *DENSITY) == 1
     assert len(deployments) == 2

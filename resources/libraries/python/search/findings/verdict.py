@@ -137,22 +137,12 @@ def judge(
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """Findings in order of importance. `measured` is a verdict only where it is the only one."""
-    ordered = sorted(findings, key=lambda finding: _rank(finding.kind))
-    return Verdict(
-        kinds=ranked(finding.kind for finding in ordered),
-        evidence=tuple(dict.fromkeys(finding.text for finding in ordered)),
-        findings=tuple(ordered),
-    )
+    """Findings in order of importance."""
+    return Verdict(findings=tuple(sorted(findings, key=lambda finding: rank(finding.kind))))
 
 
-def ranked(kinds: Iterable[VerdictKind]) -> tuple[VerdictKind, ...]:
-    """Return kinds in order of importance, each once."""
-    found = tuple(dict.fromkeys(sorted(kinds, key=_rank)))
-    return tuple(kind for kind in found if kind != VerdictKind.MEASURED) or found
-
-
-def _rank(kind: VerdictKind) -> int:
+def rank(kind: VerdictKind) -> int:
+    """Lower is more important."""
     own = _SAME_RANK.get(kind, kind)
     return _ORDER.index(own) if own in _ORDER else -1
 

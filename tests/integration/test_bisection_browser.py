@@ -1,4 +1,4 @@
-"""The pages of a bisection and of a night in a real browser: silent, as wide as their window, and whole on paper."""
+"""The page of a bisection in a real browser: silent, as wide as their window, and whole on paper."""
 
 import base64
 import re
@@ -13,7 +13,6 @@ from csit_utils.bisection.page import render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionRun
 from csit_utils.bisection.spec import OrderedList
-from csit_utils.night import NightChoices, TestOfNight, render_night
 from resources.libraries.python.errors import CommandFailed
 from tests.integration.browser import IN_CHROMIUM, Browser
 
@@ -22,12 +21,8 @@ pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 _LONG = "a-branch-with-a-name-that-is-longer-than-any-column-of-a-table-on-a-telephone-or-on-paper"
 _SLOW_FROM, _BROKEN = 20, 19
 _HOSTILE = "<script>document.title = 'owned'</script><img src=https://example.invalid/x>"
-_TESTS = 120
-_PAPER_PX = {
-    "bisection": (round(96 * (8.5 - 2 * 0.4)), round(96 * (11 - 2 * 0.4))),
-    "night": (round(96 * (297 - 2 * 12) / 25.4), round(96 * (210 - 2 * 12) / 25.4)),
-}
-"""Width and height of what is printed: US letter with the margins of Chromium, and A4 landscape as in a report."""
+_WIDTH_PX, _HEIGHT_PX = round(96 * (8.5 - 2 * 0.4)), round(96 * (11 - 2 * 0.4))
+"""What is printed of US letter with the margins of Chromium."""
 
 
 @pytest.fixture(scope="module")
@@ -52,36 +47,13 @@ def bisection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A night of many tests, one of which failed, with tests that are open and left out."""
-    folder = tmp_path_factory.mktemp("night")
-    tests = [
-        TestOfNight(
-            run="01-uncertain", test=f"Night.a.{n}", title=f"CSC {n}R1C {_LONG}", why="uncertain: PDR ±4 %",
-            seconds=60.0, status="PLANNED" if n == _TESTS - 1 else "FAIL" if n == 1 else "PASS",
-            message=_HOSTILE if n == 1 else "",
-        )
-        for n in range(_TESTS)
-    ]  # fmt: skip
-    choices = NightChoices(
-        topology="topologies/sim.yaml", simulated=True, hours=8.0, types="CSC", tests="MRR",
-        variables={"SEARCH": "quick"}, data=(), within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
-    )  # fmt: skip
-    page = folder / "night.html"
-    text = render_night(choices, tests, "1 failed", [("CSC 2R1C", "uncertain")], [(_HOSTILE, _LONG)], has_report=False)
-    page.write_text(text, "utf-8")
-    return page
-
-
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-@pytest.mark.parametrize("name", ["bisection", "night"])
-def test_pages_are_silent_and_as_wide_as_their_window(
-    request: pytest.FixtureRequest, browser: Browser, name: str, width: int, dark: bool
+def test_the_page_is_silent_and_as_wide_as_its_window(
+    browser: Browser, bisection: Path, width: int, dark: bool
 ) -> None:
     browser.look(width, 900, dark=dark)
     browser.events.clear()
-    browser.open(request.getfixturevalue(name), scripted=False)
+    browser.open(bisection, scripted=False)
     assert browser.complaints() == []
     assert str(browser.value("document.title")).startswith("SIMULATED: ")
     assert browser.value("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
@@ -104,22 +76,12 @@ def test_the_bisection_draws_each_level_and_shades_the_culprit(browser: Browser,
     assert _HOSTILE in text  # as text
 
 
-def test_the_night_lists_every_test_with_its_outcome(browser: Browser, night: Path) -> None:
-    browser.look(1280, 900)
-    browser.open(night, scripted=False)
-    outcomes = browser.value("[...document.querySelectorAll('tbody tr td:nth-child(5)')].map((one) => one.innerText)")
-    assert len(outcomes) == _TESTS
-    assert (outcomes.count("pass"), outcomes[1], outcomes[-1]) == (_TESTS - 2, f"fail: {_HOSTILE}", "not begun")
-
-
-@pytest.mark.parametrize("name", ["bisection", "night"])
-def test_pages_are_printed_whole(request: pytest.FixtureRequest, browser: Browser, name: str) -> None:
-    width, height = _PAPER_PX[name]
-    browser.look(width, height)
-    browser.open(request.getfixturevalue(name), scripted=False)
+def test_the_page_is_printed_whole(browser: Browser, bisection: Path) -> None:
+    browser.look(_WIDTH_PX, _HEIGHT_PX)
+    browser.open(bisection, scripted=False)
     browser.ask("Emulation.setEmulatedMedia", media="print")
     try:
-        assert browser.value("document.documentElement.scrollWidth") <= width, (
+        assert browser.value("document.documentElement.scrollWidth") <= _WIDTH_PX, (
             "text is cut off at the edge of the paper"
         )
         hidden = browser.value(
@@ -133,4 +95,4 @@ def test_pages_are_printed_whole(request: pytest.FixtureRequest, browser: Browse
     finally:
         browser.ask("Emulation.setEmulatedMedia", media="")
     paper = base64.b64decode(browser.ask("Page.printToPDF")["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b", paper)) >= ceil(end / height), "what is below a limit is not printed"
+    assert len(re.findall(rb"/Type\s*/Page\b", paper)) >= ceil(end / _HEIGHT_PX), "what is below a limit is not printed"
