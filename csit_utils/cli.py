@@ -267,7 +267,7 @@ def _reported(error: Exception) -> tuple[str, int]:
     match error:
         case UsageError():
             hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-            return f"{error.format_message().removesuffix('.')}{hint}", 2
+            return message(" ".join(error.format_message().split()).removesuffix("."), hint), 2
         case ConfigError():
             return str(error), 2
         case CsitError():
