@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import hypergeom, norm
 
 from resources.libraries.python.drivers.generators import losses
 from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
@@ -108,16 +109,30 @@ def test_a_period_is_found_among_random_losses() -> None:
         came[start : start + 32] = False
     found = of(came)
     assert found.period_s == pytest.approx(0.004, rel=0.001)
-    assert found.period_share > 0.8 and found.runs_z < -100
+    assert found.period_share > 0.8 and found.runs_z < -30
 
 
 def test_random_losses_have_neither_period_nor_dispersion() -> None:
     periods = 0
     for seed in range(40):
         found = of(np.random.default_rng(seed).random(100_000) > 1e-3)
-        assert abs(found.runs_z) < 4.5 and abs(found.dispersion_z) < 4.5
+        assert abs(found.runs_z) < 4 and abs(found.dispersion_z) < 4
         periods += found.period_s is not None
     assert periods <= 1
+
+
+def test_few_random_losses_are_as_seldom_clustered_as_their_deviates_say() -> None:
+    """Of a normal deviate 1 in 31,000 is below -4: a normal approximation of few losses has 1 in 400."""
+    draw = np.random.default_rng(7)
+    assert min(losses.runs_z(draw.random(2000) >= 0.02) or 0.0 for _ in range(4000)) > -4.5
+
+
+@given(lost=st.integers(10, 30), arrived=st.integers(10, 60), periods=st.integers(1, 10))
+def test_the_number_of_loss_periods_has_its_exact_probability(lost: int, arrived: int, periods: int) -> None:
+    came = np.array([False] * (lost - periods) + [False, True] * periods + [True] * (arrived - periods))
+    below = hypergeom(lost + arrived, arrived + 1, lost)
+    few, many = below.cdf(periods), below.sf(periods - 1)
+    assert losses.runs_z(came) == pytest.approx(norm.ppf(min(few, 0.5)) if few < many else norm.isf(min(many, 0.5)))
 
 
 def test_the_time_of_losses_follows_the_sender() -> None:

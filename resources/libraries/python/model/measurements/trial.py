@@ -227,12 +227,12 @@ class FlowLosses(Frozen):
     longest_s: float
     """Duration of the longest loss period, between two packets sent."""
     runs_z: float | None
-    """Standard deviations by which there are more (> 0) or fewer loss periods than of independent losses (test of Wald
-    and Wolfowitz); None for fewer than 10 losses."""
+    """Normal deviate that is as unlikely as so many (> 0) or so few loss periods of independent losses (exact test of
+    Wald and Wolfowitz), within -37.5 and 37.5; None for fewer than 10 losses."""
     dispersion: float | None
     """Index of dispersion of losses in windows of packets: 1 of independent losses; None for too few losses."""
     dispersion_z: float | None
-    """Its standard deviations from 1."""
+    """Normal deviate that is as unlikely."""
     bursts: int
     """Groups of losses with fewer than 16 packets received between two (Gmin of RFC 3611)."""
     burst_packets: tuple[int, int, int] | None
