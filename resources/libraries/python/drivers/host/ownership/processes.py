@@ -39,7 +39,7 @@ class Process(Frozen):
         return (_command(self.pid) if self.alive else "") or self.command
 
     def kill(self) -> bool:
-        """Kill this process, never another one with a reused PID; return whether it was alive.
+        """Kill this process, never another one with a reused PID, and let it end; return whether it was alive.
 
         With one that leads a process group, the group is killed: what it has started in it would outlive it.
         """
@@ -51,6 +51,8 @@ class Process(Frozen):
                     if os.getpgid(self.pid) == self.pid:
                         os.killpg(self.pid, signal.SIGKILL)
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    # On a busy machine it may have its ports and its memory for a while yet.
+                    select.select([descriptor], [], [], _EXIT_S)
                     return True
             finally:
                 os.close(descriptor)
