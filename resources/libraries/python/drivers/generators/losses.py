@@ -27,8 +27,8 @@ _PACKETS_PER_BIN = 4
 _FEWEST_PERIODS = 5
 """A period is reported that fits into the trial this often."""
 _FEWEST_LOSSES = 10
-_MOST_EXACT = 200_000
-"""Loss periods up to which their distribution is computed: with more it is normal, and takes long."""
+_MAX_EXACT = 200_000
+"""Loss periods up to which their distribution is computed; that of more is normal, and computing it takes long."""
 _FALSE_ALARM = 1e-4
 _PEAK = 0.4
 """A harmonic series begins with the first peak of this share of the highest one."""
@@ -210,7 +210,7 @@ def runs_z(came: NDArray[np.bool_]) -> float | None:
         return None
     periods = int(np.count_nonzero(came[1:] < came[:-1])) + int(not came[0])
     most = min(lost, arrived + 1)
-    if most > _MOST_EXACT:
+    if most > _MAX_EXACT:
         mean = lost * (arrived + 1) / len(came)
         return (periods - mean) / math.sqrt(mean * arrived * (lost - 1) / len(came) / (len(came) - 1))
     counts = np.arange(1.0, most)

@@ -227,8 +227,8 @@ class FlowLosses(Frozen):
     longest_s: float
     """Duration of the longest loss period, between two packets sent."""
     runs_z: float | None
-    """Normal deviate that is as unlikely as so many (> 0) or so few loss periods of independent losses (exact test of
-    Wald and Wolfowitz), within -37.5 and 37.5; None for fewer than 10 losses."""
+    """Normal deviate that is as unlikely as so many (> 0) or so few loss periods of independent losses (test of Wald
+    and Wolfowitz), exact and within 37.5 of 0 unless more than 200,000 are possible; None for fewer than 10 losses."""
     dispersion: float | None
     """Index of dispersion of losses in windows of packets: 1 of independent losses; None for too few losses."""
     dispersion_z: float | None
