@@ -33,8 +33,10 @@ from resources.libraries.python.model.request.variables import (
     Lookup,
 )
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.traffic import departures_of, protocol_of
 from resources.libraries.python.studies.density.planning.selection import parse_kinds, parse_sizes
+from resources.libraries.python.studies.sweep.load_steps import expected_cost
 from resources.libraries.python.studies.sweep.model import Bursts, Rates
 
 DEFAULT_WIDTH = 0.02
@@ -181,7 +183,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, name: str, keys: Mapping[str
         flows=len(cell.instances) if flows == "auto" else _whole(flows, "flows", 1000),
         protocol=protocol_of(topology.tg.generator.driver, row.protocol or PROTOCOL.text(lookup)),
         departures=departures_of(topology.tg.generator.driver, DEPARTURES.text(lookup)),
-        duration_s=_whole(row.duration or SWEEP_DURATION.text(lookup), "seconds of a load", LONGEST_LOAD_S),
+        duration_s=_duration_s(row.duration or SWEEP_DURATION.text(lookup)),
         rates=None if row.bursts else parse_rates(row.rates or SWEEP_RATES.text(lookup)),
         bursts=parse_bursts(row.bursts) if row.bursts else None,
         stop_loss_ratio=STOP_LOSS.of(lookup),
@@ -193,6 +195,21 @@ def asked_sweep(lookup: Lookup, topology: Topology, name: str, keys: Mapping[str
     )
     asked.check()
     return asked
+
+
+def preview(name: str, keys: Mapping[str, str]) -> StudyCost:
+    """Return the cost of a test with these keys; those that it leaves out have the defaults of the variables.
+
+    Raises:
+        ConfigError: A value is wrong.
+    """
+    duration_s = _duration_s(keys.get("duration") or SWEEP_DURATION.default)
+    rates = parse_rates(keys.get("rates") or SWEEP_RATES.default)
+    return expected_cost(name, duration_s, rates, bursts="bursts" in keys)
+
+
+def _duration_s(text: str) -> int:
+    return _whole(text, "seconds of a load", LONGEST_LOAD_S)
 
 
 def _cell(name: str, row: SweepRow) -> Cell:
