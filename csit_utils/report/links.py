@@ -79,13 +79,13 @@ class CellNames:
         Where matrices of several testbeds share something else each, it says which.
         """
         shared = {
-            system.title: ", ".join(filter(None, (part(next(iter(own))) for part in _PARTS if part not in telling)))
+            system: ", ".join(filter(None, (part(next(iter(own))) for part in _PARTS if part not in telling)))
             for system, own in self._series.items()
             for telling in [self._telling[system]]
         }
         if len(set(shared.values())) < 2:
             return next(iter(shared.values()), "")
-        return "; ".join(f"{name}: {text}" for name, text in shared.items() if text)
+        return "; ".join(dict.fromkeys(f"{system.title}: {text}" for system, text in shared.items() if text))
 
     @staticmethod
     def address(cell: CellMetric) -> str:
