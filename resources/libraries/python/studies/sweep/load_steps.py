@@ -11,8 +11,7 @@ from statistics import fmean
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.result import l2_bps
-from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.quantities import rates as rates_text
+from resources.libraries.python.quantities import rates
 from resources.libraries.python.studies.sweep.model import (
     GIGA,
     BreakPoint,
@@ -23,15 +22,12 @@ from resources.libraries.python.studies.sweep.model import (
     SweepSample,
     SweepSpec,
 )
+from resources.libraries.python.studies.sweep.planning import AUTOMATIC_LOADS
 
 BEYOND = 1.6
 """Highest automatic load, relative to the throughput of the service in a short test."""
 _APART = 1e-3
 """Of the break-point: a load so close to another one says nothing new about its place."""
-_EXPECTED_LOADS = 12
-"""Automatic loads."""
-_EACH_SECOND_S = 0.14
-"""Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
 STOP_AFTER = 3
 """So many loads in a row must lose too much before a sweep that may stop early does."""
 
@@ -107,20 +103,6 @@ def duration_s(spec: SweepSpec) -> float:
     return sum(load.duration_s for load in loads(spec))
 
 
-def expected_cost(name: str, duration_s: int, rates: Rates | None, *, bursts: bool) -> StudyCost:
-    """Return the cost of a sweep before rates that depend on the service are found.
-
-    `duration_s`: of each load, or of all bursts.
-    """
-    count = 1 if bursts else _EXPECTED_LOADS if rates is None else len(rates.each())
-    return cost(name, count * duration_s, count)
-
-
-def cost(name: str, seconds: float, count: int) -> StudyCost:
-    """Return the cost of a number of loads, which take so many seconds together."""
-    return StudyCost(name, count, count, "loads", seconds * (1 + _EACH_SECOND_S), {"loads": count})
-
-
 def point(measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint:
     """The means of a load's samples.
 
@@ -172,9 +154,9 @@ def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, toleranc
     sender_pps = measured.sender_pps
     reasons = []
     if abs(counted_pps - asked_pps) > tolerance * asked_pps:
-        reasons.append(f"the generator offered {' of '.join(rates_text(counted_pps, asked_pps))}")
+        reasons.append(f"the generator offered {' of '.join(rates(counted_pps, asked_pps))}")
     if sender_pps is not None and abs(sender_pps - counted_pps) > tolerance * max(sender_pps, counted_pps):
-        reasons.append(f"its interface saw {', and it counted '.join(rates_text(sender_pps, counted_pps))}")
+        reasons.append(f"its interface saw {', and it counted '.join(rates(sender_pps, counted_pps))}")
     return "; ".join([*reasons, *([measured.note] if reasons and measured.note else [])]) or None
 
 
@@ -196,7 +178,7 @@ def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, lea
     return best_pps
 
 
-def rates_around(capacity_pps: float, steps: int = _EXPECTED_LOADS, beyond: float = BEYOND) -> Rates:
+def rates_around(capacity_pps: float, steps: int = AUTOMATIC_LOADS, beyond: float = BEYOND) -> Rates:
     """Loads in equal steps up to `beyond` times a capacity, the step rounded to two digits.
 
     `capacity_pps`: of each flow, one way; above 0.

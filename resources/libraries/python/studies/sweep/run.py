@@ -38,9 +38,7 @@ from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
     LoadStep,
     MeasuredLoad,
-    cost,
     duration_s,
-    expected_cost,
     is_lossy,
     loads,
     next_load,
@@ -57,7 +55,13 @@ from resources.libraries.python.studies.sweep.model import (
     SweepRecord,
     SweepSpec,
 )
-from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest, asked_sweep
+from resources.libraries.python.studies.sweep.planning import (
+    RelativeBursts,
+    SweepRequest,
+    asked_sweep,
+    cost,
+    expected_cost,
+)
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of

@@ -1,4 +1,4 @@
-"""A sweep as people ask for it, and its loads as they write them: `10000-200000/10000`, `auto`, `on 2 off 1 at 500`."""
+"""A sweep as people ask for it, with its loads (`10000-200000/10000`, `auto`, `on 2 off 1 at 500`) and its cost."""
 
 import re
 from collections.abc import Mapping
@@ -36,10 +36,13 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.traffic import departures_of, protocol_of
 from resources.libraries.python.studies.density.planning.selection import parse_kinds, parse_sizes
-from resources.libraries.python.studies.sweep.load_steps import expected_cost
 from resources.libraries.python.studies.sweep.model import Bursts, Rates
 
 DEFAULT_WIDTH = 0.02
+AUTOMATIC_LOADS = 12
+"""Loads of a sweep whose user named none."""
+_EACH_SECOND_S = 0.14
+"""Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
 NO_NF = "none"
 """In the place of NF kinds: the path without any."""
 _Kind = TypeVar("_Kind", Rates, Bursts)
@@ -195,6 +198,20 @@ def asked_sweep(lookup: Lookup, topology: Topology, name: str, keys: Mapping[str
     )
     asked.check()
     return asked
+
+
+def expected_cost(name: str, duration_s: int, rates: Rates | None, *, bursts: bool) -> StudyCost:
+    """Return the cost of a sweep before rates that depend on the service are found.
+
+    `duration_s`: of each load, or of all bursts.
+    """
+    count = 1 if bursts else AUTOMATIC_LOADS if rates is None else len(rates.each())
+    return cost(name, count * duration_s, count)
+
+
+def cost(name: str, seconds: float, count: int) -> StudyCost:
+    """Return the cost of a number of loads, which take so many seconds together."""
+    return StudyCost(name, count, count, "loads", seconds * (1 + _EACH_SECOND_S), {"loads": count})
 
 
 def preview(name: str, keys: Mapping[str, str]) -> StudyCost:
