@@ -77,7 +77,7 @@ def import_(
     def placed(item: ImportedTest) -> ImportedTest:
         if template is None or item.row.service_type is not None:
             return item
-        found = template.placed(item)
+        found = template.placed(item, run)
         is_placed = found.row.service_type is not None
         names[is_placed].append(item.row.source)
         # A file for each test: commands that read the newest run read the whole matrix.
@@ -101,6 +101,8 @@ def import_(
         print_sentence(f"{output}: {'; '.join(_done(tests - twice, twice, files))}")
         if template is not None:
             print_sentence(_placed(template.text, len(names[True]), names[False]))
+            if files["earlier"]:
+                print_sentence("files already there keep their places; other ones take a new folder")
     if problems:
         raise typer.Exit(1)
 

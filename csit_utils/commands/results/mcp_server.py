@@ -143,7 +143,8 @@ class Questions:
 
         everything: also cells without a change.
         """
-        return _answer(_rows("trend", "--format=json", *(["--all"] if everything else []), "--", self._dataset))
+        rows = _rows("trend", "--format=json", *(["--all"] if everything else []), "--", self._dataset)
+        return _answer(rows, *{row["metric"] for row in rows})
 
     def why(self, a: str, b: str, cell: str = "") -> dict[str, Any]:
         """Functions of vSwitch and NFs that take more or less CPU time in runs b than in a; both as for compare."""

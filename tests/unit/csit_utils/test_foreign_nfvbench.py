@@ -207,6 +207,23 @@ def test_an_invalid_value_costs_that_value(path: list[str], value: Any, remark: 
 def test_a_size_that_is_no_frame_is_unknown(size: str) -> None:
     row = one(nfvbench({size: searched()})).row
     assert (row.frame, row.ndr_l1_bps) == (None, None)
+    assert "frame size" in row.evidence
+
+
+@pytest.mark.parametrize("found", [{}, {"ndr": None}, {"run_config": None, "iteration_stats": trials((1e6, 0.0))}])
+def test_a_test_without_a_figure_says_so(found: dict[str, Any]) -> None:
+    assert one(nfvbench({"64": found})).row.evidence
+
+
+@pytest.mark.parametrize("path", [["date"], ["config", "duration_sec"], ["config", "measurement", "PDR"]])
+def test_a_value_that_a_file_lacks_costs_that_value(path: list[str]) -> None:
+    data = nfvbench({"64": searched()})
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    del place[path[-1]]
+    row = one(data).row
+    assert (row.ndr_lower_pps, row.pdr_lower_pps is None) == (2_976_190, path[-1] == "PDR")
 
 
 PLAIN = NameTemplate("{service}_{instances}c{nfs}n")
@@ -288,3 +305,16 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two_but_no_two_defini
         (more / f"csc_3c2n_{name}.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
     invoked("import", more, "-o", tmp_path / "apart", "--place", PLAIN.text)
     assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 3
+
+
+def test_files_of_one_name_in_two_folders_are_of_two_systems_unless_the_template_states_the_folders(
+    tmp_path: Path,
+) -> None:
+    for folder, found in (("2t1c", searched()), ("4t2c", searched() | {"pdr": None})):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        (tmp_path / "in" / folder / "csc_3c2n.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
+    for text, systems in ((PLAIN.text, 2), (f"*t{{vswitch_cores}}c/{PLAIN.text}", 1)):
+        dataset = tmp_path / str(systems)
+        assert invoked("import", tmp_path / "in", "-o", dataset, "--place", text).exit_code == 0
+        series = {series_of(row) for row in opened([dataset]).contents().tests}
+        assert (len(series), len({one.system for one in series})) == (2, systems)
