@@ -307,14 +307,22 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two_but_no_two_defini
     assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 3
 
 
+@pytest.mark.parametrize(
+    ("template", "systems", "apart"),
+    [(PLAIN.text, 2, ("2t1c", "4t2c")), (f"*t{{vswitch_cores}}c/{PLAIN.text}", 1, ("vSwitch-1c", "vSwitch-2c"))],
+)
 def test_files_of_one_name_in_two_folders_are_of_two_systems_unless_the_template_states_the_folders(
-    tmp_path: Path,
+    tmp_path: Path, template: str, systems: int, apart: tuple[str, str]
 ) -> None:
+    """What sets two tests of a cell apart is in tables, and in the refusal to compare cells of other sizes."""
     for folder, found in (("2t1c", searched()), ("4t2c", searched() | {"pdr": None})):
         (tmp_path / "in" / folder).mkdir(parents=True)
-        (tmp_path / "in" / folder / "csc_3c2n.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
-    for text, systems in ((PLAIN.text, 2), (f"*t{{vswitch_cores}}c/{PLAIN.text}", 1)):
-        dataset = tmp_path / str(systems)
-        assert invoked("import", tmp_path / "in", "-o", dataset, "--place", text).exit_code == 0
-        series = {series_of(row) for row in opened([dataset]).contents().tests}
-        assert (len(series), len({one.system for one in series})) == (2, systems)
+        (tmp_path / "in" / folder / "csc_1c1n.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
+    dataset = tmp_path / "dataset"
+    assert invoked("import", tmp_path / "in", "-o", dataset, "--place", template).exit_code == 0
+    series = {series_of(row) for row in opened([dataset]).contents().tests}
+    assert (len(series), len({one.system for one in series})) == (2, systems)
+    _, *lines = invoked("show", dataset).stdout.splitlines()
+    assert [sum(word in line for line in lines) for word in apart] == [1, 1]
+    refused = invoked("compare", dataset, "fdio-2019")
+    assert isinstance(refused.exception, ConfigError) and "CSC 1x1" in str(refused.exception)
