@@ -44,9 +44,8 @@ def _lines_of(contents: Contents, *, why: bool, with_raw: bool) -> tuple[list[st
     latencies: dict[str, list[LatencyRow]] = {}
     for each in contents.rows(LatencyRow):
         latencies.setdefault(each.anchor, []).append(each)
-    several = {
-        name for name in ("testbed", "vs_dtc", "test_type") if len({getattr(row, name) for row in rows if row.recorded}) > 1
-    }
+    known = [row for row in rows if row.recorded]
+    several = {name for name in ("testbed", "vs_dtc", "test_type") if len({getattr(row, name) for row in known}) > 1}
     metrics = _metrics(rows)
     testbed, test = (["testbed"] if "testbed" in several else []), (["test"] if "test_type" in several else [])
     heads = [*testbed, "cell", *test, "frame", *metrics, "p99", "verdict"]

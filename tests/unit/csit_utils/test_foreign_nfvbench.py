@@ -303,8 +303,9 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two_but_no_two_defini
     (more := tmp_path / "more").mkdir()
     for name, found in (("ndr", searched()), ("20pc", fixed(20.0)), ("30pc", fixed(30.0))):
         (more / f"csc_3c2n_{name}.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
-    invoked("import", more, "-o", tmp_path / "apart", "--place", PLAIN.text)
-    assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 3
+    (more / "csc_3c3n_ndr.json").write_bytes(packed(nfvbench({"IMIX": searched()}, "EXT")))
+    assert "IMIX" in invoked("import", more, "-o", tmp_path / "apart", "--place", PLAIN.text).stdout
+    assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 4
 
 
 @pytest.mark.parametrize(

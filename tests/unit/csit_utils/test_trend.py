@@ -1,8 +1,6 @@
 """Trends of cells over nights whose truth is known, new failures, and testbeds that are twins."""
 
 import json
-import random
-from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
