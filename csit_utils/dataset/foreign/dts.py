@@ -82,7 +82,7 @@ def _test(row: DtsRow, anchor: str, source: str, remarks: list[str]) -> TestRow:
         source=source,
         recorded=True,
         status=Status.FAIL if row.passed is False else Status.PASS,
-        message="less than expected" if row.passed is False else "",
+        message=f"less than expected: {rate(measured_pps)}" if row.passed is False else "",
         tags="",
         origin=ORIGIN,
         run=source,
