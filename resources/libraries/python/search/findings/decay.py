@@ -15,7 +15,7 @@ from math import erfc, expm1, log, sqrt
 from statistics import median
 
 from resources.libraries.python.model.measurements.trial import TrialResult
-from resources.libraries.python.quantities import counted
+from resources.libraries.python.quantities import counted, grouped
 
 FALSE_ALARM = 1e-4
 """Probability of a look. A search looks after each trial, but its looks share almost all trials."""
@@ -37,14 +37,14 @@ class Decay:
     """A system that forwards less and less."""
 
     per_minute: float
-    """Share of its rate that it loses in a minute."""
+    """Percent of its rate that it loses in a minute."""
     trials: int
     """Trials of repeated loads that show it."""
     loads: int
 
     def __str__(self) -> str:
         of = f"{self.trials} trials at {counted(self.loads, 'repeated load')}"
-        return f"decaying: {self.per_minute:.2g} % per minute in {of}"
+        return f"decaying: {grouped(self.per_minute, 2)} % per minute in {of}"
 
 
 @dataclass(frozen=True, slots=True)
