@@ -15,7 +15,6 @@ from types import FrameType
 from typing import Annotated, Any, NoReturn, TextIO, get_args
 
 import typer
-from typer import BadParameter
 from typer._click import Context, HelpFormatter  # Typer has its own copy of Click since 0.26, and exports neither
 from typer._click.exceptions import UsageError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -50,14 +49,15 @@ class CsitCommand(TyperCommand):
                 _add_remarks(parameter)
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the command line; a value that does not fit is refused without the phrases of pydantic.
+        """Parse the command line; what is wrong is refused without the phrases of pydantic.
 
         Raises:
-            BadParameter: A value does not fit.
+            UsageError: An option or a value is wrong or missing.
         """
         try:
             return super().parse_args(ctx, args)
-        except BadParameter as error:
+        except UsageError as error:
+            error.ctx = error.ctx or ctx  # Click forgets it where an option lacks its value
             error.message = _OF_PYDANTIC.sub("", error.message).replace("Input should be", "expected")
             raise
 

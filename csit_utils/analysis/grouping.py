@@ -37,6 +37,11 @@ class System:
             return f"{self.testbed}, {self.origin}"
         return f"{self.testbed} ({kind if self.origin == OWN else f'{kind}, {self.origin}'})"
 
+    @property
+    def title(self) -> str:
+        """Name beside a mark of simulated results, which need not say so twice."""
+        return self.testbed if self.simulated else self.name
+
 
 @dataclass(frozen=True)
 class Series:

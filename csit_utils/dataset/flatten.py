@@ -1,7 +1,7 @@
 """Conversion of items of a dataset to flat rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -109,6 +109,21 @@ def record_rows(kind: type[RowT], anchor: str, record: DensityRecord) -> Iterato
 
 def measured_row(item: Recorded, subject: MeasuredSubject, measures: Iterable[Measure]) -> MeasuredRow:
     """Return a row of one subject of a record, without values where the test did not pass."""
+    return replace(
+        unmeasured_row(item),
+        goals=subject.load,
+        test_type=" ".join(measures),
+        service_type=subject.service,
+        **subject.dimensions.columns,
+        nf_size=subject.size,
+        vs_dtc=subject.vs_dtc,
+        frame=subject.frame,
+        measures=subject.values if item.status is Status.PASS and item.record.passed else (),
+    )
+
+
+def unmeasured_row(item: Recorded) -> MeasuredRow:
+    """Return the row of a record without anything that is followed over time."""
     record = item.record
     return MeasuredRow(
         anchor=item.anchor,
@@ -130,12 +145,4 @@ def measured_row(item: Recorded, subject: MeasuredSubject, measures: Iterable[Me
         version=record.version,
         revision=record.environment.revision,
         environment=record.environment.digest,
-        goals=subject.load,
-        test_type=" ".join(measures),
-        service_type=subject.service,
-        **subject.dimensions.columns,
-        nf_size=subject.size,
-        vs_dtc=subject.vs_dtc,
-        frame=subject.frame,
-        measures=subject.values if item.status is Status.PASS and record.passed else (),
     )

@@ -1,12 +1,13 @@
 """Addresses within the report, and short names of cells. Links are as within one page; the site resolves them."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from hashlib import sha256
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.grouping import Series
+from csit_utils.analysis.grouping import Series, System
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import TestRow
 
@@ -53,28 +54,38 @@ _PARTS: tuple[Callable[[Series], str], ...] = (
 
 
 class CellNames:
-    """Short names of cells: only what distinguishes them."""
+    """Short names of cells: only what distinguishes those of a testbed."""
 
     def __init__(self, cells: Iterable[CellMetric]) -> None:
-        self._of_matrix = tuple(cell for cell in cells if cell.of_matrix)
+        self._series: dict[System, set[Series]] = defaultdict(set)
+        for cell in cells:
+            if cell.of_matrix:
+                self._series[cell.series.system].add(cell.series)
 
     def short(self, cell: CellMetric) -> str:
-        """Return `CSC 4x2`, with sizes and frame where the cells differ in them, without testbed and metric.
+        """Return `CSC 4x2`, with sizes and frame where cells of its testbed differ in them, without that and metric.
 
         For other studies: the service, its size, and the frame or the unit of the workload.
         """
         if not cell.of_matrix:
             return " ".join(filter(None, [cell.series.service_type, cell.series.nf_size, cell.series.frame]))
         words = [cell.series.service_type, str(cell.dimensions)]
-        return " ".join([*words, *filter(None, (part(cell.series) for part in self._telling))])
+        return " ".join([*words, *filter(None, (part(cell.series) for part in self._telling[cell.series.system]))])
 
     @property
     def common(self) -> str:
-        """Return what all cells of the matrix share, for a heading: `NF-1c, vSwitch-1c, 64B, profile csit`."""
-        if not self._of_matrix:
-            return ""
-        shared = (part for part in _PARTS if part not in self._telling)
-        return ", ".join(filter(None, (part(self._of_matrix[0].series) for part in shared)))
+        """Return what all cells of a matrix share, for a heading: `NF-1c, vSwitch-1c, 64B, profile csit`.
+
+        Where matrices of several testbeds share something else each, it says which.
+        """
+        shared = {
+            system: ", ".join(filter(None, (part(next(iter(own))) for part in _PARTS if part not in telling)))
+            for system, own in self._series.items()
+            for telling in [self._telling[system]]
+        }
+        if len(set(shared.values())) < 2:
+            return next(iter(shared.values()), "")
+        return "; ".join(dict.fromkeys(f"{system.title}: {text}" for system, text in shared.items() if text))
 
     @staticmethod
     def address(cell: CellMetric) -> str:
@@ -82,5 +93,8 @@ class CellNames:
         return f"trend-{cell_anchor(cell.series, cell.metric, cell.dimensions)}"
 
     @cached_property
-    def _telling(self) -> tuple[Callable[[Series], str], ...]:
-        return tuple(part for part in _PARTS if len({part(cell.series) for cell in self._of_matrix}) > 1)
+    def _telling(self) -> Mapping[System, Sequence[Callable[[Series], str]]]:
+        return {
+            system: [part for part in _PARTS if len({part(series) for series in own}) > 1]
+            for system, own in self._series.items()
+        }

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
 from csit_utils.dataset.flatten import measured_row
@@ -214,5 +213,5 @@ class Study:
     kinds: tuple[RecordKind, ...] = ()
     explanations: Mapping[str, Sequence[Explanation]] = field(default_factory=dict)
     """By heading of the page of help."""
-    preview: Callable[[Path, Mapping[str, str]], StudyCost] | None = None
-    """Cost of a test of its suite, given the file of its specification, and the keys that it sets."""
+    preview: Callable[[str, Mapping[str, str]], StudyCost] | None = None
+    """Cost of a test of its suite, given the name of its specification, and the keys that it sets."""

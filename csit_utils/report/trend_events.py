@@ -37,7 +37,7 @@ class GroupView:
     def __init__(self, group: EventGroup, names: CellNames, environments: Mapping[str, Environment]) -> None:
         first = min(group.events, key=lambda each: each.after.at)
         system = group.system
-        self.system, self.testbed, self.simulated = system.name, system.testbed, system.simulated
+        self.system, self.testbed, self.simulated = system.title, system.testbed, system.simulated
         self.day = f"{first.after.at:%Y-%m-%d}"
         self.up, self.better, self.acknowledged = group.up, group.better, group.acknowledged
         self.doubt = group.doubt

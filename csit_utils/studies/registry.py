@@ -12,7 +12,6 @@ from csit_utils.report.study import RecordKind, Study, View
 from csit_utils.studies import folders
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
 
 
@@ -61,11 +60,14 @@ def explanations_by_heading() -> dict[str, list[Explanation]]:
     return found
 
 
+_ONLY_IN = {"real", *World}
+
+
 def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | None:
     """Return the cost of a test of a study; None where the study does not declare it, or its first keyword is another.
 
     `study`: its name, or that of a suite.
-    `arguments`: of the test's first keyword: `Run Study`, or one that hands them on.
+    `arguments`: of the test's first keyword: `Run Study`, or one that hands them on; variables count as their defaults.
 
     Raises:
         CsitError: The specification is wrong, or the test needs another world.
@@ -75,10 +77,10 @@ def cost_of(study: str, arguments: Sequence[str], world: World) -> StudyCost | N
         return None
     name, *others = arguments
     keys = dict(each.split("=", 1) for each in others if "=" in each)
-    only_in = keys.pop("only_in", next((each for each in others if "=" not in each), "any"))
+    only_in = keys.pop("only_in", next((each for each in others if each in _ONLY_IN), "any"))
     if not world.is_one_of(only_in):
         raise Unsupported(world.refusal(only_in))
-    return declared.preview(specification_file(name), keys)
+    return declared.preview(name, keys)
 
 
 def measures() -> tuple[Measure, ...]:

@@ -72,7 +72,7 @@ from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.studies.stateful.model import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
-from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
+from resources.libraries.python.studies.sweep.planning import parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.node.energy import power_of, read_meter
 from resources.libraries.python.testbed.node.node_query import MARK

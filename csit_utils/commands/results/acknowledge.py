@@ -35,12 +35,12 @@ def acknowledge(
     cell: Annotated[
         str | None,
         typer.Argument(
-            help="Words of the names of cells, such as 'CSC 2x1', or a whole name; default: list all steps."
+            help="Words in the names of cells, such as 'CSC 2x1', or a whole name; default: list all steps."
         ),
     ] = None,
     metric: Annotated[str | None, typer.Argument(help="Such as NDR.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Date of the step, such as 2026-11-03; near is enough.")
+        str | None, typer.Option(metavar="DATE", help="Date of the step, such as 2026-11-03, or near it.")
     ] = None,
     cause: Annotated[str | None, typer.Option(metavar="TEXT", help="Cause of the step, in one line.")] = None,
     link: Annotated[str | None, typer.Option(metavar="URL", help="Link to the change or ticket.")] = None,
@@ -54,7 +54,8 @@ def acknowledge(
 
     The new level is the baseline: commands that read HISTORY (trend, gate, night, report) no longer call such a step a
     regression, and show its cause.
-    CELL means all cells whose names have its words; of these, a step within three figures of the date is acknowledged.
+    CELL selects all cells whose names contain its words; of each, the step within three runs of the date is
+    acknowledged.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ def import_(
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="How names of files state the cells of tests that do not: {service}, {instances}, {nfs}, "
+            help="Pattern of file names that state the cell, for tests that do not: {service}, {instances}, {nfs}, "
             "{vswitch_cores}, {nf_cores}; * is any text, and {nf_cores=1} the same for all.",
         ),
     ] = None,

@@ -271,6 +271,10 @@ class DatasetReader:
             raise ConfigError(f"{text} does not exist; name a file or folder with a chain study, or two sides A and B")
         return self._asked((path,), "", self._newest, lambda found: list(found.characterizations))
 
+    def records(self) -> Sequence[Recorded]:
+        """Return the records of other studies than density of `--data`, as `whole` does their figures."""
+        return self._asked(self._data, "", self._newest, lambda found: list(found.characterizations))
+
     def whole(self) -> list[TestRow]:
         """Return all tests of `--data`, of large datasets those of the newest runs.
 

@@ -38,8 +38,8 @@ def trend(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Only regressions that this run confirms, which are not called without it: a file, a folder, or "
-            "KEY=VALUE of FILE.",
+            help="Only regressions that this run confirms, and that are not found without it: a file, a folder, "
+            "or KEY=VALUE of FILE.",
         ),
     ] = None,
     form: FORMAT = TableForm.TABLE,

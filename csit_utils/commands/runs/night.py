@@ -24,6 +24,7 @@ from csit_utils.analysis.night import (
 from csit_utils.bisection.spec import share_of
 from csit_utils.commands.results.selections import COMPARED, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
+from csit_utils.dataset.flatten import unmeasured_row
 from csit_utils.dataset.ledger import NONE, Acknowledged
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.units import DASH, percent, seconds
@@ -146,6 +147,8 @@ def _stored(data: list[Path] | None, testbed: Topology) -> tuple[Sequence[TestRo
                 raise
             print_sentence(f"{error}: every test is unseen", err=True)
             return (), NONE
+        figured = {row.anchor for row in rows}
+        rows += [unmeasured_row(each) for each in reader.records() if each.anchor not in figured]
         reader.report_problems()
         here = (testbed.metadata.name, testbed.world.value, OWN)
         rows = [row for row in rows if (row.testbed, row.world, row.origin) == here and row.recorded]

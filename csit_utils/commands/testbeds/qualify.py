@@ -53,13 +53,13 @@ def qualify(
     ] = FOLDER,
     form: FORMAT = TableForm.TABLE,
 ) -> None:
-    """Measure what the generator can do by itself.
+    """Measure the highest rates of the generator by itself.
 
     Measures rates, rate error, gaps between frames and the latency floor. Its ports are joined to each other, with no
     system under test between them. The result is kept by generator, version, kind of ports, machine and kernel; results
-    of later runs that are beyond it have the verdict *unqualified*. A run measures a short one where there is none. A
-    lab's generator is looped back over the cables that join ports of its machine, else over virtual ports there. Where
-    the driver is auto, AF_XDP sockets are tried too, and runs send by what is faster; name a driver to have no choice.
+    of later runs that are beyond it have the verdict *unqualified*. A run without a qualification begins with a brief
+    one. A lab's generator is looped back over the cables that join ports of its machine, else over virtual ports there.
+    Where the driver is auto, AF_XDP sockets are tried too, and runs send by what is faster.
 
     \b
     Examples:

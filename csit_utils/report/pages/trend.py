@@ -347,7 +347,7 @@ def _few(trends: Iterable[Trend], names: CellNames) -> Iterator[Figure]:
     for number, (system, rows) in enumerate(systems.items(), 1):
         plot = Plot(
             str(number),
-            f"{system.name}: change since the first run",
+            f"{system.title}: change since the first run",
             "few",
             Column("run", options={"type": "date"}),
             Column("change", "change since the first run, %", scale=100),
@@ -394,7 +394,7 @@ def payload(
     return {
         "systems": [
             {
-                "name": system.name,
+                "name": system.title,
                 "simulated": system.simulated,
                 "runs": [
                     [run.name.removeprefix(f"{called(run.testbed)} "), _stamp(run), _version(run)] for run in line.runs

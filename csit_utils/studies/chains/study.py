@@ -25,6 +25,7 @@ from csit_utils.studies.chains.plots import (
 )
 from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.features import Feature, feature
 from resources.libraries.python.studies.chains.analysis.reasons import amount
@@ -339,5 +340,5 @@ STUDY = Study(
         ),
     ),
     explanations={"Chain studies": EXPLANATIONS},
-    preview=lambda path, keys: cost(generate(load_chains(path, keys))),
+    preview=lambda name, keys: cost(generate(load_chains(specification_file(name), keys))),
 )

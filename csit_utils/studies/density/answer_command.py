@@ -101,10 +101,10 @@ def answer(
 ) -> None:
     """Show how many service instances fit at a rate and a latency.
 
-    Of a dataset the runs of the newest night of each testbed answer, unless --max-tests includes earlier ones.
     Also shows what limits the next instance. Each direction of each instance must carry half of the rate. Answers are
-    numbers of instances that a test has measured; nothing is interpolated. Where no load was measured that decides, the
-    answer names the trial that does.
+    numbers of instances that a test has measured; nothing is interpolated. Where no measured load decides, the answer
+    names the trial that would. Of a dataset, the newest night of each testbed is read, unless --max-tests includes
+    earlier ones.
 
     \b
     Examples:

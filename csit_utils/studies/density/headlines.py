@@ -90,7 +90,7 @@ def testbed_views(systems: Sequence[SystemView], trends: Trends) -> list[Testbed
     """
     return [
         TestbedView(
-            view.system.name,
+            view.system.title,
             view.system.simulated,
             view.published,
             f"#{view.anchor}",

@@ -59,9 +59,10 @@ def place(
     """Advise on placement by measured interference.
 
     The table shows each network function beside each other one: throughput over its baseline, with the 95 % confidence
-    interval. Sensitivity is the mean loss of a row; those that may be the most sensitive are red. The capacity of a
-    placement is the sum of normalized throughputs. Three and more co-located NFs without a measurement are predicted
-    from pairs; the advice has the error of that, and `verify: 3` in a specification measures the best placements.
+    interval. Sensitivity is the mean loss of a row; the most sensitive NF, and those that cannot be distinguished from
+    it, are red. The capacity of a placement is the sum of normalized throughputs. Three and more co-located NFs without
+    a measurement are predicted from pairs; the advice states the error of that, and `verify: 3` in a specification
+    measures the best placements.
 
     \b
     All on two servers:

@@ -13,6 +13,7 @@ from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import digits3, percent, rate, seconds
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.analysis import sentences, tables
 from resources.libraries.python.studies.interference.analysis.matrix import pairs
@@ -496,5 +497,5 @@ STUDY = Study(
         ),
     ),
     explanations={"Interference": EXPLANATIONS},
-    preview=lambda path, keys: cost(load_yaml(path, InterferenceSpec, keys)),
+    preview=lambda name, keys: cost(load_yaml(specification_file(name), InterferenceSpec, keys)),
 )

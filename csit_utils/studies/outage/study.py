@@ -11,6 +11,7 @@ from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import count, digits3, rate
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.outage.analysis import EFFECTS, TRIALS, headline, outage_tables, sentences
 from resources.libraries.python.studies.outage.model import CONTROL, Outage, OutageSpec
@@ -241,5 +242,5 @@ STUDY = Study(
         ),
     ),
     explanations={"Outages": EXPLANATIONS},
-    preview=lambda path, keys: cost(load_yaml(path, OutageSpec, keys)),
+    preview=lambda name, keys: cost(load_yaml(specification_file(name), OutageSpec, keys)),
 )

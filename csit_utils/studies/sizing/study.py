@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from statistics import fmean
 
 from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredSubject, MeasuredValue
@@ -15,6 +15,7 @@ from csit_utils.studies.sizing.trace_figure import traces_figure
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.service.spec import Sizing, vcpus_text
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import grouped
 from resources.libraries.python.studies.sizing.analysis import (
     SIZING_COLUMNS,
@@ -505,8 +506,8 @@ def _identity(sizing: Sizing) -> object:
     return sizing.deployment.model_dump_json(), sizing.workload.model_dump_json()
 
 
-def _preview(path: Path, keys: Mapping[str, str]) -> SizingCost:
-    asked = load_sizing(path, keys)
+def _preview(name: str, keys: Mapping[str, str]) -> SizingCost:
+    asked = load_sizing(specification_file(name), keys)
     return cost(asked.deployment, asked.workload)
 
 

@@ -10,6 +10,7 @@ from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import count, seconds
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import DECIMAL, counted, scaled
 from resources.libraries.python.studies.stateful.analysis import (
     CELLS,
@@ -284,5 +285,5 @@ STUDY = Study(
         ),
     ),
     explanations={"Stateful density": EXPLANATIONS},
-    preview=lambda path, keys: cost(load_yaml(path, StatefulSpec, keys)),
+    preview=lambda name, keys: cost(load_yaml(specification_file(name), StatefulSpec, keys)),
 )

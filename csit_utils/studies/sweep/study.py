@@ -13,6 +13,7 @@ from csit_utils.studies.sweep import predictions, profiles
 from resources.libraries.python.studies.sweep.analysis.sentences import headline, sentences, title, vnf_words
 from resources.libraries.python.studies.sweep.analysis.tables import COEFFICIENTS, PREDICTIONS, STATISTICS, tables_of
 from resources.libraries.python.studies.sweep.model import GIGA, Sweep, SweepPoint, SweepRecord, SweepSample
+from resources.libraries.python.studies.sweep.planning import preview
 
 _SENT, _ARRIVED = "sent", "arrived"
 
@@ -299,4 +300,5 @@ STUDY = Study(
     pages=(profiles.PAGE, predictions.PAGE, BURSTS),
     kinds=(_kind("sweep", "Sweep"), _kind("chain", "Chain"), _kind("bursts", "Bursts")),
     explanations={"Sweeps and chains": EXPLANATIONS},
+    preview=preview,
 )

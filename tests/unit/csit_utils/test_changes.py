@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from csit_utils.analysis.cells import figures
 from csit_utils.analysis.trends.events import events, grouped
 from csit_utils.analysis.trends.trend import FEWEST, TrendState
 from csit_utils.cli import make_app
 from csit_utils.commands.results.report import _check_side
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
+from csit_utils.report.links import CellNames
 from csit_utils.report.messages import MessageLine, MessagePart, markdown, message_parts
 from csit_utils.report.pages import compare, trend
 from csit_utils.report.pages.trend import HEIGHT, WIDTH, LevelSpan, Mark, sparkline
@@ -46,6 +48,17 @@ def trend_page(shown: ReportContents) -> RenderedPage:
 def compare_page(shown: ReportContents) -> RenderedPage:
     """Its compare page."""
     return render(compare.PAGE, shown)
+
+
+def test_names_say_what_differs_on_their_testbed_and_the_heading_what_differs_between_testbeds() -> None:
+    rows = [row(1e6, testbed="lab-a", nf_size=size) for size in ("1c", "0.5c")]
+    rows += [row(1e6, testbed="lab-b", frame="IMIX"), row(1e6, testbed="lab-c", frame="64B")]
+    cells = [cell for cell in figures(rows) if cell.metric == "PDR"]
+    names = CellNames(cells)
+    assert {names.short(cell) for cell in cells} == {"CSC 1x1 NF-1c", "CSC 1x1 NF-0.5c", "CSC 1x1"}
+    assert "lab-b" in names.common and "IMIX" in names.common
+    alone = CellNames([cell for cell in cells if cell.series.system.testbed == "lab-b"])
+    assert "IMIX" in alone.common and "lab-b" not in alone.common
 
 
 def data(page: RenderedPage, identity: str) -> dict[str, Any]:

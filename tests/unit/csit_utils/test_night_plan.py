@@ -1,8 +1,10 @@
 """The plan of a night: never too long, nothing forgotten, most pressing first; against a planted truth it is right."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from math import inf
+from pathlib import Path
 from random import Random
 from statistics import fmean
 
@@ -24,9 +26,12 @@ from csit_utils.analysis.night import (
     plan_night,
 )
 from csit_utils.analysis.trends.trend import trends
+from csit_utils.cli import make_app
 from csit_utils.commands.runs.night import why
 from csit_utils.dataset.rows import TestRow
+from resources.libraries.python.paths import PROJECT
 from tests.unit.csit_utils.histories import FIRST, nights, row
+from tests.unit.csit_utils.study_records import chain_studied
 
 NOW = datetime(2026, 11, 26, 22, 0, tzinfo=UTC)
 RULES = NightRules(within=0.02, unseen_days=7, opening_s=3.0)
@@ -191,6 +196,20 @@ def test_one_figure_has_the_spread_of_the_other_cells_or_none() -> None:
     assert (about.count, about.freedom) == (1, 7)
     assert about.half_width() == pytest.approx(2.365 * 0.005, rel=0.5)
     assert known_tests([alone])[key_of(alone)].half_width() is None
+
+
+def test_a_study_without_followed_figures_was_measured_when_its_record_began(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, began = "Four Network Functions With A Planted Fault", datetime.now(UTC) - timedelta(days=1)
+    times = {"started_at": began.isoformat(), "finished_at": (began + timedelta(minutes=7)).isoformat()}
+    made = chain_studied(test_id=f"Characterization.Chains.{name}", test_name=name, **times)
+    (tmp_path / "chains.json").write_text(made.model_dump_json(), encoding="utf-8")
+    local = str(PROJECT / "topologies" / "local.yaml")
+    options = ["--cells", "1x1", "--studies", "CHAINS", "--data", str(tmp_path), "--format", "json"]
+    make_app(["night"])(["night", local, *options], standalone_mode=False)
+    (found,) = (line for line in map(json.loads, capsys.readouterr().out.splitlines()) if name in line["test"])
+    assert (found["reason"], found["seconds"]) == ("settled", 420)
 
 
 def test_durations_are_those_of_the_latest_tests_that_passed() -> None:

@@ -183,6 +183,14 @@ def test_keys_of_a_test_are_part_of_its_cost_and_a_test_for_another_world_has_no
     assert cost_of("outage", [], World.LOCAL) is None, "its first keyword is another"
 
 
+def test_a_sweep_costs_all_loads_and_bursts_cost_their_seconds() -> None:
+    nat = ["nat", "${NAT}", "1c", "${FRAME}", "duration=10"]
+    costs = [
+        cost_of("sweep", [*nat, *keys], World.LOCAL) for keys in ([], ["rates=100-300/100"], ["bursts=on 1 off 1"])
+    ]
+    assert [(cost.steps, round(cost.seconds / cost.steps / 10)) for cost in costs if cost] == [(12, 1), (3, 1), (1, 1)]
+
+
 SEVERAL = variables(SIM, "SET:frame=[64B, 512B]")
 """Frame sizes: a sweep of interference, and no frame size of an outage study."""
 NOISE = variables(SIM, "NOISE_FLOOR:99")

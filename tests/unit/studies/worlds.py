@@ -14,7 +14,7 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.sweep.model import Rates
-from resources.libraries.python.studies.sweep.request import SweepRequest
+from resources.libraries.python.studies.sweep.planning import SweepRequest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests import builders

@@ -13,7 +13,7 @@
   const diverging = [[0, "#b35806"], [0.25, "#f1a340"], [0.5, "#f3f3f3"], [0.75, "#67a9cf"], [1, "#2166ac"]];
   const { figures } = csit;
   let printing = false;
-  const PRINTED_PX = 275; // two plots on a page
+  const PRINTED_PX = { wide: 275, narrow: 205 }; // two plots on a page, or two rows of three
 
   // Points of a latency curve lie evenly on the axis 1 / (1 - q); the last one is the largest sample.
   function percentile(trace) {
@@ -93,7 +93,7 @@
     const linesPx = lines * (6 + 13 * Math.max(1, ...written.map((name) => name.length)));
     // Texts above the plot are below the buttons of the library.
     const top = (variant.layout.annotations ?? []).some((note) => note.yref === "paper" && note.y === 1) ? 56 : 32;
-    const inner = (variant.layout.height ?? (printing ? PRINTED_PX : 380)) - 100 + top - 32;
+    const inner = (variant.layout.height ?? (printing ? PRINTED_PX[narrow ? "narrow" : "wide"] : 380)) - 100 + top - 32;
     const layout = {
       ...variant.layout,
       font: { family: "system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif", size: narrow ? 11 : 13, color: ink },
@@ -249,6 +249,7 @@
   const PAPER_PX = 1070;
   function print(begins) {
     printing = begins;
+    document.documentElement.classList.toggle("printing", begins); // the media query matches only later
     document.body.style.width = begins ? `${PAPER_PX}px` : "";
     // A plot that is there keeps its width when it is drawn again.
     drawn.forEach((_, element) => window.Plotly?.purge(element.querySelector(".canvas")));

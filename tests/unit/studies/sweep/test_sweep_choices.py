@@ -13,7 +13,7 @@ from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.sweep.model import Bursts, Rates
-from resources.libraries.python.studies.sweep.request import (
+from resources.libraries.python.studies.sweep.planning import (
     RelativeBursts,
     SweepRequest,
     asked_sweep,

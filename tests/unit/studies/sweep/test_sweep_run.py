@@ -37,7 +37,7 @@ from resources.libraries.python.studies.sweep.model import (
     SweepRecord,
     SweepSpec,
 )
-from resources.libraries.python.studies.sweep.request import SweepRequest
+from resources.libraries.python.studies.sweep.planning import SweepRequest
 from resources.libraries.python.studies.sweep.run import ProfileStore, ServiceSweep
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed

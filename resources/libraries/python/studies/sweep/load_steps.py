@@ -22,6 +22,7 @@ from resources.libraries.python.studies.sweep.model import (
     SweepSample,
     SweepSpec,
 )
+from resources.libraries.python.studies.sweep.planning import AUTOMATIC_LOADS
 
 BEYOND = 1.6
 """Highest automatic load, relative to the throughput of the service in a short test."""
@@ -97,12 +98,9 @@ def _bursts(bursts: Bursts, duration_s: int) -> Iterator[LoadStep]:
         begin_s, on = begin_s + length_s, not on
 
 
-def duration_s(spec: SweepSpec, *, each_second_s: float = 0.0) -> float:
-    """Return the expected duration of a sweep.
-
-    `each_second_s`: what a second of load takes beyond itself.
-    """
-    return sum(load.duration_s for load in loads(spec)) * (1 + each_second_s)
+def duration_s(spec: SweepSpec) -> float:
+    """Return the seconds of all loads."""
+    return sum(load.duration_s for load in loads(spec))
 
 
 def point(measured: MeasuredLoad, spec: SweepSpec) -> SweepPoint:
@@ -180,7 +178,7 @@ def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, lea
     return best_pps
 
 
-def rates_around(capacity_pps: float, steps: int = 12, beyond: float = BEYOND) -> Rates:
+def rates_around(capacity_pps: float, steps: int = AUTOMATIC_LOADS, beyond: float = BEYOND) -> Rates:
     """Loads in equal steps up to `beyond` times a capacity, the step rounded to two digits.
 
     `capacity_pps`: of each flow, one way; above 0.

@@ -12,7 +12,6 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.variables import FIREWALL, NAT, PROFILES, ROUTER, Lookup
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.traffic import keeps_a_log
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.environment import SMT_CONTROL
@@ -56,7 +55,13 @@ from resources.libraries.python.studies.sweep.model import (
     SweepRecord,
     SweepSpec,
 )
-from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest, asked_sweep
+from resources.libraries.python.studies.sweep.planning import (
+    RelativeBursts,
+    SweepRequest,
+    asked_sweep,
+    cost,
+    expected_cost,
+)
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
@@ -156,10 +161,6 @@ class _Known:
 
 
 _Result = TypeVar("_Result")
-_EACH_SECOND_S = 0.14
-"""Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
-_EXPECTED_LOADS = 12
-"""Before rates that depend on the service are found."""
 _log = logging.getLogger(__name__)
 
 
@@ -206,7 +207,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         by_log = keeps_a_log(driver)
         self._sampling = Sampling(self._cell, asked.frame, asked.protocol, asked.departures, by_log=by_log)
         self.draft.pattern = "sweep" if asked.bursts is None else "bursts"
-        self.cost = _cost(asked.name, asked.duration_s if asked.bursts else _EXPECTED_LOADS * asked.duration_s)
+        self.cost = expected_cost(asked.name, asked.duration_s, asked.rates, bursts=asked.bursts is not None)
 
     def plan(self) -> Plan:
         """Derive the plan.
@@ -254,7 +255,7 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
 
     def prepare(self) -> None:
         super().prepare()
-        self.cost = _cost(self.spec.name, duration_s(self.load), len(loads(self.load)))
+        self.cost = cost(self.spec.name, duration_s(self.load), len(loads(self.load)))
 
     def load_in_words(self) -> Iterator[str]:
         row, spec = loads(self.load), self.load
@@ -444,10 +445,6 @@ class ServiceSweep(StepStudy[SweepRequest, LoadStep, MeasuredLoad, Sweep]):
         if dark:
             self.draft.warnings.append(f"no CPU accounting for {', '.join(dark)}")
         self.draft.warnings.extend(self.moved())
-
-
-def _cost(name: str, seconds: float, steps: int = _EXPECTED_LOADS) -> StudyCost:
-    return StudyCost(name, steps, steps, "loads", seconds * (1 + _EACH_SECOND_S), {"loads": steps})
 
 
 def _profiles(lookup: Lookup, topology: Topology) -> ProfileStore:

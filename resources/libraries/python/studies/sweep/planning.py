@@ -1,4 +1,4 @@
-"""A sweep as people ask for it, and its loads as they write them: `10000-200000/10000`, `auto`, `on 2 off 1 at 500`."""
+"""A sweep as people ask for it, with its loads (`10000-200000/10000`, `auto`, `on 2 off 1 at 500`) and its cost."""
 
 import re
 from collections.abc import Mapping
@@ -33,11 +33,16 @@ from resources.libraries.python.model.request.variables import (
     Lookup,
 )
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.traffic import departures_of, protocol_of
 from resources.libraries.python.studies.density.planning.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.sweep.model import Bursts, Rates
 
 DEFAULT_WIDTH = 0.02
+AUTOMATIC_LOADS = 12
+"""Loads of a sweep whose user named none."""
+_EACH_SECOND_S = 0.14
+"""Overhead of a second of load: preparing, settling and reading counters. Measured on local.yaml."""
 NO_NF = "none"
 """In the place of NF kinds: the path without any."""
 _Kind = TypeVar("_Kind", Rates, Bursts)
@@ -181,7 +186,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, name: str, keys: Mapping[str
         flows=len(cell.instances) if flows == "auto" else _whole(flows, "flows", 1000),
         protocol=protocol_of(topology.tg.generator.driver, row.protocol or PROTOCOL.text(lookup)),
         departures=departures_of(topology.tg.generator.driver, DEPARTURES.text(lookup)),
-        duration_s=_whole(row.duration or SWEEP_DURATION.text(lookup), "seconds of a load", LONGEST_LOAD_S),
+        duration_s=_duration_s(row.duration or SWEEP_DURATION.text(lookup)),
         rates=None if row.bursts else parse_rates(row.rates or SWEEP_RATES.text(lookup)),
         bursts=parse_bursts(row.bursts) if row.bursts else None,
         stop_loss_ratio=STOP_LOSS.of(lookup),
@@ -193,6 +198,35 @@ def asked_sweep(lookup: Lookup, topology: Topology, name: str, keys: Mapping[str
     )
     asked.check()
     return asked
+
+
+def expected_cost(name: str, duration_s: int, rates: Rates | None, *, bursts: bool) -> StudyCost:
+    """Return the cost of a sweep before rates that depend on the service are found.
+
+    `duration_s`: of each load, or of all bursts.
+    """
+    count = 1 if bursts else AUTOMATIC_LOADS if rates is None else len(rates.each())
+    return cost(name, count * duration_s, count)
+
+
+def cost(name: str, seconds: float, count: int) -> StudyCost:
+    """Return the cost of a number of loads, which take so many seconds together."""
+    return StudyCost(name, count, count, "loads", seconds * (1 + _EACH_SECOND_S), {"loads": count})
+
+
+def preview(name: str, keys: Mapping[str, str]) -> StudyCost:
+    """Return the cost of a test with these keys; those that it leaves out have the defaults of the variables.
+
+    Raises:
+        ConfigError: A value is wrong.
+    """
+    duration_s = _duration_s(keys.get("duration") or SWEEP_DURATION.default)
+    rates = parse_rates(keys.get("rates") or SWEEP_RATES.default)
+    return expected_cost(name, duration_s, rates, bursts="bursts" in keys)
+
+
+def _duration_s(text: str) -> int:
+    return _whole(text, "seconds of a load", LONGEST_LOAD_S)
 
 
 def _cell(name: str, row: SweepRow) -> Cell:
