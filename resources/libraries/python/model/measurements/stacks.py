@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints
 from resources.libraries.python.model.base import Frozen, is_empty
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_STACK, MAX_NFS, MAX_NODE_COSTS, MAX_STACKS
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
+from resources.libraries.python.quantities import grouped
 
 SOFTIRQ = "softirq"
 """First frame of work of the kernel on behalf of packets that interrupted a thread of no part of the cell."""
@@ -102,5 +103,5 @@ def described(found: Stacks) -> str:
     text = f"{found.total} sample{'s' if found.total != 1 else ''} by {events}, in {found.trial_s:g} s at {found.label}"
     parts = (("in stacks beyond the kept ones", sum(node.cut for node in found.nodes)),)
     lost = sum(node.lost for node in found.nodes)
-    rest = [f"{100 * count / found.total:.2g} % {what}" for what, count in parts if count and found.total]
+    rest = [f"{grouped(100 * count / found.total, 2)} % {what}" for what, count in parts if count and found.total]
     return "; ".join([text, *rest, *([f"{lost} lost"] if lost else [])])

@@ -15,7 +15,7 @@ from math import erfc, expm1, log, sqrt
 from statistics import median
 
 from resources.libraries.python.model.measurements.trial import TrialResult
-from resources.libraries.python.quantities import counted
+from resources.libraries.python.quantities import counted, grouped
 
 FALSE_ALARM = 1e-4
 """Probability of a look. A search looks after each trial, but its looks share almost all trials."""
@@ -44,7 +44,7 @@ class Decay:
 
     def __str__(self) -> str:
         of = f"{self.trials} trials at {counted(self.loads, 'repeated load')}"
-        return f"decaying: {self.per_minute:.2g} % per minute in {of}"
+        return f"decaying: {grouped(self.per_minute, 2)} % per minute in {of}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from resources.libraries.python.model.measurements.trial import FlowLatency, Flo
 from resources.libraries.python.model.plan import Path, Plan
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
-from resources.libraries.python.quantities import counted, latency, rates
+from resources.libraries.python.quantities import counted, grouped, latency, rates
 from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
 
 QUEUE_FRAMES = 256
@@ -302,5 +302,5 @@ def in_words(noise: Iterable[CpuNoise]) -> str:
     where = f" of {busiest.machine}" if busiest.machine else ""
     return (
         f"noise floor of {counted(len(rows), 'data CPU')}: longest interruption {longest(worst)}; most time "
-        f"taken {100 * busiest.share:.2g} % on CPU {busiest.cpu}{where}"
+        f"taken {grouped(100 * busiest.share, 2)} % on CPU {busiest.cpu}{where}"
     )

@@ -18,7 +18,7 @@ from resources.libraries.python.model.result import (
     Verdict,
     VerdictKind,
 )
-from resources.libraries.python.quantities import rate, rates
+from resources.libraries.python.quantities import grouped, rate, rates
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
@@ -175,7 +175,7 @@ def _incomplete(result: GoalResult, outcome: SearchOutcome) -> str:
     width = 1 - result.lower_pps / result.upper_pps
     lower, upper = rates(result.lower_pps, result.upper_pps)
     return (
-        f"{name}: between {lower} and {upper}, {100 * width:.2g} % apart instead of "
+        f"{name}: between {lower} and {upper}, {grouped(100 * width, 2)} % apart instead of "
         f"{100 * result.goal.relative_width:g} %, or with too few trials, after {len(outcome.trials)} trials in "
         f"{outcome.elapsed_s:.1f} s"
     )

@@ -2,6 +2,8 @@
 
 import os
 
+from resources.libraries.python.quantities import grouped
+
 
 def stay_on(cpu: int | None) -> bool:
     """Pin the calling thread to a CPU; return whether that succeeded. None leaves it unpinned."""
@@ -21,4 +23,4 @@ def where(cpu: int | None) -> str:
 
 def took(cpu_s: float, lasted_s: float) -> str:
     """Format CPU time as a share of one CPU."""
-    return f"{100 * cpu_s / lasted_s:.2g} % of a CPU's time"
+    return f"{grouped(100 * cpu_s / lasted_s, 2)} % of a CPU's time"

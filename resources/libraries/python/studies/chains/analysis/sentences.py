@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
-from resources.libraries.python.quantities import MINUS, bandwidth, counted
+from resources.libraries.python.quantities import MINUS, bandwidth, counted, grouped
 from resources.libraries.python.studies.chains.analysis.causes import FEWEST_COMPARED
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
@@ -30,7 +30,7 @@ _MAX_REASONS = 4
 
 
 def _percent(ratio: float) -> str:
-    return f"{100 * ratio:.3g} %"
+    return f"{grouped(100 * ratio, 3)} %"
 
 
 def _time(seconds: float) -> str:
