@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
@@ -53,20 +53,8 @@ class Recorded(Generic[RecordT]):
         return self.record.anchor(self.digest)
 
 
-class _Ended(Protocol):
-    """A record, or the head of one."""
-
-    @property
-    def passed(self) -> bool:
-        """As in `Record`."""
-
-    @property
-    def skipped(self) -> bool:
-        """As in `Record`."""
-
-
-def status_of(record: _Ended) -> Status:
-    """Return the status of a test by its record, for one of which no output.xml is known."""
+def status_of(record: Record) -> Status:
+    """Return the status of a test by its record, or the head of one, for one of which no output.xml is known."""
     return Status.PASS if record.passed else Status.SKIP if record.skipped else Status.FAIL
 
 

@@ -287,7 +287,7 @@ def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, 
     return f"Shown: {names}, the latest of {len(every)} runs."
 
 
-_MOST_RUNS = 10
+_MAX_RUNS = 10
 """Runs of a baseline."""
 _FEWEST_RUNS = 3
 """Fewest runs for an estimate of the noise."""
@@ -322,16 +322,16 @@ def _before(history: History, run: Run, trends: Sequence[Trend]) -> Iterator[_Pa
     last = "the latest" if run == history.latest(run.testbed) else run.name.removeprefix(f"{name} ")
     step = _last_step(run, trends)
     begun = next(
-        (at for at, each in enumerate(earlier) if each.rows[0].run == step and at >= len(earlier) - _MOST_RUNS), 0
+        (at for at, each in enumerate(earlier) if each.rows[0].run == step and at >= len(earlier) - _MAX_RUNS), 0
     )
-    baseline = earlier[begun:][-_MOST_RUNS:]
+    baseline = earlier[begun:][-_MAX_RUNS:]
     of_step = f" the step of {earlier[begun].started_at:%Y-%m-%d}" if begun else ""
     since = f" since{of_step}," if begun else ""
     if len(baseline) >= _FEWEST_RUNS:
         yield _several(f"{name}, {len(baseline)} runs{since} before {last}", baseline), now
     yield _one(earlier[-1]), now
     if begun:
-        before, after = earlier[:begun][-_MOST_RUNS:], (*earlier[begun:], run)
+        before, after = earlier[:begun][-_MAX_RUNS:], (*earlier[begun:], run)
         yield (
             _several(f"{name}, {len(before)} runs before{of_step}", before),
             _several(f"{name}, {len(after)} runs since{of_step}", after),

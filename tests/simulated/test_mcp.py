@@ -35,10 +35,11 @@ def text(answer: CallToolResult) -> str:
 
 
 def test_answers_have_bounds_verdicts_and_definitions_and_unlike_pairs_are_refused(history: Path) -> None:
-    how_many, changes, cells, meaning, counted = asked(
+    how_many, changes, trends, cells, meaning, counted = asked(
         history,
         ("answer", {"rate": "100kpps"}),
         ("compare", {"a": "fdio-2019", "b": "label=first"}),
+        ("trend", {"everything": True}),
         ("plan", {"topology": "sim.yaml", "service_type": "CSC", "cells": "1x1"}),
         ("explain", {"name": "PDR"}),
         ("query", {"sql": "SELECT count(*) AS tests FROM tests"}),
@@ -49,10 +50,12 @@ def test_answers_have_bounds_verdicts_and_definitions_and_unlike_pairs_are_refus
     refused = json.loads(text(changes))
     assert not refused["rows"] and any("simulated" in why for why in refused["refused_as_unlike"][0]["remarks"])
     assert "change" not in refused["refused_as_unlike"][0], "no figure that could be quoted"
+    followed = json.loads(text(trends))
+    assert {"NDR", "PDR"} <= followed["definitions"].keys() & {row["metric"] for row in followed["rows"]}
     assert [row["fits"] for row in json.loads(text(cells))["rows"] if row["object"] == "cell"]
     assert "loss ratio" in text(meaning)
     assert json.loads(text(counted))["rows"][0]["tests"] > 0
-    assert not any(answer.is_error for answer in (how_many, changes, cells, meaning, counted))
+    assert not any(answer.is_error for answer in (how_many, changes, trends, cells, meaning, counted))
 
 
 @pytest.mark.parametrize(

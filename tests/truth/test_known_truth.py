@@ -12,7 +12,7 @@ from tests.truth.known_truth import BoundedQuantity, share
 pytestmark = pytest.mark.slow
 STUDIES = {
     "bisections": 20, "chains": 10, "decays": 6, "density": 25, "interference": 4, "profiles": 5, "search_matrix": 1,
-    "sizings": 10, "sweeps": 20, "trends": 200,
+    "sizings": 10, "sweeps": 20, "trends": 200, "twins": 200,
 }  # fmt: skip
 """Modules, and as many studies of each kind as take up to a minute of CPU time."""
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from enum import StrEnum
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
 
 if TYPE_CHECKING:
-    from csit_utils.analysis.comparisons.comparison import CellSide, Change
+    from csit_utils.analysis.comparisons.comparison import CellSide, Change, Comparison
     from csit_utils.analysis.node_costs import NodeChange
 
 
@@ -75,7 +76,7 @@ def compare(
         for text, rows in zip(sides[1:], others, strict=True):
             found = compared(baseline, rows, insist=insist)
             if not found.changes:
-                raise ConfigError(f"{sides[0]} and {text} have no cell and metric in common")
+                raise ConfigError(f"{sides[0]} and {text} have no cell and metric in common{_nearest(found)}")
             chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
             if sort is Sort.CHANGE:
                 chosen.sort(key=lambda each: -each.worsening)
@@ -129,6 +130,18 @@ def _node_line(change: "Change", cost: "NodeChange", called: str, *, several: bo
 
 
 _OF_CELL = ("service_type", *Dimensions(1, 1).columns, "nf_size", "vs_dtc", "frame", "metric", "simulated")
+
+
+def _nearest(found: "Comparison") -> str:
+    """Return cells of both sides that differ by their sizes only, for an error; empty without any."""
+    from csit_utils.analysis.cells import place_text  # noqa: PLC0415 - costs time of every --help
+
+    for one, other in product(found.only_a, found.only_b):
+        alike = ((each.dimensions, each.series.service_type, each.series.frame, each.metric) for each in (one, other))
+        if len(set(alike)) == 1:
+            a, b = (place_text(each.series, each.dimensions) for each in (one, other))
+            return f": sizes of '{a}' and '{b}' differ or are unknown"
+    return ""
 
 
 def _line(change: "Change", called: str, *, several: bool) -> TableLine:

@@ -50,7 +50,7 @@ def explain(
         return
     found = known.get(name.lower())
     if found is not None:
-        typer.echo(_page(found))
+        typer.echo(page_of(found))
     elif name.lower() in verdicts:
         print_sentence(f"verdict {name.lower()}: {verdicts[name.lower()]}")
         print_sentence("how verdicts are found:", command_text("./csit", "explain", "verdict"), err=True)
@@ -77,7 +77,8 @@ def _about(variable: Variable[object]) -> str:
     return f"{variable.meaning} ({', '.join(variable.studies) or 'all studies'}){default}"
 
 
-def _page(text: Explanation) -> str:
+def page_of(text: Explanation) -> str:
+    """Return the paragraphs of an explanation."""
     parts = (("What", text.what), ("Unit", text.unit), ("How", text.how), ("Pitfalls", text.misread))
     width = min(_WIDEST, terminal_width())
     body = "\n\n".join(

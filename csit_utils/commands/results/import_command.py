@@ -72,16 +72,18 @@ def import_(
     layout = Layout.make(output)
     inputs = [_copied(buckets[path], output / "buckets") if path in buckets else path for path in inputs]
     run = os.path.commonpath([path.resolve() for path in inputs])
-    names: dict[bool, list[str]] = {True: [], False: []}
+    frames, others = Counter[str](), list[str]()
 
     def placed(item: ImportedTest) -> ImportedTest:
         if template is None or item.row.service_type is not None:
             return item
-        found = template.placed(item)
-        is_placed = found.row.service_type is not None
-        names[is_placed].append(item.row.source)
+        found = template.placed(item, run)
+        if found.row.service_type is None:
+            others.append(item.row.source)
+            return found
+        frames[found.row.frame or "unknown"] += 1
         # A file for each test: commands that read the newest run read the whole matrix.
-        return replace(found, row=replace(found.row, run=run)) if is_placed else found
+        return replace(found, row=replace(found.row, run=run))
 
     before = layout.digests()
     tests, files, problems = 0, Counter[str](), list[str]()
@@ -95,12 +97,13 @@ def import_(
     if form is TableForm.JSON:
         figures = {"dataset": str(output), "files": files["files"], "known": files["earlier"]}
         figures |= {"repeated": files["repeated"], "tests": tests - twice, "same_tests": twice, "problems": problems}
-        figures |= {"placed": len(names[True]), "not_placed": len(names[False])}
+        figures |= {"placed": frames.total(), "not_placed": len(others)}
         typer.echo(json.dumps(figures))
     else:
         print_sentence(f"{output}: {'; '.join(_done(tests - twice, twice, files))}")
         if template is not None:
-            print_sentence(_placed(template.text, len(names[True]), names[False]))
+            for sentence in _placed(template.text, frames, others, files["earlier"]):
+                print_sentence(sentence)
     if problems:
         raise typer.Exit(1)
 
@@ -121,8 +124,12 @@ def _done(tests: int, twice: int, files: Mapping[str, int]) -> Iterator[str]:
         yield f"{earlier} already there"
 
 
-def _placed(template: str, placed: int, others: Sequence[str]) -> str:
-    text = f"{counted(placed, 'test')} placed, {len(others)} not"
-    if not others:
-        return text
-    return f"{text}: names of files that are not of the form {template}, such as {quoted(others[0])}"
+def _placed(template: str, frames: Mapping[str, int], others: Sequence[str], earlier: int) -> Iterator[str]:
+    """Yield what became of the tests: those placed by frame, and the files of the others."""
+    text = f"{counted(sum(frames.values()), 'test')} placed, {len(others)} not"
+    yield f"{text}: names of files that are not of the form {template}, such as {quoted(others[0])}" if others else text
+    if len(frames) > 1:
+        counts = (f"{frame} in {counted(count, 'test')}" for frame, count in sorted(frames.items()))
+        yield f"frame sizes, as the files state them: {'; '.join(counts)}"
+    if earlier:
+        yield "files already there keep their places; another template needs a new folder"

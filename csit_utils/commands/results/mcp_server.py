@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from csit_utils.commands.results.explain import page_of
 from csit_utils.dataset.reference import names
 from csit_utils.dataset.store.layout import is_dataset
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
@@ -143,7 +144,8 @@ class Questions:
 
         everything: also cells without a change.
         """
-        return _answer(_rows("trend", "--format=json", *(["--all"] if everything else []), "--", self._dataset))
+        rows = _rows("trend", "--format=json", *(["--all"] if everything else []), "--", self._dataset)
+        return _answer(rows, *{row["metric"] for row in rows})
 
     def why(self, a: str, b: str, cell: str = "") -> dict[str, Any]:
         """Functions of vSwitch and NFs that take more or less CPU time in runs b than in a; both as for compare."""
@@ -176,9 +178,12 @@ def _short(text: str) -> str:
 
 def _answer(rows: Sequence[dict[str, Any]], *metrics: str) -> dict[str, Any]:
     """Rows as far as there is room for them, how many there are, and the definitions of their metrics."""
+    from csit_utils.studies.registry import explanations  # noqa: PLC0415 - numpy costs time of every --help
+
     sizes = accumulate(len(json.dumps(row)) for row in rows)
     kept = [row for row, size in zip(rows, sizes, strict=True) if size <= _MAX_BYTES]
-    definitions = {name: _run("explain", "--", name) for name in sorted(metrics)}
+    known = explanations() if metrics else {}
+    definitions = {name: page_of(known[name.lower()]) for name in sorted(metrics) if name.lower() in known}
     return {"rows": kept, "rows_in_all": len(rows), "definitions": definitions}
 
 

@@ -16,7 +16,7 @@ from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.request.variables import SET
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
+from resources.libraries.python.planning.cost import RunPlan, TimedTest
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active

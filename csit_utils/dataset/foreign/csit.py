@@ -22,6 +22,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from csit_utils.dataset.foreign.parts import (
+    UNKNOWN_TESTBED,
     Amount,
     ForeignLatency,
     ForeignPart,
@@ -240,7 +241,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
         finished_at=utc(test.end_time, remarks),
         world="lab",
         simulated=False,
-        testbed="+".join(sorted(filter(None, test.hosts))) or "unknown testbed",
+        testbed="+".join(sorted(filter(None, test.hosts))) or UNKNOWN_TESTBED,
         drivers=", ".join(_drivers(test, tags, density=place is not None)),
         version=f"{test.dut_type or 'none'} {test.dut_version or ''}".strip(),
         revision=f"CSIT model {test.version}",
@@ -435,8 +436,9 @@ def read_row(row: Mapping[str, Any], source: str) -> Iterator[ImportedTest]:
     named = {_RENAMED.get(name, name): value for name, value in row.items()}
     data: dict[str, Any] = {name: named.get(name) for name in _PLAIN}
     data["hosts"] = data["hosts"] or [_testbed(named)]
-    name = str(data["test_name_long"] or "")
-    data["tags"] = data["tags"] or tags_of_name(name.lower())
+    # The id ends in the name of the test, without the NIC.
+    data["test_name_long"] = data["test_name_long"] or str(data["test_id"]).rpartition(".")[2]
+    data["tags"] = data["tags"] or tags_of_name(str(data["test_name_long"]).lower())
     result: dict[str, Any] = {}
     for column, value in row.items():
         found = _FIGURES.fullmatch(column)

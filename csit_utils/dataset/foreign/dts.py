@@ -10,7 +10,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from csit_utils.dataset.foreign.parts import Amount, Count, ForeignPart, anchor_of, derived, read_part, single_frame
+from csit_utils.dataset.foreign.parts import (
+    UNKNOWN_TESTBED,
+    Amount,
+    Count,
+    ForeignPart,
+    anchor_of,
+    derived,
+    read_part,
+    single_frame,
+)
 from csit_utils.dataset.goal_words import mrr_words
 from csit_utils.dataset.items import ImportedTest, Status
 from csit_utils.dataset.rows import TestRow, frame_text
@@ -73,13 +82,13 @@ def _test(row: DtsRow, anchor: str, source: str, remarks: list[str]) -> TestRow:
         source=source,
         recorded=True,
         status=Status.FAIL if row.passed is False else Status.PASS,
-        message="less than expected" if row.passed is False else "",
+        message=f"less than expected: {rate(measured_pps)}" if row.passed is False else "",
         tags="",
         origin=ORIGIN,
         run=source,
         world="lab",
         simulated=False,
-        testbed="unknown testbed",
+        testbed=UNKNOWN_TESTBED,
         drivers=f"forwarding on 1 core{f', {row.num_descriptors} descriptors' if row.num_descriptors else ''}",
         goals=mrr_words(1, _TRIAL_S),
         test_type="MRR",

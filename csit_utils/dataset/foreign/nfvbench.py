@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from csit_utils.dataset.foreign.parts import (
+    UNKNOWN_TESTBED,
     Amount,
     Count,
     ForeignLatency,
@@ -45,9 +46,9 @@ Warned = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 class Goals(ForeignPart):
     """Drop rates that were searched, and how close, in percent."""
 
-    NDR: Amount
-    PDR: Amount
-    load_epsilon: Amount
+    NDR: Amount = None
+    PDR: Amount = None
+    load_epsilon: Amount = None
 
 
 class NfvbenchFlavor(ForeignPart):
@@ -59,7 +60,7 @@ class NfvbenchFlavor(ForeignPart):
 class Config(ForeignPart):
     """How the run was asked for."""
 
-    duration_sec: Amount
+    duration_sec: Amount = None
     measurement: Goals | None = None
     tool: str | None = Field(None, alias="tg-tool")
     vm_forwarder: str | None = None
@@ -88,7 +89,7 @@ class Overall(ForeignLatency):
 class Stats(ForeignPart):
     """Counters at one load."""
 
-    overall: Overall
+    overall: Overall = Overall()
     total_tx_rate: Usec = None
     warning: Warned = None
     """Set if much less was sent than intended."""
@@ -98,16 +99,16 @@ class AtLoad(ForeignPart):
     """The load that was found; 0 where none was low enough."""
 
     rate_pps: Amount
-    rate_percent: Amount
+    rate_percent: Amount = None
     stats: Stats
 
 
 class SearchTrial(ForeignPart):
     """One trial of a search."""
 
-    tx_pps: Amount
+    tx_pps: Amount = None
     """Requested."""
-    drop_percentage: Drops
+    drop_percentage: Drops = None
     warning: Warned = None
     """As in `Stats`."""
 
@@ -122,13 +123,13 @@ class NfvbenchRate(ForeignPart):
     """In packets per second and in percent of line rate, of both directions together."""
 
     rate_pps: Amount
-    rate_percent: Amount
+    rate_percent: Amount = None
 
 
 class NfvbenchRates(ForeignPart):
     """Asked for, sent and received."""
 
-    orig: NfvbenchRate
+    orig: NfvbenchRate = NfvbenchRate(rate_pps=None)
     tx: NfvbenchRate
     rx: NfvbenchRate
 
@@ -195,7 +196,7 @@ class NfvbenchRun(ForeignPart):
     """The whole file."""
 
     nfvbench_version: str | None
-    date: str | None
+    date: str | None = None
     config: Config
     openstack_spec: Openstack | None = None
     benchmarks: Benchmarks
@@ -243,7 +244,7 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
     frame = _frame(size)
     nodes = _NODES.get(chain)
     count = chains.service_chain_count
-    name = f"{size}{'' if size.upper() == 'IMIX' else 'B'}-{count or '?'}x{chain}"
+    name = f"{size}{'B' if _is_number(size) else ''}-{count or '?'}x{chain}"
     anchor = anchor_of("nfvbench", whole)
     both = chains.bidirectional is not False
     columns, goals = _searched(run, of_size, frame, remarks, bidirectional=both)
@@ -255,6 +256,10 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
         columns |= mrr
         load_pps = _load_pps(of_size.run_config.total, bidirectional=both)
         goals += [mrr_words(1, run.config.duration_sec, load_pps)] if mrr else []
+    if frame is None:
+        remarks.append(f"the frame size {quoted(size)} is unknown")
+    if not goals and not remarks:
+        remarks.append("no figure: neither ndr, pdr nor run_config has one")
     row = TestRow(
         anchor=anchor,
         test_id=f"nfvbench.{chain}.{count or '?'}.{size}".lower(),
@@ -270,7 +275,7 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
         started_at=_started(run.date, remarks),
         world="lab",
         simulated=(run.config.tool or "").lower() == "dummy",
-        testbed="+".join(sorted(chains.compute_nodes)) or "unknown testbed",
+        testbed="+".join(sorted(chains.compute_nodes)) or UNKNOWN_TESTBED,
         drivers=", ".join(_drivers(run, chains, chain)),
         version=run.openstack_spec.vswitch if run.openstack_spec else None,
         revision=f"NFVbench {run.nfvbench_version or ''}".strip(),

@@ -34,6 +34,7 @@ _LONGEST_VALUE = 40
 _EXPECTED = {"model_type": "an object", "dict_type": "an object", "tuple_type": "a list"}
 _OF_STRUCTURE = {*_EXPECTED, "missing", "too_short"}
 """Errors of pydantic that are not about a single value."""
+UNKNOWN_TESTBED = "unknown testbed"
 _NOT_MEASURED = ("n/a", -1)
 """What tools write for latencies that they have not measured."""
 

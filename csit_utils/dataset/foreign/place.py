@@ -1,11 +1,13 @@
 """Place of other tools' results in the density matrix: from their properties, or from the names of their files."""
 
+import os.path
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from csit_utils.dataset.foreign.parts import UNKNOWN_TESTBED
 from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
@@ -101,7 +103,7 @@ class NameTemplate:
 
     def place(self, path: str) -> Place | None:
         """Return what a path states; None where its name has another form, or its numbers are out of range."""
-        found = self._pattern.search("/".join(_parts(path)))
+        found = self._search(path)
         if found is None:
             return None
         part = found.groupdict() | self._constants
@@ -112,8 +114,12 @@ class NameTemplate:
         size = NfSize.of(float(cores)) if cores else None
         return Place(ServiceType(part["service"].upper()), dimensions, size, int(vs_dtc) if vs_dtc else None)
 
-    def placed(self, item: ImportedTest) -> ImportedTest:
-        """Return a test with the place that the name of its file states, unless its file states one."""
+    def placed(self, item: ImportedTest, root: str | None = None) -> ImportedTest:
+        """Return a test with the place that the name of its file states, unless its file states one.
+
+        Folders below `root` that are not of the template are part of the testbed: files of the same name in two of
+        them are of two systems.
+        """
         row = item.row
         if row.service_type is not None:
             return item
@@ -125,7 +131,20 @@ class NameTemplate:
         remarks += _other_frame(row)
         name = "/".join(_parts(row.source)[-2:]).removesuffix(".json")
         named = replace(row, test_id=f"{row.test_id}.{name}", evidence="\n".join(remarks))
+        if root is not None and (folders := self._folders(row.source, root)):
+            known = f"{row.testbed} " if row.testbed != UNKNOWN_TESTBED else ""
+            named = replace(named, testbed=f"{known}{folders}")
         return replace(item, row=replace(named, **place.columns, **_per_core(row, place)))
+
+    def _search(self, path: str) -> re.Match[str] | None:
+        return self._pattern.search("/".join(_parts(path)))
+
+    def _folders(self, path: str, root: str) -> str:
+        """Return the folders between `root` and what the template states; empty without any."""
+        found = self._search(path)
+        before = "/".join(_parts(path))[: found.start()] if found is not None else ""
+        below = os.path.relpath(os.path.realpath(before), root)
+        return "" if below.startswith(".") else below.replace("/", "-")
 
 
 def _per_core(row: TestRow, place: Place) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def regoal(
 
     Tools define NDR and PDR differently, so that their figures cannot be compared. Nothing is measured: bounds follow
     from the trials in the records, and in NFVbench's results of a search. Where these do not decide, the table has the
-    number, duration and load of the trials that are missing. docs/how-to/import-csit-and-nfvbench.md describes it.
+    number, duration and load of the trials that are missing. docs/how-to/judge-by-other-definitions.md describes it.
 
     \b
     Examples:

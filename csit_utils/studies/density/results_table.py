@@ -1,7 +1,7 @@
 """Results of density tests as a table for a terminal or a pipe."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,7 +15,7 @@ from csit_utils.report.units import DASH, latency
 from csit_utils.studies.density.analysis.density import verdict_of
 from resources.libraries.python.search.findings.verdict import verdict_text
 
-_LEFT = ("cell", "test", "frame", "verdict")
+_LEFT = ("testbed", "cell", "test", "frame", "verdict")
 """Heads of columns that hold words."""
 _PARAGRAPHS = re.compile(r"\n\n+")
 """Between a failure and that of the teardown, in Robot's messages."""
@@ -44,12 +44,14 @@ def _lines_of(contents: Contents, *, why: bool, with_raw: bool) -> tuple[list[st
     latencies: dict[str, list[LatencyRow]] = {}
     for each in contents.rows(LatencyRow):
         latencies.setdefault(each.anchor, []).append(each)
-    types = len({row.test_type for row in rows if row.recorded}) > 1
+    known = [row for row in rows if row.recorded]
+    several = {name for name in ("testbed", "vs_dtc", "test_type") if len({getattr(row, name) for row in known}) > 1}
     metrics = _metrics(rows)
-    heads = ["cell", *(["test"] if types else []), "frame", *metrics, "p99", "verdict"]
+    testbed, test = (["testbed"] if "testbed" in several else []), (["test"] if "test_type" in several else [])
+    heads = [*testbed, "cell", *test, "frame", *metrics, "p99", "verdict"]
     lines = []
     for row in rows:
-        texts = _texts(row, latencies.get(row.anchor, []), metrics, types=types)
+        texts = _texts(row, latencies.get(row.anchor, []), metrics, several)
         below = tuple(row.evidence.splitlines()) if why else ()
         # Only where they are shown: a dataset would be read for all columns.
         raw = _raw(row, latencies.get(row.anchor, [])) if with_raw else {}
@@ -75,17 +77,20 @@ def _metrics(rows: Sequence[TestRow]) -> list[Measure]:
     return [each for metric in found for each in beside(metric, rows)]
 
 
-def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Measure], *, types: bool) -> list[str]:
+def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Measure], several: Collection[str]) -> list[str]:
+    """Texts of a row; `several` are the columns of `TestRow` by which tests differ."""
     cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
+    sizes += f" vSwitch-{row.vs_dtc}c" if row.vs_dtc and "vs_dtc" in several else ""
     texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {_PARAGRAPHS.sub('; ', row.message)}"]
     if row.simulated:
         texts.insert(0, "SIMULATED")
     if row.oversubscribed and "oversubscribed" not in row.verdicts:
         texts.append("oversubscribed")
     return [
+        *([row.testbed or DASH] if "testbed" in several else []),
         cell + sizes,
-        *([row.test_type or DASH] if types else []),
+        *([row.test_type or DASH] if "test_type" in several else []),
         row.frame or DASH,
         *(bounds_text(row, metric) for metric in metrics),
         latency(p99_at_half_pdr(latencies)),

@@ -3,9 +3,11 @@
 import base64
 import struct
 import zlib
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -253,6 +255,7 @@ def test_an_older_table_has_other_names_and_no_hosts() -> None:
     assert (row.status, row.test_type, row.mrr_pps, row.mrr_trials) == ("PASS", "MRR", 1e6, 2)
     assert (row.testbed, row.started_at) == ("2n-skx", "2021-11-29T12:39:49.176+00:00")
     assert (row.service_type, row.nf_chains, row.nf_nodes, row.nf_size, row.vs_dtc) == ("CSC", 4, 2, "1c", 1)
+    assert in_table({name: older[name] for name in older if name != "test_name"}) == replace(row, anchor=ANY)
 
 
 @pytest.mark.parametrize(

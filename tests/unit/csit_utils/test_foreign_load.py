@@ -86,7 +86,7 @@ def test_frame_sizes_of_dts_are_tests_and_a_bad_value_costs_itself() -> None:
     assert (small.row.mrr_pps, small.row.frame, small.row.status) == (27.5e6, "68B", "FAIL")
     assert (large.row.mrr_pps, large.row.frame, large.row.status) == (1.6e6, "1522B", "PASS")
     assert small.row.mrr_l1_bps == pytest.approx(27.5e6 * 88 * 8)
-    assert "30" in small.row.evidence and small.anchor != large.anchor
+    assert "30" in small.row.evidence and "27.5" in small.row.message and small.anchor != large.anchor
     (found, other) = dts({**DTS_ROW, "expected_mpps": "many"}, {**DTS_ROW, "frame_size": "64"})
     assert found.row.mrr_pps == other.row.mrr_pps == 27.5e6
     assert "expected_mpps" in found.row.evidence and "frame_size" in other.row.evidence and other.row.frame is None

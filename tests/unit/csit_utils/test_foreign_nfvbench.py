@@ -207,6 +207,23 @@ def test_an_invalid_value_costs_that_value(path: list[str], value: Any, remark: 
 def test_a_size_that_is_no_frame_is_unknown(size: str) -> None:
     row = one(nfvbench({size: searched()})).row
     assert (row.frame, row.ndr_l1_bps) == (None, None)
+    assert "frame size" in row.evidence
+
+
+@pytest.mark.parametrize("found", [{}, {"ndr": None}, {"run_config": None, "iteration_stats": trials((1e6, 0.0))}])
+def test_a_test_without_a_figure_says_so(found: dict[str, Any]) -> None:
+    assert one(nfvbench({"64": found})).row.evidence
+
+
+@pytest.mark.parametrize("path", [["date"], ["config", "duration_sec"], ["config", "measurement", "PDR"]])
+def test_a_value_that_a_file_lacks_costs_that_value(path: list[str]) -> None:
+    data = nfvbench({"64": searched()})
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    del place[path[-1]]
+    row = one(data).row
+    assert (row.ndr_lower_pps, row.pdr_lower_pps is None) == (2_976_190, path[-1] == "PDR")
 
 
 PLAIN = NameTemplate("{service}_{instances}c{nfs}n")
@@ -286,5 +303,27 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two_but_no_two_defini
     (more := tmp_path / "more").mkdir()
     for name, found in (("ndr", searched()), ("20pc", fixed(20.0)), ("30pc", fixed(30.0))):
         (more / f"csc_3c2n_{name}.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
-    invoked("import", more, "-o", tmp_path / "apart", "--place", PLAIN.text)
-    assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 3
+    (more / "csc_3c3n_ndr.json").write_bytes(packed(nfvbench({"IMIX": searched()}, "EXT")))
+    assert "IMIX" in invoked("import", more, "-o", tmp_path / "apart", "--place", PLAIN.text).stdout
+    assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 4
+
+
+@pytest.mark.parametrize(
+    ("template", "systems", "apart"),
+    [(PLAIN.text, 2, ("2t1c", "4t2c")), (f"*t{{vswitch_cores}}c/{PLAIN.text}", 1, ("vSwitch-1c", "vSwitch-2c"))],
+)
+def test_files_of_one_name_in_two_folders_are_of_two_systems_unless_the_template_states_the_folders(
+    tmp_path: Path, template: str, systems: int, apart: tuple[str, str]
+) -> None:
+    """What sets two tests of a cell apart is in tables, and in the refusal to compare cells of other sizes."""
+    for folder, found in (("2t1c", searched()), ("4t2c", searched() | {"pdr": None})):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        (tmp_path / "in" / folder / "csc_1c1n.json").write_bytes(packed(nfvbench({"64": found}, "EXT")))
+    dataset = tmp_path / "dataset"
+    assert invoked("import", tmp_path / "in", "-o", dataset, "--place", template).exit_code == 0
+    series = {series_of(row) for row in opened([dataset]).contents().tests}
+    assert (len(series), len({one.system for one in series})) == (2, systems)
+    _, *lines = invoked("show", dataset).stdout.splitlines()
+    assert [sum(word in line for line in lines) for word in apart] == [1, 1]
+    refused = invoked("compare", dataset, "fdio-2019")
+    assert isinstance(refused.exception, ConfigError) and "CSC 1x1" in str(refused.exception)

@@ -96,8 +96,8 @@ def test_a_single_file_has_the_name_that_was_asked(source: Path, tmp_path: Path,
 def test_show_in_a_pipe_is_plain(source: Path) -> None:
     done = invoked("show", source, "--page", source)
     head, first, second, third, last = done.stdout.splitlines()
-    assert head.split("\t") == ["cell", "frame", "NDR", "PDR", "p99", "verdict"]
-    assert first.startswith("CSC 1x1 NF-1c\t64B\t") and "SIMULATED" in second
+    assert head.split("\t") == ["testbed", "cell", "frame", "NDR", "PDR", "p99", "verdict"], "of two testbeds"
+    assert "\tCSC 1x1 NF-1c\t64B\t" in first and "SIMULATED" in second
     assert third.split("\t")[-1] == "FAIL: line 1 line 2"
     assert last == f"Report: {source}" and "\x1b" not in done.stdout
 

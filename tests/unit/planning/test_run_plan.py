@@ -10,8 +10,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
-from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.planning.run_plan import RunPlan, TimedTest, TimeLeft, readable_s
+from resources.libraries.python.planning.cost import RunPlan, StudyCost, TimedTest, TimeLeft, readable_s
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.extras import test_s as planned_s

@@ -25,8 +25,8 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording import writer
-from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.records import NotUnpacked, records_schema, unpack
+from resources.libraries.python.recording.writer import Draft
 from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.sweep.run import ProfileStore
 from resources.libraries.python.whole_files import writing_whole

@@ -11,7 +11,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
 from resources.libraries.python.model.result import LossesAtLoad, VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.writer import Draft
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise
 from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.testbed.kinds.factory import make_testbed

@@ -20,8 +20,8 @@ from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.result import LatencyAtLoad, MeasurementRequest, ReceiveRate, VerdictKind
 from resources.libraries.python.planning.loop_back import VETH
-from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.qualifications import key_of
+from resources.libraries.python.recording.writer import Draft
 from resources.libraries.python.search.findings.generator_range import GeneratorRange, UnqualifiedLoads
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import BRIEF, Effort, qualify_point

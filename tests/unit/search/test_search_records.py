@@ -10,7 +10,7 @@ from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import Verdict, VerdictKind
-from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.writer import Draft
 from resources.libraries.python.studies.density import run
 from resources.libraries.python.studies.density.run import DensityTest
 from tests.builders import cell_of

@@ -3,25 +3,14 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from csit_utils.dataset.rows import HopRow, ThreadRow
+from resources.libraries.python.model.findings import ThreadLoad
 
 LINK = "link"
 """Packets left for an owner, and no counter saw them arrive or be dropped."""
 VSWITCH = "vSwitch"
 _NF = re.compile(r"nf-\d+-(\d+)")
-
-
-class _ThreadShare(Protocol):
-    """CPU time of a thread, in a record or a row."""
-
-    @property
-    def cpu(self) -> int: ...
-    @property
-    def running(self) -> float: ...
-    @property
-    def waiting(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -70,7 +59,7 @@ def shares(hops: Iterable[HopRow], threads: Iterable[ThreadRow] = ()) -> list[Ow
     return found
 
 
-def busiest_cpu(threads: Sequence[_ThreadShare]) -> tuple[float | None, float | None]:
+def busiest_cpu(threads: Sequence[ThreadRow | ThreadLoad]) -> tuple[float | None, float | None]:
     """Running and waiting on the CPU where an owner does most; its kernel threads on a CPU are one data thread."""
     if not threads:
         return None, None

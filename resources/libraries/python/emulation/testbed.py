@@ -12,10 +12,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 import yaml
 from cryptography.hazmat.primitives import serialization
@@ -74,11 +73,8 @@ class State(Frozen):
     """Its SSH server does."""
 
 
-class WaitCallback(Protocol):
-    """Is given what is waited for, the seconds since, and those that it may take."""
-
-    def __call__(self, what: str, since_s: float, within_s: float) -> None:
-        """Report progress."""
+WaitCallback = Callable[[str, float, float], None]
+"""Is given what is waited for, the seconds since, and those that it may take."""
 
 
 def state_folder() -> Path:

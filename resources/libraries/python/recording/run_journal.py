@@ -13,7 +13,6 @@ from uuid import uuid4
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import World
-from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.journal import (
     JOURNAL_FILE,
     AnyEvent,
@@ -32,6 +31,7 @@ from resources.libraries.python.recording.journal import (
     TestStarted,
     read,
 )
+from resources.libraries.python.recording.writer import utc_now
 
 MAX_ATTEMPTS = 2
 """A cell that breaks the system under test is tried once more."""

@@ -8,7 +8,7 @@ from typing import TextIO
 
 import pytest
 
-from resources.libraries.python.planning.run_plan import RunPlan, TimedTest, TimeLeft
+from resources.libraries.python.planning.cost import RunPlan, TimedTest, TimeLeft
 from resources.libraries.python.studies.shared.progress import StepEnded, StudyProgress, human_range
 from tests.unit.unwritable import UNWRITABLE, unwritable
 

@@ -37,7 +37,7 @@ class Decay:
     """A system that forwards less and less."""
 
     per_minute: float
-    """Share of its rate that it loses in a minute."""
+    """Percent of its rate that it loses in a minute."""
     trials: int
     """Trials of repeated loads that show it."""
     loads: int

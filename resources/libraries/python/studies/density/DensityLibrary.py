@@ -21,7 +21,7 @@ from resources.libraries.python.model.request.variables import (
 )
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.planning.run_plan import RunPlan, TimedTest
+from resources.libraries.python.planning.cost import RunPlan, TimedTest
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.energy import energy_in_words

@@ -27,7 +27,7 @@ from resources.libraries.python.model.result import (
     Verdict,
 )
 
-_MOST_NODES = 64
+_MAX_NODES = 64
 """Nodes of a row, those that take the most time; the packed part has all, by thread."""
 
 
@@ -134,7 +134,7 @@ class DensityRecord(Record):
             real_cores=None if self.plan is None else _real_cores(self.plan),
             trials=len(self.trials),
             trials_s=sum(trial.total_duration_s for trial in self.trials),
-            costs=() if self.costs is None else self.costs.by_node(_MOST_NODES),
+            costs=() if self.costs is None else self.costs.by_node(_MAX_NODES),
             vswitch_clocks=None if self.costs is None else self.costs.vswitch_clocks,
             latency=tuple(map(_worst, self.latency)),
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
-from resources.libraries.python.planning.run_plan import TimeLeft, readable_s
+from resources.libraries.python.planning.cost import TimeLeft, readable_s
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.terminal import dropping_output, shortened, terminal_width, wrapped

@@ -22,7 +22,6 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import (
     LoadLine,
@@ -32,6 +31,7 @@ from resources.libraries.python.recording.step_journal import (
     load_line,
     step_line,
 )
+from resources.libraries.python.recording.writer import utc_now
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.study import StudyTest

@@ -13,8 +13,8 @@ from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
-from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import MAX_ATTEMPTS
+from resources.libraries.python.recording.writer import Draft
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of

@@ -31,6 +31,8 @@ _SMALL, _LARGE = 2048, 4096
 _SOCKET_BYTES = 256 << 20
 _RELEASE_S, _POLL_S = 2.0, 0.001
 """The kernel releases a closed socket's queue a little later."""
+_DRAIN_S = 0.1
+_COPIED_PER_CALL = 32
 _DONTWAIT = int(socket.MSG_DONTWAIT)
 _FULL = (errno.EAGAIN, errno.EBUSY, errno.ENOBUFS)
 """More is armed than one call takes; a queue has dropped a frame or has no room."""
@@ -39,8 +41,9 @@ _FULL = (errno.EAGAIN, errno.EBUSY, errno.ENOBUFS)
 class XdpSocketRing:
     """Load frames of one flow, ready to be sent from its interface; fulfils `ring.sender.Ring`.
 
-    The kernel takes a burst of 32 frames per system call where it copies them, and as many as there is room for where
-    the NIC's driver reads them from here.
+    The kernel takes up to 32 frames per system call where it copies them, and as many as there is room for where the
+    NIC's driver reads them from here. What is armed stays armed: it is never taken back, since the kernel may have seen
+    it.
     """
 
     def __init__(self, load: LoadFrames) -> None:
@@ -58,7 +61,7 @@ class XdpSocketRing:
         lengths, self._tuples = load.fill(np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot))
         self._frames = np.zeros(self._slots, _DESCRIPTOR)
         self._frames["address"], self._frames["bytes"] = np.arange(self._slots, dtype=np.uint64) * slot, lengths
-        self._position = self._next = self._armed = 0
+        self._position = self._next = self._armed = self._pending = 0
         self._socket = _socket()
         try:
             self._open(slot)
@@ -100,7 +103,10 @@ class XdpSocketRing:
 
     def rewind(self) -> None:
         """Begin with the first 5-tuple again, where there are more than slots."""
-        self._next = 0
+        end = time.monotonic() + _DRAIN_S
+        while self._pending and not self._flush() and time.monotonic() < end:
+            time.sleep(_POLL_S)
+        self._pending = self._next = 0
 
     def send(self, count: int) -> int:
         """Hand frames to the interface.
@@ -108,49 +114,57 @@ class XdpSocketRing:
         `count`: How many at most, at least 1.
 
         Returns:
-            Frames handed over, those that a full queue refused included; fewer than `count` at the ring's end or when
-            the kernel takes no more.
+            Frames handed over, those that a full queue refused included; 0 while earlier ones wait for room. They count
+            when the kernel has taken all of them: before Linux 6.17 it does not say how many it has taken until then.
 
         Raises:
             CsitError: The interface is gone, down, or refuses such frames.
         """
+        if self._pending:
+            return self._handed()
         words, done = self._words, self._done_words
         done[self._released] = done[self._completed]
-        taken = words[self._consumer]
         place = self._armed % _ENTRIES
-        room = _ENTRIES - (self._armed - taken & 0xFFFFFFFF)
-        burst: int = min(count, self._slots - self._position, _ENTRIES - place, room)
+        room = _ENTRIES - (self._armed - words[self._consumer] & 0xFFFFFFFF)
+        burst = min(count, self._slots - self._position, _ENTRIES - place, room)
         if not burst:
-            self._flush(taken)
+            self._flush()
             return 0
         end = self._position + burst
         if self._tuples:
             self._tuples.write(self._position, end, self._next)
         self._armed_frames[place : place + burst] = self._frames[self._position : end]
-        armed = self._armed + burst & 0xFFFFFFFF
-        words[self._producer] = armed
-        left = (armed - self._flush(armed)) & 0xFFFFFFFF
-        if left and self.copies:
-            burst -= left
-            armed = armed - left & 0xFFFFFFFF
-            words[self._producer] = armed  # the kernel reads it in our calls only
-        self._armed = armed
-        self._position = (self._position + burst) % self._slots
+        words[self._producer] = self._armed = self._armed + burst & 0xFFFFFFFF
+        self._position = end % self._slots
         self._next += burst
-        return burst
+        self._pending = burst
+        return self._handed()
 
-    def _flush(self, armed: int) -> int:
-        """Have the kernel send what is armed; where it has come to."""
+    def _handed(self) -> int:
+        """Have the kernel send what is armed; how many frames are handed over since they were last counted."""
+        if not self._flush() and self.copies:
+            return 0
+        handed, self._pending = self._pending, 0
+        return handed
+
+    def _flush(self) -> bool:
+        """Have the kernel send what is armed; whether it has taken all."""
         words, done, descriptor, flush = self._words, self._done_words, self._socket.fileno(), kernel.flush
+        calls = self._pending // _COPIED_PER_CALL + 1 if self.copies else 1
+        refused = self._pending
         while True:
-            before = words[self._consumer]
-            status = flush(descriptor, None, 0, _DONTWAIT)
-            if status < 0 and (problem := get_errno()) not in _FULL:
+            problem = get_errno() if flush(descriptor, None, 0, _DONTWAIT) < 0 else 0
+            if problem and problem not in _FULL:
                 raise CsitError(f"generator port {self.interface} does not send: {os.strerror(problem)}")
-            taken = int(words[self._consumer])
-            if taken in (armed, before) or not self.copies:
-                return taken
+            if words[self._consumer] == self._armed:
+                return True
             done[self._released] = done[self._completed]
+            if problem == errno.EBUSY and refused:  # one frame was dropped; those behind it are still to be taken
+                refused -= 1
+                continue
+            calls -= 1
+            if not calls:
+                return False
 
     def close(self) -> None:
         self._words.release()
