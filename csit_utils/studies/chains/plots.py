@@ -11,11 +11,11 @@ from csit_utils.report.record_blocks import Column, Plot, Row
 from csit_utils.report.units import bandwidth, digits3, percent
 from csit_utils.studies.chains.state_graphs import MAX_SHOWN, choice_of, graphs_alone, graphs_of, rates_of
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
-from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.analysis.features import LOSS, PERFORMANCE, THROUGHPUT, feature
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
+from resources.libraries.python.studies.chains.analysis.sentences import workload_words
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy, Distance, Statistic, Suspect
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
@@ -64,12 +64,6 @@ def sizes_words(chain: Chain) -> str:
         member.size if member.memory_mib is None else f"{member.size} {member.memory_mib} MiB"
         for member in chain.members
     )
-
-
-def workload_words(workload: Workload) -> str:
-    """`UDP, 4 Mbit/s, 16 sessions, 64B`."""
-    sessions = counted(workload.sessions, "session")
-    return f"{workload.protocol.value}, {bandwidth(workload.volume_bps)}, {sessions}, {workload.frame.name}"
 
 
 def chains_plot(study: ChainStudy) -> Plot:

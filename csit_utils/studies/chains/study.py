@@ -21,7 +21,6 @@ from csit_utils.studies.chains.plots import (
     parts_plot,
     sizes_words,
     traced_plots,
-    workload_words,
 )
 from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
@@ -34,6 +33,7 @@ from resources.libraries.python.studies.chains.analysis.sentences import (
     cause_in_words,
     headline,
     sentences,
+    workload_words,
 )
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.model import (
@@ -317,7 +317,7 @@ _QUERIED = QueriedTables(
     },
     texts=(
         "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "rules",
-        "measure", "reference", "reference_resources", "relation", "what", "same", "names",
+        "measure", "reference", "reference_resources", "relation", "what", "same", "names", "only_under",
     ),
     counts=("sessions", "samples", "filtered", "rank", "chains", "others"),
     prefix="chains_",

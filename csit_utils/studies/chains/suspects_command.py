@@ -93,13 +93,11 @@ def _lines(item: Recorded, study: ChainStudy, most: int) -> Iterator[TableLine]:
 
 def _sentences(item: Recorded, study: ChainStudy) -> Iterator[str]:
     failed = sum(run.failed is not None for run in study.runs)
-    suspects = counted(len(study.suspects), "suspect")
+    found = f"{counted(len(study.suspects), 'suspect')} among " if study.suspects else ""
     yield (
-        f"{study.spec.name}{' (simulated)' if item.record.simulated else ''}: {suspects} among "
-        f"{study.chains} chains{f', {failed} runs failed' if failed else ''}."
+        f"{study.spec.name}{' (simulated)' if item.record.simulated else ''}: {found}{study.chains} chains"
+        f"{f', {failed} runs failed' if failed else ''}{'' if study.suspects else f'; {verdict_in_words(study)}'}."
     )
-    if not study.suspects:
-        yield f"{verdict_in_words(study)}."
     for cause in study.causes:
         yield f"{cause_in_words(cause)}."
     for bound in study.bounds:

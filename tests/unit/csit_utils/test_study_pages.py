@@ -131,7 +131,7 @@ def test_pictures_of_a_study_are_on_its_page_and_none_of_what_is_not_known(study
     assert ends[:5] == ["chains", "volumes", "distances", "resources", "series"]
     assert furthest(study)[-2:] == [LOSSY, FAULTY]
     page = made(chain_page.PAGE, with_parts(study, runs=(), suspects=(), statistics=(), costs=()))
-    assert page.figures == () and "no suspects" in words(page) and "Workflow classes" not in words(page)
+    assert page.figures == () and "too few chains to judge" in words(page) and "Workflow classes" not in words(page)
 
 
 def test_the_page_of_interference_has_placement_advice_and_the_share_of_network_io() -> None:

@@ -42,18 +42,20 @@ from tests.unit.studies.chains.chain_runs import chain, graph, run, spec_of, wor
 PAIRS = tuple(chain(*order) for order in permutations(("fw", "gw", "nat", "ids"), 2))
 ORDERS = tuple(chain(*order) for order in permutations(("fw", "gw", "nat", "ids")))
 AMOUNT = 0.02
+LOAD, HIGH_LOAD = workload(1e8), workload(2e8)
 NAT_GW, GW_NAT = chain("nat", "gw"), chain("gw", "nat")
 
 
 def excess(what: Chain, owner: str, feature: str = "loss_ratio", amount: float = AMOUNT) -> Excess:
     return Excess(
-        chain=what, owner=owner, workload=workload(1e8), feature=feature, measured=amount, expected=0.0,
+        chain=what, owner=owner, workload=LOAD, feature=feature, measured=amount, expected=0.0,
         excess=amount, low=0.9 * amount, high=1.1 * amount, least=0.001, runs=2,
     )  # fmt: skip
 
 
 def explained(bad: Collection[Chain], owner: str, population: Collection[Chain] = PAIRS) -> tuple[CommonCause, ...]:
-    compared = {each: 20.0 if each in bad else 0.0 for each in population if owner in {CHAIN, VSWITCH, *each.order}}
+    own = [each for each in population if owner in {CHAIN, VSWITCH, *each.order}]
+    compared = {(each, LOAD): 20.0 if each in bad else 0.0 for each in own}
     worse = tuple(excess(each, owner) for each in population if each in bad)
     return causes(Judged(worse, {(owner, "loss_ratio"): compared}, (), 1, True), [run(PAIRS[0], 1e8, 1e8)])
 
@@ -104,7 +106,7 @@ def test_what_is_no_chance_is_said_with_the_number_of_chains() -> None:
 def test_delays_of_two_chains_that_differ_are_two_causes() -> None:
     both = (NAT_GW, GW_NAT)
     worse = tuple(excess(each, CHAIN, "idle_latency_s", s) for each, s in zip(both, (118e-6, 55e-6), strict=True))
-    found = causes(Judged(worse, {(CHAIN, "idle_latency_s"): dict.fromkeys(both, 9.0)}, (), 2, True), [])
+    found = causes(Judged(worse, {(CHAIN, "idle_latency_s"): {(each, LOAD): 9.0 for each in both}}, (), 2, True), [])
     assert {each.what for each in found} == {"only nat > gw", "only gw > nat"}
 
 
@@ -127,7 +129,7 @@ def test_two_causes_at_one_part_are_told_apart() -> None:
 def test_a_longer_delay_of_one_chain_is_a_cause_of_its_own() -> None:
     with_nat = [each for each in PAIRS if "nat" in each.order]
     worse = tuple(excess(each, CHAIN, "idle_latency_s", 90e-6 if each == NAT_GW else 30e-6) for each in with_nat)
-    compared = {each: 20.0 if each in with_nat else 0.0 for each in PAIRS}
+    compared = {(each, LOAD): 20.0 if each in with_nat else 0.0 for each in PAIRS}
     judged = Judged(worse, {(CHAIN, "idle_latency_s"): compared}, (), 1, True)
     worse_ones = tuple(each.model_copy(update={"least": 1e-6}) for each in worse)
     found = causes(judged._replace(worse=worse_ones), [])
@@ -137,13 +139,28 @@ def test_a_longer_delay_of_one_chain_is_a_cause_of_its_own() -> None:
     }
 
 
+@pytest.mark.parametrize(("below", "is_named"), [(0.0, True), (0.2, True), (0.3, False), (2.0, False)])
+def test_workloads_that_bad_chains_share_are_named_where_others_have_hardly_any_of_it(
+    below: float, *, is_named: bool
+) -> None:
+    """`below`: of the smallest excess that counts, in the chains with nat under the lower load."""
+    with_nat = {each for each in PAIRS if "nat" in each.order}
+    worse = [excess(each, "nat").model_copy(update={"workload": HIGH_LOAD}) for each in with_nat]
+    worse += [excess(each, "nat") for each in with_nat if below > 1]
+    ratios = {(each, load): 20.0 if load == HIGH_LOAD else below for each in with_nat for load in (LOAD, HIGH_LOAD)}
+    (cause,) = causes(Judged(tuple(worse), {("nat", "loss_ratio"): ratios}, (), 1, True), [])
+    assert (cause.only_under == (HIGH_LOAD,)) == is_named
+    assert ("only under UDP, 200 Mbit/s" in cause_in_words(cause)) == is_named
+
+
 def test_throttled_time_explains_what_follows_from_it() -> None:
     what = NAT_GW
     worse = (
         excess(what, CHAIN, "throughput_bps"), excess(what, CHAIN), excess(what, "nat"),
         excess(what, CHAIN, "latency_s"), excess(what, "nat", "throttled_percent", 60.0),
     )  # fmt: skip
-    compared = {(each.owner, each.feature): dict.fromkeys(PAIRS, 0.0) | {what: 9.0} for each in worse}
+    ratios = {(each, LOAD): 9.0 if each == what else 0.0 for each in PAIRS}
+    compared = {(each.owner, each.feature): ratios for each in worse}
     (cause,) = causes(Judged(worse, compared, (), 5, True), [])
     assert (cause.owner, cause.feature) == ("nat", "throttled_percent")
 

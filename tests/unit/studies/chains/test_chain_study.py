@@ -12,15 +12,15 @@ from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyp
 from statsmodels.tools.tools import add_constant  # type: ignore[import-untyped]
 
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH
-from resources.libraries.python.studies.chains.analysis.features import statistics
+from resources.libraries.python.studies.chains.analysis.features import READ, statistics
 from resources.libraries.python.studies.chains.analysis.points import Regression, distances, regression
 from resources.libraries.python.studies.chains.analysis.prediction import judge, to_repeat
-from resources.libraries.python.studies.chains.analysis.study import Analysis, analyse
+from resources.libraries.python.studies.chains.analysis.study import Analysis, analyse, bounds
 from resources.libraries.python.studies.chains.analysis.truth import deviations, truth
 from resources.libraries.python.studies.chains.model import MEAN_DISTANCE, WORSE, ChainRun, PartLoss
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of
+from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of, workload
 
 FOUR = ("firewall", "nat", "monitor", "ids")
 FAULTY = chain("firewall", "ids", "nat", "monitor")
@@ -137,6 +137,21 @@ def test_a_feature_is_changed_outside_three_standard_deviations_alone() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("cpu_percent", "passed_bps", "read_bytes_per_s", "bound"),
+    [(97, 8e7, 0, "CPU"), (50, 8e7, 0, "network"), (50, 1e8, 50e6, "disk"), (50, 1e8, 0, "none")],
+)
+def test_a_vnf_is_bound_by_what_its_highest_load_alone_shows(
+    cpu_percent: float, passed_bps: float, read_bytes_per_s: float, bound: str
+) -> None:
+    features = {"a": {"cpu_percent": [cpu_percent], READ: [read_bytes_per_s]}}
+    low = run(chain("a"), 5e7, 5e7, {"a": {"cpu_percent": [99.0]}})
+    runs = [each.model_copy(update={"cpus": {"a": 1.0}}) for each in (run(chain("a"), 1e8, passed_bps, features), low)]
+    (found,) = bounds(runs)
+    assert (found.vnf, found.bound) == ("a", bound)
+    assert "100 Mbit/s" in found.evidence
+
+
 def test_the_papers_chain_that_saturates_early_stands_out_among_pairs() -> None:
     """Suricata-IPS alone saturates at 489.2 Mbit/s; so does Tcpdump with it, and not Tcpdump with NAT (section 8)."""
     volumes = (200e6, 400e6, 600e6, 800e6, 1000e6)
@@ -195,7 +210,7 @@ def found(*runs: ChainRun, baselines: Sequence[ChainRun] = BASELINES) -> Mapping
 def test_the_sum_of_its_parts_is_not_worse_and_a_fault_of_all_chains_is() -> None:
     judged = judge((*BASELINES, of(AB), of(BA)))
     assert judged.worse == ()
-    assert judged.compared[CHAIN, "loss_ratio"] == {AB: 0, BA: 0}
+    assert judged.compared[CHAIN, "loss_ratio"] == {(each, workload(VOLUME_BPS)): 0 for each in (AB, BA)}
     assert to_repeat((*BASELINES, of(AB), of(BA)), 9) == ()
     runs = [of(each, 0.05, at="a", latency_s=528e-6) for each in (AB, BA)]
     assert {each.chain for each in judge((*BASELINES, *runs)).worse} == {AB, BA}

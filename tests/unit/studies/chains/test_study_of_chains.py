@@ -173,12 +173,16 @@ def test_suspects_have_rank_fault_and_reasons_and_what_failed_its_reason(measure
     assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
     assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
     assert reason.startswith("    ")
-    run = measured.runs[0].model_copy(update={"failed": "no traffic"})
-    bare = measured.model_copy(update={"runs": (run,), "suspects": (), "causes": ()})
+    alone, *others = measured.runs
+    assert alone.chain.order == ("gateway",)
+    failing = alone.model_copy(update={"failed": "no traffic"})
+    bare = measured.model_copy(update={"runs": (failing, *others), "suspects": (), "causes": ()})
     *_, failed = sentences(bare)
     assert "; no suspects; 11 chains are compared with what the VNFs alone predict, by repeated runs" in headline(bare)
     assert failed == "not measured: gateway: no traffic"
-    assert headline(bare.model_copy(update={"judged": ()})).endswith("; no suspects")
+    for runs in ((), (failing,), [run for run in measured.runs if len(run.chain.members) > 1]):
+        assert not bare.model_copy(update={"runs": tuple(runs)}).is_judged
+        assert "no suspects" not in headline(bare.model_copy(update={"runs": tuple(runs)}))
 
 
 @pytest.mark.parametrize("feature", ["waiting_percent", "throttled_percent"])

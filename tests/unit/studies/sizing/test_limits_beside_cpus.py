@@ -70,7 +70,7 @@ def test_out_scaling_that_lowers_capacity_is_stopped_and_taken_back_though_anoth
     found = sized({"a": {"cpu_ms": 2.3, "sync": 1.2}}, ("f1",), spec=spec)
     one, two = found.sizes
     assert (found.stopped, found.best) == ("no gain", one.name)
-    assert found.steps[-1] == f"Taken back to {one.text}: {two.text} has 1 vCPUs more and carries no more."
+    assert found.steps[-1] == f"Taken back to {one.text}: {two.text} has 1 vCPU more and carries no more."
     assert any(note.startswith(f"{two.text} carries less than {one.text} ({MINUS}9 %") for note in found.notes)
     (cost,) = found.overheads
     assert (cost.scaling, cost.base, cost.size, cost.vcpus_ratio) == (Scaling.OUT, one.name, two.name, 2)

@@ -7,6 +7,8 @@ that together hold for all bad chains, by exact search over up to `_MAX` of them
 part is enough to one that says where or beside whom, and either to naming chains one by one. Chains in between, with a
 part of the excess that counts, are neither good nor bad.
 
+Where all of them have the excess under some workloads only, and hardly any of it under the others, these are named.
+
 Descriptions of the same chains cannot be told apart; they are all kept. And a description may fit by chance: of all
 choices of as many chains as are bad, `chance` is the share that any of the descriptions considered fits exactly.
 """
@@ -29,7 +31,7 @@ from resources.libraries.python.studies.chains.analysis.prediction import (
     Judged,
 )
 from resources.libraries.python.studies.chains.model import ChainRun, CommonCause, Excess
-from resources.libraries.python.studies.chains.model.spec import Chain
+from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 _MAX = 3
 """Descriptions in one answer."""
@@ -46,6 +48,7 @@ FEWEST_COMPARED = 3
 Placed = Mapping[Chain, Mapping[str, tuple[int, ...]]]
 _Key = tuple[str, str]
 """Owner and feature of an excess."""
+_Where = tuple[Chain, Workload]
 
 
 class _Description(NamedTuple):
@@ -65,9 +68,30 @@ def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[CommonCause, ...]:
     for each in unexplained(judged.worse):
         found[each.owner, each.feature].append(each)
     answers = [
-        cause for key, excesses in found.items() for cause in _explained(key, excesses, judged.compared[key], placed)
+        cause.model_copy(update={"only_under": _only_under(cause.chains, excesses, judged.compared[key])})
+        for key, excesses in found.items()
+        for cause in _explained(key, excesses, _strongest(judged.compared[key]), placed)
     ]
     return tuple(sorted(answers, key=lambda cause: -_severity(cause, found)))
+
+
+def _strongest(compared: Mapping[_Where, float]) -> dict[Chain, float]:
+    found: dict[Chain, float] = {}
+    for (chain, _), ratio in compared.items():
+        found[chain] = max(ratio, found.get(chain, ratio))
+    return found
+
+
+def _only_under(
+    chains: Collection[Chain], excesses: Sequence[Excess], compared: Mapping[_Where, float]
+) -> tuple[Workload, ...]:
+    """Workloads under which all of some chains have an excess, where they hardly have any of it under others."""
+    bad = {(each.chain, each.workload) for each in excesses}
+    own = {where: ratio for where, ratio in compared.items() if where[0] in chains}
+    under = dict.fromkeys(workload for chain, workload in own if (chain, workload) in bad)
+    others = [ratio for (_, workload), ratio in own.items() if workload not in under]
+    is_shared = all(where in bad for where in own if where[1] in under)
+    return tuple(under) if is_shared and others and max(others) < _BETWEEN else ()
 
 
 def _severity(cause: CommonCause, found: Mapping[_Key, Sequence[Excess]]) -> float:

@@ -25,7 +25,7 @@ runs decide: the first one was selected for its value.
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum, inf, prod, sqrt
+from math import fsum, prod, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
@@ -82,8 +82,8 @@ class Judged(NamedTuple):
 
     worse: tuple[Excess, ...]
     """In the order of the runs."""
-    compared: Mapping[_What, Mapping[Chain, float]]
-    """Largest ratio of an excess to the smallest that counts, by chain, of all that were compared."""
+    compared: Mapping[_What, Mapping[_Where, float]]
+    """Ratio of an excess to the smallest that counts, by chain and workload, of all that were compared."""
     unknown: tuple[Chain, ...]
     """Chains with a VNF that was not measured alone under the same workload."""
     tested: int
@@ -167,10 +167,9 @@ def judge(runs: Sequence[ChainRun]) -> Judged:
     screened = [point for point in points if point.mean > point.least]
     spread = _spread(points)
     worse = [found for point in screened if (found := _excess(point, spread, len(screened))) is not None]
-    compared: dict[_What, dict[Chain, float]] = defaultdict(dict)
+    compared: dict[_What, dict[_Where, float]] = defaultdict(dict)
     for point in (each for each in points if len(each.chain.members) > 1):
-        ratios = compared[point.owner, point.feature]
-        ratios[point.chain] = max(point.mean / point.least, ratios.get(point.chain, -inf))
+        compared[point.owner, point.feature][point.chain, point.workload] = point.mean / point.least
     return Judged(tuple(worse), compared, observed.unknown, len(screened), bool(spread))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
-from resources.libraries.python.quantities import MINUS, counted, grouped
+from resources.libraries.python.quantities import MINUS, bandwidth, counted, grouped
 from resources.libraries.python.studies.chains.analysis.causes import FEWEST_COMPARED
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
@@ -16,7 +16,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
 )
 from resources.libraries.python.studies.chains.analysis.prediction import CPU_PER_PACKET, DELAY, LATENCIES, Judged
 from resources.libraries.python.studies.chains.model import ChainStudy, CommonCause, Excess, Suspect, VnfBound
-from resources.libraries.python.studies.chains.model.spec import Chain
+from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 _LIKELY = 0.05
 """A chance from which on the answer says that it may be one."""
@@ -121,6 +121,12 @@ _EFFECT: Mapping[str, Callable[[str, str], str]] = {
 }
 
 
+def workload_words(workload: Workload) -> str:
+    """`UDP, 4 Mbit/s, 16 sessions, 64B`."""
+    sessions = counted(workload.sessions, "session")
+    return f"{workload.protocol.value}, {bandwidth(workload.volume_bps)}, {sessions}, {workload.frame.name}"
+
+
 def cause_in_words(cause: CommonCause) -> str:
     """A sentence: which chains, what is wrong with them, with which error, and what else describes them."""
     at = "" if cause.owner == CHAIN else "the vSwitch" if cause.owner == VSWITCH else cause.owner
@@ -129,6 +135,8 @@ def cause_in_words(cause: CommonCause) -> str:
     others = f", none of the other {cause.others}" if cause.others else ""
     much = f"{'up to ' * (cause.excess > _UP_TO * cause.smallest)}{_excess_amount(cause.feature, cause.excess)}"
     text = f"{cause.what} {_EFFECT[cause.feature](at, much)} ({len(cause.chains)} {some}{others}{interval})"
+    if cause.only_under:
+        text += f"; only under {' and under '.join(map(workload_words, cause.only_under))}"
     if cause.same:
         same = " and ".join(f"those {each}" for each in cause.same[:_MAX_NAMED])
         text += f"; this study cannot tell them apart from {same}"
@@ -168,9 +176,7 @@ def judgement(judged: Judged, chains: Sequence[Chain], *, has_path: bool) -> Ite
 
 def verdict_in_words(study: ChainStudy) -> str:
     """What a study without suspects found, or that it could not judge; never the one in the place of the other."""
-    if not study.judged:
-        return "no suspects"
-    return f"no suspects; {'; '.join(study.judged)}"
+    return "; ".join(["no suspects" if study.is_judged else "too few chains to judge", *study.judged])
 
 
 def bound_in_words(found: VnfBound) -> str:

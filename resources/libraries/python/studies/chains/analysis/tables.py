@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from resources.libraries.python.csv_tables import Row, Tables, filled
 from resources.libraries.python.studies.chains.analysis.features import feature
+from resources.libraries.python.studies.chains.analysis.sentences import workload_words
 from resources.libraries.python.studies.chains.model import ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
@@ -27,7 +28,7 @@ SUSPECTS = (
 """A row per distance above the threshold, whose `expected` is on the line through all chains; and one per excess, whose
 `distance` is the excess and whose `threshold` is the smallest that is reported."""
 CAUSES = (
-    "owner", "feature", "what", "chains", "others", "excess", "low", "high", "same", "chance", "names",
+    "owner", "feature", "what", "chains", "others", "excess", "low", "high", "same", "chance", "names", "only_under",
 )  # fmt: skip
 """What chains that are worse than predicted have in common; `chains` is their number."""
 REASONS = ("rank", *_OF_CHAIN, "reason")
@@ -108,7 +109,8 @@ def _causes(study: ChainStudy) -> Iterator[Row]:
     for each in study.causes:
         found = (each.excess, each.low, each.high, "; ".join(each.same), each.chance)
         names = "; ".join(chain.name for chain in each.chains)
-        yield (each.owner, each.feature, each.what, len(each.chains), each.others, *found, names)
+        under = "; ".join(map(workload_words, each.only_under))
+        yield (each.owner, each.feature, each.what, len(each.chains), each.others, *found, names, under)
 
 
 def _references(study: ChainStudy) -> Iterator[Row]:

@@ -239,6 +239,8 @@ class CommonCause(Frozen):
     """Other descriptions of the same chains, which this study cannot tell apart from `what`."""
     chance: float | None = None
     """Probability that any of the descriptions considered fits as many chains, chosen at random; None for one chain."""
+    only_under: tuple[Workload, ...] = Field(default=(), exclude_if=is_empty)
+    """Workloads under which the chains have the excess, where that is not under all."""
 
 
 class FeatureDeviation(Frozen):
@@ -393,6 +395,16 @@ class ChainStudy(Frozen):
         found = {(each.chain, each.workload): each for each in self.stacks}
         pair = found.get((reference.chain, reference.workload)), found.get((suspect.chain, reference.workload))
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any chain of two and more VNFs could be compared with these alone."""
+        measured = {(run.chain, run.workload) for run in self.runs if run.failed is None}
+        return any(
+            all((Chain(members=(member,)), workload) in measured for member in chain.members)
+            for chain, workload in measured
+            if len(chain.members) > 1
+        )
 
     @property
     def coverage(self) -> Coverage:

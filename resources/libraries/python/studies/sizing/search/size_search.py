@@ -183,8 +183,8 @@ class SizingSearch:
             at = self._sizes.index(base)
             self._sizes[at] = base.model_copy(update={"bottleneck": None, "near_limit": False})
         if not last.failed:
-            added = round(last.vcpus - base.vcpus, 6)
-            self._step(f"Taken back to {base.text}: {last.text} has {added:g} vCPUs more and carries no more.")
+            added = vcpus_text(round(last.vcpus - base.vcpus, 6))
+            self._step(f"Taken back to {base.text}: {last.text} has {added} more and carries no more.")
         return stopped
 
     def _reached(self, sized: MeasuredSize) -> str | None:
