@@ -21,6 +21,8 @@ class Explanation:
     unit: str
     how: str
     misread: str
+    also: tuple[str, ...] = ()
+    """Further names of it, those of measures."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -47,7 +47,8 @@ def kind_of(item: Recorded) -> RecordKind:
 @cache
 def explanations() -> dict[str, Explanation]:
     """Return the explanations of metrics by name."""
-    return {text.name: text for own in explanations_by_heading().values() for text in own}
+    found = (text for own in explanations_by_heading().values() for text in own)
+    return {name: text for text in found for name in (text.name, *text.also)}
 
 
 def explanations_by_heading() -> dict[str, list[Explanation]]:

@@ -43,7 +43,7 @@ def explain(
     known = explanations()
     verdicts = {kind.value: kind.meaning for kind in VerdictKind}
     if name is None:
-        rows = {**{text.name: text.what for text in known.values()}, **verdicts}
+        rows = {**{name: text.what for name, text in known.items()}, **verdicts}
         heads = ("metric or verdict", "meaning")
         print_table(heads, [TableLine(row, {}) for row in rows.items()], TableForm.TABLE, heads)
         print_sentence("variables of the suites:", command_text("./csit", "explain", "variables"), err=True)

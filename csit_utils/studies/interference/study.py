@@ -385,6 +385,7 @@ EXPLANATIONS = (
         "measurements is shuffled in each repetition.",
         "For a monitor it is the rate that its program inspected, not the forwarded rate. On few cores network "
         "functions, vSwitch and generator share CPUs; interference is then mostly competition for CPU time.",
+        ("normalized",),
     ),
     Explanation(
         "sensitivity",

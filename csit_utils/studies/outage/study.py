@@ -154,6 +154,14 @@ EXPLANATIONS = (
         "quarantined.",
     ),
     Explanation(
+        "kept-in-event",
+        "Kept in an event",
+        "Share of the packets offered from the event on that arrive, at one instance.",
+        "A ratio, 1 if nothing is lost.",
+        "The mean of the repetitions, with its 95 % interval.",
+        "It depends on how long packets are sent after the event: compare studies of the same `after_s`.",
+    ),
+    Explanation(
         "outage-duration",
         "Outage",
         "How long an instance was without service, by the packets that it lost.",

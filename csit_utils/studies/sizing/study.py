@@ -475,6 +475,7 @@ EXPLANATIONS = (
         "“At least” means that the highest load of the range was carried. The interval covers what differs between "
         "repetitions on one deployment, not what a new deployment would change. A directed search measures few sizes, "
         "so another one may be better.",
+        ("capacity",),
     ),
 )
 CAPACITY = Measure("capacity", OF_WORKLOAD)

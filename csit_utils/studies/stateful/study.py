@@ -198,6 +198,7 @@ EXPLANATIONS = (
         "A packet that opens a connection costs more than one that follows: this rate is far below NDR of the same "
         "cell. UDP only, as in the RFC. Where a trial at a higher rate would fill the table, the rate is a lower "
         "bound.",
+        ("new-connections",),
     ),
     Explanation(
         "tear-down-rate",
@@ -210,6 +211,7 @@ EXPLANATIONS = (
         "answer. After each deletion the tables are verified to be empty.",
         "The time of a deletion includes a walk through the hash table: compare with that of an empty table. With few "
         "entries the walk dominates.",
+        ("tear-downs",),
     ),
     Explanation(
         "table-capacity",

@@ -165,6 +165,23 @@ EXPLANATIONS = (
         "The interval is of the scatter of the loads only: a wrong form of the line, or a machine that changes "
         "meanwhile, is not in it. On shared CPUs it is just the two loads around it. No break-point means that no "
         "load is known to have saturated the service, not that it has no limit.",
+        ("break-point",),
+    ),
+    Explanation(
+        "saturated",
+        "Saturated throughput",
+        "The rate that is forwarded at the first load from the break-point on.",
+        "Packets per second, one way.",
+        "Mean of the load's seconds; the bounds are the worst and the best of them.",
+        "Beyond it throughput may fall: look at the plot.",
+    ),
+    Explanation(
+        "without-loss",
+        "Highest load without loss",
+        "The highest load up to which no load of the sweep lost more than 0.01 % of the packets.",
+        "Packets per second, one way.",
+        "The upper bound is the next load of the sweep.",
+        "It is as coarse as the steps of the loads, and each load is one trial: search NDR for a bound that is proven.",
     ),
     Explanation(
         "smt-gain",

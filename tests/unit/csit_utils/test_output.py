@@ -14,12 +14,12 @@ from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset import rows as columns
 from csit_utils.dataset.frames import frame_of, write_csv
 from csit_utils.dataset.goal_words import goal_text
-from csit_utils.dataset.rows import FlowRow, InstanceRow, LatencyRow, TestRow, TrialRow
+from csit_utils.dataset.rows import MEASURES, FlowRow, InstanceRow, LatencyRow, TestRow, TrialRow
 from csit_utils.report import units
 from csit_utils.report.details.testview import predicted
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results
-from csit_utils.studies.registry import explanations
+from csit_utils.studies.registry import explanations, measures
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.goal import PredictedGoal
 from resources.libraries.python.model.result import VerdictKind
@@ -128,6 +128,7 @@ def test_show_as_json_has_an_object_of_raw_values_per_test(source: Path, tmp_pat
 
 def test_explain_lists_and_explains() -> None:
     assert set(explanations()) <= set(invoked("explain").stdout.split())
+    assert {each.lower() for each in (*MEASURES, *measures())} <= explanations().keys(), "every measure is explained"
     for word, part in (("PDR", "0.1 % is common"), ("nf-bound", VerdictKind.NF_BOUND.meaning), ("cells", "CELLS:")):
         assert part in " ".join(invoked("explain", word).stdout.split())
     for word, near in (("latencie", "latency"), ("hostnoise", "host-noise"), ("CELS", "CELLS")):

@@ -84,7 +84,7 @@ SHORT, MODE, VCPUS = '"short": "sp"', '"mode": "directed"', '"vcpus": 6'
         (f'{SHORT}, "flavors": ["small"', f'{SHORT}, "flavors": ["tiny"', ":5: components.1.flavors.0: no flavor"),
         (
             f'{SHORT}, "flavors": ["small", "medium"', f'{SHORT}, "flavors": ["medium", "small"',
-            ":5: components.1.flavors.1: 'small' (1 vCPUs, 2048 MB) comes after 'medium' (2 vCPUs, 4096 MB)",
+            ":5: components.1.flavors.1: 'small' (1 vCPU, 2048 MB) comes after 'medium' (2 vCPUs, 4096 MB)",
         ),
         (VCPUS, '"vcpus": 3.5', ":4: components.0.flavors.2: 'large' (4 vCPUs, 8192 MB) does not fit into the total"),
         (VCPUS, f'{VCPUS}, "memory_mb": 8000', "8192 MB) does not fit into the total of 8000 MB"),

@@ -177,7 +177,7 @@ class DeploymentSpec(Frozen):
         there = self.resources
         fixed = f" and {self.fixed_vcpus:g} for what is not sized" if self.fixed_vcpus else ""
         if there.vcpus is not None and round(self.vcpus(size) + self.fixed_vcpus, 6) > there.vcpus:
-            return f"needs {self.vcpus(size):g} vCPUs{fixed}, {there.vcpus:g} available"
+            return f"needs {vcpus_text(self.vcpus(size))}{fixed}, {there.vcpus:g} available"
         if there.memory_mb is not None and self.memory_mb(size) > there.memory_mb:
             return f"needs {self.memory_mb(size)} MB of memory, {there.memory_mb} available"
         return None
@@ -185,7 +185,7 @@ class DeploymentSpec(Frozen):
     def words(self, flavor: str) -> str:
         """A flavor with its numbers."""
         row = self.flavors[flavor]
-        return f"'{flavor}' ({row.vcpus:g} vCPUs, {row.memory_mb} MB)"
+        return f"'{flavor}' ({vcpus_text(row.vcpus)}, {row.memory_mb} MB)"
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:

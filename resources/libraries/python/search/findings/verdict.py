@@ -174,11 +174,12 @@ def _incomplete(result: GoalResult, outcome: SearchOutcome) -> str:
         return f"{name}: no {which} bound after {len(outcome.trials)} trials in {outcome.elapsed_s:.1f} s"
     width = 1 - result.lower_pps / result.upper_pps
     lower, upper = rates(result.lower_pps, result.upper_pps)
-    return (
-        f"{name}: between {lower} and {upper}, {grouped(100 * width, 2)} % apart instead of "
-        f"{100 * result.goal.relative_width:g} %, or with too few trials, after {len(outcome.trials)} trials in "
-        f"{outcome.elapsed_s:.1f} s"
+    wanted = result.goal.relative_width
+    lacking = (
+        f"{grouped(100 * width, 2)} % apart instead of {100 * wanted:g} %" if width > wanted else "too few trials there"
     )
+    spent = f"after {len(outcome.trials)} trials in {outcome.elapsed_s:.1f} s"
+    return f"{name}: between {lower} and {upper}, {lacking}, {spent}"
 
 
 def _below(result: GoalResult) -> str:

@@ -170,7 +170,8 @@ def _value_in_words(value: float, low: float | None, high: float | None) -> str:
     text = f"{value:.4g} Gbit/s"
     if low is None:
         return text
-    return f"{text} ({interval_in_words(low, high)})"
+    interval = interval_in_words(low, high)
+    return f"{text} ({interval})" if interval else text
 
 
 def rate_in_words(point: BreakPoint, written: Written = _value_in_words) -> str:
@@ -181,12 +182,13 @@ def rate_in_words(point: BreakPoint, written: Written = _value_in_words) -> str:
 
 
 def interval_in_words(low: float | None, high: float | None) -> str:
-    """A 95 % interval; an end that is not known is open."""
+    """A 95 % interval; an end that is not known is open. Empty for one within the digits shown, which says nothing."""
     if low is None or high is None:
         return "95 % interval " + (
             f"up to {high:.4g}" if high is not None else "" if low is None else f"from {low:.4g}"
         )
-    return f"95 % interval {low:.4g} to {high:.4g}"
+    ends = f"{low:.4g}", f"{high:.4g}"
+    return f"95 % interval {' to '.join(ends)}" if ends[0] != ends[1] else ""
 
 
 def function_in_words(fit: Fit, *, intervals: bool = False) -> str:
