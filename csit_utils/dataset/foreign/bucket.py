@@ -49,12 +49,13 @@ class Bucket:
         Raises:
             ConfigError: It is none; the text names it.
         """
+        text = _ADDRESS.sub("s3://", text, count=1)
         wrong = ConfigError(
             f"{quoted(text)} is no address of a bucket; expected s3://BUCKET/FOLDER, with ?region=REGION or "
             "&endpoint=URL"
         )
         try:
-            found = urlsplit(_ADDRESS.sub("s3://", text, count=1))
+            found = urlsplit(text)
         except ValueError as error:  # brackets of an IPv6 address that is none
             raise wrong from error
         options = parse_qs(found.query)
