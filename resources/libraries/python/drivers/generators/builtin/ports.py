@@ -5,7 +5,6 @@ from base64 import b64decode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +44,7 @@ from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRi
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.request.capture import read_capture
 
-_LINK_S, _REOPENED_S = 3.0, 10.0
+_LINK_S = 3.0
 _LINK_POLL_S = 0.01
 
 
@@ -151,10 +150,7 @@ class FlowPorts:
         """
         self._flows = spec.flows
         self._stop_asked = stop_asked
-        self._interfaces = {name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)}
-        self._on_nics = any(Path(f"/sys/class/net/{name}/device").exists() for name in self._interfaces)
-        """Many drivers open a NIC again when an XDP program is attached to it or leaves it."""
-        _wait_for_carrier(self._interfaces, _LINK_S)
+        _wait_for_carrier({name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)})
         self._aside = BackgroundCloser()
         self._counters = Counters(
             [flow.rx_interface for flow in spec.flows], [flow.tx_interface for flow in spec.flows]
@@ -186,7 +182,6 @@ class FlowPorts:
 
         Raises:
             CsitError: a port is gone, down or refuses the frames.
-            NotReady: a NIC has no carrier.
         """
         load, probes = schedules(spec, len(self._flows))
         sender, fallback = self._prepared(spec)
@@ -195,8 +190,6 @@ class FlowPorts:
         counting = self._counting(spec, numbers) if spec.losses else []
         rings = self._rings(load.per_flow) if spec.gaps else []
         try:
-            if self._on_nics:
-                _wait_for_carrier(self._interfaces, _REOPENED_S)
             refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
             ready()
@@ -214,8 +207,6 @@ class FlowPorts:
             gaps = [gap_report(ring.stamps_ns()) for ring in rings]
         finally:
             self._aside.close([*receivers, *counting, *rings])
-            if counting and self._on_nics:
-                self._aside.wait()
         received = _difference(settled.counts, before)
         self._quiet.end(received, _difference(complete, before), settled)
         return TrialReport(
@@ -312,11 +303,11 @@ def _for(sender: Sender, spec: TrialSpec, flows: int) -> TrialSpec:
     return replace(spec, load_pps=0.0, probe_pps=(spec.load_pps or 0.0) / flows)
 
 
-def _wait_for_carrier(interfaces: set[str], within_s: float) -> None:
+def _wait_for_carrier(interfaces: set[str]) -> None:
     started = time.monotonic()
     while down := sorted(interface for interface in interfaces if not kernel.link_is_up(interface)):
         waited_s = time.monotonic() - started
-        if waited_s > within_s:
+        if waited_s > _LINK_S:
             raise NotReady("carrier of the generator's ports", waited_s, f"{', '.join(down)} down")
         time.sleep(_LINK_POLL_S)
 
