@@ -213,7 +213,7 @@ KINDS: dict[str, Callable[[int, float], KnownSweep]] = {
 }
 
 
-_PROMISED = {0.01: (1.0, 1.0, 5.0), 0.05: (3.0, 60.0, 10.0)}
+_PROMISED = {0.01: (1.0, 1.0, 5.0), 0.05: (3.0, 40.0, 10.0)}
 """Promised bounds in percent by noise: mean error relative to the truth, sweeps without a break-point, and sweeps with
 one break-point in which a second one is found."""
 _OUTSIDE = 7.0
