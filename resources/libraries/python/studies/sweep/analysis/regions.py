@@ -25,7 +25,7 @@ _DOUBT = 3.0
 """Standard deviations by which neighbouring errors are alike, beyond which a function misses the points."""
 MISSED = 0.02
 """Relative error from which on that is worth saying."""
-_CLEARER = 3.0
+_CLEARER = 4.0
 """Of Akaike's criterion: by how much a bend of throughput is better than the best curve without one."""
 _FINEST = 1e-12
 """Sum of squares relative to the rate: nothing is measured more exactly."""
@@ -57,8 +57,7 @@ def second_break_point(observed: Sequence[LoadObservation], first: BreakPoint) -
     if clear:
         return max(clear, key=lambda row: row[0])[1]
     _, _, x, y = next(_figures(observed))
-    below = x < (first.low or first.rate)
-    return _behind_the_rate(x[below], y[below])
+    return _behind_the_rate(x, y, first)
 
 
 def _figures(observed: Sequence[LoadObservation]) -> Iterator[tuple[Indicator, str | None, Array, Array]]:
@@ -105,49 +104,62 @@ def _within(indicator: Indicator, vnf: str | None, x: Array, y: Array) -> tuple[
     return function / scale, point
 
 
-def _behind_the_rate(x: Array, y: Array) -> BreakPoint | None:
+def _behind_the_rate(x: Array, y: Array, first: BreakPoint) -> BreakPoint | None:
     """The load from which on throughput grows more slowly than the rate, or than its share of the rate.
 
-    A line through zero, mostly all of the rate, that bends once. As so much is known of it, noise hides a bend less
-    than one of any line. It has to be much better than the same line without a bend, and better than smooth curves.
-    Residuals are relative to the rate.
+    A line through zero, mostly all of the rate, that bends once below the first break-point; behind that it goes on
+    from there with any slope. As so much is known of it, noise hides a bend less than one of any line. It has to be
+    much better than the same line without a bend, and better than smooth curves. Residuals are relative to the rate.
     """
-    if len(np.unique(x)) < _FEWEST:
+    clear, at_first = first.low or first.rate, first.rate
+    if len(np.unique(x[x < clear])) < _FEWEST:
         return None
-    share, one = y / x, np.ones_like(x)
-    lost, whole, part = share - 1, np.zeros((1, len(x), 0)), one[None, :, None]
-    straight = min(_least(lost, whole), _least(share, part))
-    curves = ((x,), (np.log(x),), (1 / x,), (x, 1 / x))
-    smooth = [_least(share, np.stack([one, *curve], axis=-1)[None]) for curve in curves]
-    smooth.append(_least(lost, x[None, :, None]))
-    distinct = np.unique(x)
-    places = np.linspace(distinct[1], distinct[-2], _PLACES)
-    bend = np.maximum(0.0, 1 - places[:, None] / x)[..., None]
-    shapes = ((lost, bend), (share, np.concatenate([np.broadcast_to(part, bend.shape), bend], axis=-1)))
-    values, columns = min(shapes, key=lambda shape: _least(shape[0], shape[1], places=1))
-    if _least(values, columns, places=1) > min(straight - BETTER, *(each - _CLEARER for each in smooth)):
+    before, held = np.minimum(1.0, at_first / x), np.minimum(x, at_first)
+    behind = np.maximum(0.0, 1 - at_first / x)
+    rest = behind[:, None][:, : int(behind.any())]
+    share, lost = y / x, y / x - before - behind
+
+    def columns(*each: Array) -> Array:
+        shape = np.broadcast_shapes(before.shape, *(row.shape for row in each))
+        rows = [np.broadcast_to(row * before, shape)[..., None] for row in each]
+        return np.concatenate([*rows, np.broadcast_to(rest, (*shape, rest.shape[-1]))], axis=-1)
+
+    one = np.ones_like(x)
+    straight = min(_least(lost, columns()[None]), _least(share, columns(one)[None]))
+    curves = ((held,), (np.log(held),), (1 / held,), (held, 1 / held))
+    smooth = min(_least(lost, columns(held)[None]), *(_least(share, columns(one, *curve)[None]) for curve in curves))
+    places = np.linspace(np.unique(x)[1], at_first, _PLACES, endpoint=False)
+    bend = np.maximum(0.0, 1 - places[:, None] / held)
+    shapes = ((lost, columns(bend)), (share, columns(one, bend)))
+    criteria = np.array([_least(*shape, places=1) for shape in shapes])
+    if criteria.min() > min(straight - BETTER, smooth - _CLEARER):
         return None
-    squares, coefficients = _laid(values, columns)
-    best = int(np.argmin(squares))
-    if _follow_each_other(columns[best] @ coefficients[best] - values):
+    laid = [_laid(*shape) for shape in shapes]
+    chosen = int(np.argmin(criteria))
+    place = int(np.argmin(laid[chosen][0]))
+    coefficients = laid[chosen][1][place]
+    if _follow_each_other(shapes[chosen][1][place] @ coefficients - shapes[chosen][0]):
         return None
-    squares = np.maximum(squares, _FINEST)
-    likely = (squares / squares[best]) ** ((columns.shape[-1] - len(x)) / 2)
-    at, low, high = quantiles([accumulated(places, places, likely)], np.ones(1)).tolist()
-    before = 1.0 if columns.shape[-1] == 1 else float(coefficients[best, 0])
-    after = before + float(coefficients[best, -1])
-    if after >= before:
+    likely = [
+        (np.maximum(squares, _FINEST) / max(squares.min(), _FINEST)) ** ((each.shape[-1] - len(x)) / 2)
+        for (squares, _), (_, each) in zip(laid, shapes, strict=True)
+    ]
+    weights = np.exp((criteria.min() - criteria) / 2)
+    at, low, high = quantiles([accumulated(places, places, each) for each in likely], weights).tolist()
+    slope = float(coefficients[0]) if chosen else 1.0
+    after = slope + float(coefficients[chosen])
+    if after >= slope or high >= clear:
         return None
     return BreakPoint(
         rate=at,
         low=low,
         high=high,
-        measured_rate=float(distinct[np.searchsorted(distinct, at)]),
+        measured_rate=float(x[np.searchsorted(x, at)]),
         indicator=Indicator.THROUGHPUT,
         vnf=None,
         cpus_used=None,
         cpus_there=None,
-        reason=_changes("throughput", "Gbit/s", before, after),
+        reason=_changes("throughput", "Gbit/s", slope, after),
     )
 
 
