@@ -52,6 +52,28 @@ duration_s: 1
 faults:
   - {vnf: nat, limits: {cpu: 0.02}}
 """
+LOSSY = """
+name: lossy
+vnfs:
+  - {{name: router, kind: linux_router}}
+  - {{name: gateway, kind: linux_gateway}}
+  - {{name: meter, kind: process, program: {{start: [sh, {script}, "{{left}}"]}}}}
+lengths: [2]
+workloads: {{protocols: [UDP], volumes_mbps: [4], sessions: [4], frames: [64B]}}
+duration_s: 1
+"""
+LOSES = """
+nft -f - <<END
+table ip loses {
+    chain here {
+        type filter hook prerouting priority 0
+        iifname $1 ip ttl < 64 numgen inc mod 250 == 0 drop
+    }
+}
+END
+exec sleep 3600
+"""
+"""A program that loses one of 250 packets that come from the left and have been forwarded before."""
 VM = """
 name: machine
 vnfs: [{name: machine, kind: qemu}]
@@ -142,6 +164,16 @@ def test_an_nf_that_is_slowed_in_all_chains_with_it_is_named(_study: int, tmp_pa
     assert set(first.chains) == with_nat
     assert with_nat <= {suspect.chain for suspect in slowed.suspects if suspect.worse}
     assert len(with_nat) == 4
+
+
+def test_two_of_a_thousand_packets_that_one_part_loses_behind_others_are_found_there(tmp_path: Path) -> None:
+    script = tmp_path / "loses.sh"
+    script.write_text(LOSES)
+    lossy = study_in(studied(tmp_path, LOSSY.format(script=script)))
+    first = lossy.causes[0]
+    assert (first.owner, first.feature) == ("meter", "loss_ratio")
+    assert {chain.order for chain in first.chains} == {("router", "meter"), ("gateway", "meter")}
+    assert first.excess == pytest.approx(0.002, abs=0.0005)
 
 
 def test_the_study_counts_what_its_own_steps_take_of_a_cpu(study: ChainStudy) -> None:
