@@ -9,10 +9,14 @@ is no status: a refusal is text too.
 import re
 import socket
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue, receive
-from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.drivers.vpp import show_output
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.redaction import MASK
 
 _IAC, _SB, _SE, _TERMINAL_TYPE, _IS = 255, 250, 240, 24, 0
@@ -36,6 +40,7 @@ _DONE = (
 )
 """Commands that name what they made. All others that change something are answered with nothing."""
 _NOTHING = re.compile("")
+_REPORTED_S = 3.0
 _KEY = re.compile(r"\b(crypto-key|salt) [^\s'`]+")
 _REFUSED = re.compile(r"^(?:[a-z0-9_ -]+: )?(?:unknown (?:input|command|interface)|ambiguous)\b", re.IGNORECASE)
 
@@ -130,3 +135,25 @@ class CommandLine(SocketDialogue):
 
 def _ends(got: bytes) -> bool:
     return got.endswith(_END)
+
+
+def wait_for_reports(routers: Iterable[tuple[NfPlan, Callable[[str], str]]]) -> None:
+    """Wait until routers of IPv6 have reported the multicast groups of their ports (MLD), or would have.
+
+    VPP does so within a second of a port's being up, once; in a trial the report would count as a packet that came
+    back. By `ip6 nd ra-suppress` it is the only packet that VPP sends by itself.
+
+    `routers`: Each with its command line.
+    """
+    waiting = [(router, ask) for router, ask in routers if ":" in router.left.address]
+
+    def silent() -> str:
+        for router, ask in waiting:
+            rows = show_output.interfaces(ask("show interface"))
+            for side in (router.left, router.right):
+                if side.name not in rows or not rows[side.name].count("tx packets"):
+                    return side.name
+        return ""
+
+    with suppress(NotReady):
+        wait_until("multicast groups reported", silent, _REPORTED_S, pause_s=0.05)

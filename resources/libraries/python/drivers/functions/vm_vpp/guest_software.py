@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
 from resources.libraries.python.drivers.functions.vm.qemu import pci_address
 from resources.libraries.python.drivers.vpp import Vpp, guest_hugepages, guest_mb, show_output
-from resources.libraries.python.drivers.vpp.cli import CommandLine
+from resources.libraries.python.drivers.vpp.cli import CommandLine, wait_for_reports
 from resources.libraries.python.drivers.vpp.configuration import (
     HugePageChoice,
     IdleBehaviour,
@@ -75,7 +75,7 @@ class GuestVpp:
 
         `placement`: VPP's threads on the guest's vCPUs.
         """
-        self._function = function
+        self.function = function
         self._interfaces = interfaces
         self._placement = placement
         self._waiting = waiting
@@ -91,17 +91,17 @@ class GuestVpp:
             CommandFailed: It refused something; the text has the command and the reply.
             CsitError: It does not answer.
         """
-        self.version = show_output.version(self._ask("show version"))
+        self.version = show_output.version(self.ask("show version"))
         self._do(default_mode(self._waiting.rx_mode))
         self._do(*making(self._interfaces, largest_frame_bytes))
-        self._do(*routing(self._function))
+        self._do(*routing(self.function))
         self._place_queues()
 
     def _place_queues(self) -> None:
         self._do(*moves(self._interfaces, self._placement, self._waiting.rx_mode, self._queues()))
 
     def _queues(self) -> show_output.RxPlacement:
-        return show_output.rx_placement(self._ask("show interface rx-placement"))
+        return show_output.rx_placement(self.ask("show interface rx-placement"))
 
     def threads_of(self, interface: str) -> tuple[int, ...]:
         """Number of the thread that polls each receive queue of an interface, and so of its vCPU."""
@@ -109,8 +109,8 @@ class GuestVpp:
 
     def counters(self) -> dict[str, InterfaceCounters]:
         """Counters by interface. What the threads did since the last reading is kept for the facts."""
-        of_vpp = show_output.interfaces(self._ask("show interface"))
-        self._work = show_output.runtime(self._ask("show runtime"))
+        of_vpp = show_output.interfaces(self.ask("show interface"))
+        self._work = show_output.runtime(self.ask("show runtime"))
         self._do("clear runtime")
         return dict(counted(self._interfaces, of_vpp, {}, {}))
 
@@ -119,15 +119,15 @@ class GuestVpp:
         found = {
             "threads": f"vCPUs: {self._placement}",
             "work": "; ".join(map(str, self._work)),
-            "errors": show_output.losses(self._ask("show errors")),
+            "errors": show_output.losses(self.ask("show errors")),
         }
         return {name: text for name, text in found.items() if text}
 
     def problems(self) -> tuple[str, ...]:
         """Interfaces that are down, workers that are gone, or that it does not answer."""
         try:
-            states = show_output.interfaces(self._ask("show interface"))
-            running = show_output.threads(self._ask("show threads"))
+            states = show_output.interfaces(self.ask("show interface"))
+            running = show_output.threads(self.ask("show threads"))
         except CsitError as error:
             return (str(error),)
         down = [
@@ -145,7 +145,7 @@ class GuestVpp:
     def close(self) -> None:
         self._cli.close()
 
-    def _ask(self, command: str) -> str:
+    def ask(self, command: str) -> str:
         return self._naming_guest(lambda: self._cli.ask(command))
 
     def _do(self, *commands: str) -> None:
@@ -336,6 +336,7 @@ class VppInside(GuestSoftware):
                 raise
             workers = range(1, len(self.cpus(name))) or range(1)  # one thread that does all
             guests[name].favour(workers, emulator=emulator)
+        wait_for_reports((vpp.function, vpp.ask) for vpp in self._vpps.values())
         _log.info("%d VPPs route in virtual machines", len(self._vpps))
 
     def receives(self, port: Port) -> Sequence[int]:

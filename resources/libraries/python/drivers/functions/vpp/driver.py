@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.host.links.link_devices import foreign_macs
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
 from resources.libraries.python.drivers.vpp import Vpp, acl
+from resources.libraries.python.drivers.vpp.cli import wait_for_reports
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, routing
 from resources.libraries.python.drivers.vpp.installation import Site, remove_folder
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
@@ -104,6 +105,7 @@ class VppRouters(OneKind):
         for member in members:
             member.wait_connected()
             member.place_queues()
+        wait_for_reports((self._functions[member.owner], member.instance.ask) for member in members)
 
     def _hide_from_kernel(self, member: VppMember) -> None:
         """Of ports of the kernel; VPP has the planned MACs."""
