@@ -25,13 +25,14 @@ _Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class NodeChange:
-    """A node on both sides, with the means of their runs."""
+    """A node, with the means of the runs of both sides."""
 
     part: str
     node: str
     unit: str
     """Of the costs: `clocks`, or `ns`."""
     cost_a: float
+    """0 where the node had no packets on this side, such as that of a feature that was off."""
     cost_b: float
     error: float
     """Half of the 95 % interval of the difference, or the resolution of single readings."""
@@ -60,20 +61,29 @@ class NodeChange:
     @property
     def text(self) -> str:
         """The change as a clause: `vswitch ip4-lookup +11 clocks per packet (±0.5)`."""
-        text = f"{self.part} {self.node} {self.difference:+.3g} {self.unit} per packet (±{self.error:.2g})"
+        text = f"{self.part} {self.node} {signed(self.difference)} {self.unit} per packet (±{self.error:.2g}"
+        return f"{text}), {note}" if (note := self.note) else f"{text})"
+
+    @property
+    def note(self) -> str:
+        """What is to be known of it beside its figures."""
+        if not (self.cost_a and self.cost_b):
+            return f"only in {'A' if self.cost_a else 'B'}"
         if not self.starved:
-            return text
-        return f"{text}, starved: {self.packets_per_call_b:.3g} packets per call, {self.packets_per_call_a:.3g} in A"
+            return ""
+        return f"starved: {self.packets_per_call_b:.3g} packets per call, {self.packets_per_call_a:.3g} in A"
 
 
 def node_changes(a: Iterable[TestRow], b: Iterable[TestRow], load: str) -> list[NodeChange]:
-    """Return the nodes that both sides have at a load, the largest difference first.
+    """Return the nodes at a load, the largest difference first; none where a side was not read.
 
     `load`: such as `PDR`.
     """
     of_a, of_b = _readings(a, load), _readings(b, load)
-    both = [key for key in of_a if key in of_b]
-    changes = [_change(key, of_a[key], of_b[key], len(both)) for key in both]
+    if not of_a or not of_b:
+        return []
+    keys = {**of_a, **of_b}
+    changes = [_change(key, of_a.get(key, ()), of_b.get(key, ()), len(keys)) for key in keys]
     return sorted(changes, key=lambda each: -abs(each.difference))
 
 
@@ -83,6 +93,11 @@ def node_changes_of(change: Change) -> list[NodeChange]:
         return []
     a, b = ((each.row for each in side.figures) for side in (change.a, change.b))
     return node_changes(a, b, change.metric)
+
+
+def signed(value: float) -> str:
+    """Three digits and a sign, never an exponent: `+11`, `-2230`."""
+    return f"{value:+.3g}" if abs(value) < 100 else f"{float(f'{value:.3g}'):+.0f}"
 
 
 def largest(changes: Iterable[NodeChange]) -> list[NodeChange]:
@@ -100,11 +115,11 @@ def _readings(rows: Iterable[TestRow], load: str) -> Mapping[_Key, list[CostByNo
 
 
 def _change(key: _Key, a: Sequence[CostByNode], b: Sequence[CostByNode], nodes: int) -> NodeChange:
-    values_a, values_b = ([each.cost or 0.0 for each in side] for side in (a, b))
-    error = max(each.error for each in a) + max(each.error for each in b)
+    values_a, values_b = ([each.cost or 0.0 for each in side] or [0.0] for side in (a, b))
+    error = sum(max((each.error for each in side), default=0.0) for side in (a, b))
     spreads = [stdev(values) for values in (values_a, values_b) if len(values) > 1]
     if spreads:  # a single run is taken to vary as those of the other side
-        spread = hypot(spreads[0] / sqrt(len(a)), spreads[-1] / sqrt(len(b)))
+        spread = hypot(spreads[0] / sqrt(len(values_a)), spreads[-1] / sqrt(len(values_b)))
         freedom = min(len(side) for side in (a, b) if len(side) > 1) - 1
         error = max(error, spread * float(special_functions.stdtrit(freedom, 1 - (1 - CONFIDENCE) / 2 / nodes)))
     return NodeChange(*key, fmean(values_a), fmean(values_b), error, _per_call(a), _per_call(b), max(len(a), len(b)))

@@ -121,7 +121,7 @@ def _facts_of(change: "Change", environments: Mapping[str, Environment]) -> list
 
 def _node_line(change: "Change", cost: "NodeChange", called: str, *, several: bool) -> TableLine:
     calls = (DASH if each is None else f"{each:.3g}" for each in (cost.packets_per_call_a, cost.packets_per_call_b))
-    costs = (f"{each:.4g} {cost.unit}" for each in (cost.cost_a, cost.cost_b))
+    costs = (f"{each:.4g} {cost.unit}" if each else DASH for each in (cost.cost_a, cost.cost_b))
     texts = (change.name, cost.part, cost.node, *costs, f"{cost.difference:+.3g}", f"±{cost.error:.2g}", *calls)
     style = "" if not cost.has_changed else "red" if cost.difference > 0 else "green"
     of_cell = as_object(change, called)

@@ -14,7 +14,7 @@ from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
 from csit_utils.analysis.grouping import Series, asks_for
-from csit_utils.analysis.node_costs import largest, node_changes_of
+from csit_utils.analysis.node_costs import largest, node_changes_of, signed
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
@@ -96,7 +96,7 @@ def _node_rows(pairs: Sequence[Pair]) -> Iterator[Row]:
             "cell": change.name,
             **asdict(node),
             "difference": node.difference,
-            "starved": "starved" * node.starved,
+            "note": node.note.partition(":")[0],
         }
         for pair in pairs
         for change in pair.found.changes
@@ -106,7 +106,7 @@ def _node_rows(pairs: Sequence[Pair]) -> Iterator[Row]:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.3g}".replace("-", MINUS)
+    return signed(value).replace("-", MINUS)
 
 
 _NODES = Table(
@@ -124,7 +124,7 @@ _NODES = Table(
         Column("unit", "per packet", text=True),
         Column("packets_per_call_a", "packets per call, A", digits3),
         Column("packets_per_call_b", "packets per call, B", digits3),
-        Column("starved", "note", text=True),
+        Column("note", text=True),
     ),
     classes="loose",
 )

@@ -142,3 +142,12 @@ def test_single_readings_have_their_resolution_a_least_change_and_are_starved_by
     (starved,), (slow,) = (node_changes(runs(30.0), runs(41.0, per_call=calls), "PDR") for calls in (4.0, 50.0))
     assert starved.starved and not slow.starved
     assert node_changes(runs(30.0), runs(41.0), "MRR") == node_changes(runs(30.0), [], "PDR") == [], "one side"
+
+
+def test_a_node_of_one_side_only_has_changed_by_all_that_it_costs() -> None:
+    """An access list that was off before: nothing else of the vSwitch tells why packets cost more."""
+    acl = CostByNode("PDR", "vswitch", "acl-plugin-in-ip4-l2", 1000, 50.0, 2234.0, "clocks", 5.0)
+    with_acl = cast(Sequence[TestRow], [SimpleNamespace(costs=(*runs(30.0)[0].costs, acl))])
+    for a, b, sign, side in ((runs(30.0), with_acl, "+", "B"), (with_acl, runs(30.0), "-", "A")):
+        (change,) = largest(node_changes(a, b, "PDR"))
+        assert change.text == f"vswitch acl-plugin-in-ip4-l2 {sign}2230 clocks per packet (±5), only in {side}"
