@@ -8,6 +8,7 @@ from typing import Any
 from resources.libraries.python.model.result import Environment
 
 _EFFECTS = (
+    (r"option .* of", "what vSwitch or NFs do with each packet"),
     (r"PCIe link|speed", "caps the packet rate of the NIC"),
     (r"governors|turbo", "scales clock frequency, and with it every rate"),
     (r"\bcpu_model$|memory modules|cpus_online$", "clocks per packet"),

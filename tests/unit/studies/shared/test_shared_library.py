@@ -6,10 +6,15 @@ import pytest
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 from robot.variables import Variables
 
+from csit_utils.analysis.comparisons.differences import Difference, environment_differences
 from docs.keywords import library_names
+from resources.libraries.python.drivers.functions.monitor import Suricata
+from resources.libraries.python.drivers.functions.nftables import Firewall
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.variables import Lookup
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
@@ -68,6 +73,25 @@ def test_an_inner_suite_neither_opens_nor_closes_what_an_outer_one_has_open(open
         StudyLibrary("outage").open_testbed()  # the journal is still held
     library.close_testbed()
     StudyLibrary("outage").open_testbed()
+
+
+def test_options_of_drivers_that_a_topology_sets_are_facts_of_the_testbed() -> None:
+    """Two runs with the same machine and program differ by them: `compare` has to say so."""
+    plain = load_topology(PROJECT / "topologies" / "sim.yaml")
+    dut = plain.dut.model_copy(update={"firewall": Firewall(rules=7), "suricata": Suricata()})
+    changed = plain.model_copy(update={"nodes": {**plain.nodes, "DUT1": dut}})
+    before, after = (opened_testbed(each) for each in (plain, changed))
+    assert environment_differences(before, after) == (
+        Difference("settings.option firewall.rules of DUT1", None, "7"),
+    )  # fmt: skip
+
+
+def opened_testbed(topology: Topology) -> Environment:
+    session = TestbedSession()
+    try:
+        return session.open(topology, 0.0, qualifications=None)
+    finally:
+        session.close()
 
 
 def test_every_library_is_among_those_whose_keywords_are_checked() -> None:

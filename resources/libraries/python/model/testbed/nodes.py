@@ -228,6 +228,12 @@ class _Node(Frozen):
         found = (self.__pydantic_extra__ or {}).get(driver_registry.key_of(model))
         return found if isinstance(found, model) else model()
 
+    @property
+    def options(self) -> dict[str, str]:
+        """Settings of drivers that are not the defaults, by path: `vpp.acl_rules`."""
+        found = self.model_dump(mode="json", include=set(self.__pydantic_extra__ or ()), exclude_defaults=True)
+        return {f"{key}.{name}": str(value) for key, each in found.items() for name, value in each.items()}
+
 
 class TgNode(_Node):
     """The node that sends and receives."""
