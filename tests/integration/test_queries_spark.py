@@ -62,3 +62,11 @@ def test_spark_is_asked_for_views_only(dataset: Path, statement: str) -> None:
     ended = csit("query", dataset, statement, *ON_SPARK)
     assert ended.status == 2
     assert ended.stderr.startswith("SQL")
+
+
+def test_without_java_the_error_says_how_to_install_it(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    ended = csit("query", dataset, "SELECT count(*) AS found FROM tests", *ON_SPARK)
+    assert (ended.status, ended.stdout) == (2, "")
+    assert "default-jre-headless" in ended.stderr

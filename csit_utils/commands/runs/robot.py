@@ -52,11 +52,13 @@ _ALWAYS = ("output", "log", "report")
 def robot(context: typer.Context) -> None:
     """Run suites by Robot Framework; accepts all its options.
 
-    --resume FOLDER as the first option resumes the interrupted run of that folder. --args TEXT as the first option has
-    tests, variables and tags in one text, and nothing else, such as a parameter of a job; it is split as by a shell.
-    --help begins with the variables of the suites.
+    --resume FOLDER as the first option resumes the interrupted run of that folder.
+    --args TEXT as the first option has tests, variables and tags in one text, and
+    nothing else, such as a parameter of a job; it is split as by a shell. --help
+    begins with the variables of the suites.
 
-    Exit status: the number of failed tests, up to 250; ./csit outcome tells these from incomplete runs.
+    Exit status: the number of failed tests, up to 250; ./csit outcome tells these from
+    incomplete runs.
 
     \b
     Examples:

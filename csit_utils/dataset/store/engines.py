@@ -6,6 +6,7 @@ path, and no function that calls Java.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -158,7 +159,7 @@ def run_on_spark(files: ViewedFiles, statement: str, master: str | None) -> tupl
     `master`: URL of the cluster; None for that of SPARK_REMOTE.
 
     Raises:
-        ConfigError: No cluster is named, or pyspark is not installed.
+        ConfigError: No cluster is named, or pyspark or Java is not installed.
         CsitError: The cluster cannot be reached, or does not run the query.
     """
     try:
@@ -186,6 +187,10 @@ def _session(master: str | None) -> "SparkSession":
         raise ConfigError(f"--engine spark: name the cluster by --master URL or the variable {_REMOTE}")
     if url.startswith(_CONNECT):
         return SparkSession.builder.remote(url).getOrCreate()
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        raise ConfigError(
+            "--master: there is no Java; install version 17 or newer by ", "apt-get install default-jre-headless"
+        )
     # A session on this machine is asked one question: compiling well would take longer than it saves.
     quick: dict[str, bool | float | int | str | None] = {
         "spark.ui.enabled": "false",

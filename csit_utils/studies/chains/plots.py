@@ -87,7 +87,7 @@ def chains_plot(study: ChainStudy) -> Plot:
         f"{which} under every workload; * marks suspects",
         _runs,
         (
-            Column("share", "throughput, % of the offered volume", scale=100),
+            Column("share", "throughput, % of offered volume", scale=100),
             Column("latency_s", latency, scale=1e6, choice="latency"),
             Column("idle_latency_s", latency, scale=1e6, choice="latency without load"),
         ),
