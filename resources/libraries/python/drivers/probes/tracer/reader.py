@@ -253,13 +253,9 @@ class EventStream:
     def _belong(self, rows: Rows) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Which rows are of events that are followed for that kind of owner; others are there for other owners."""
         names = [name.partition(":")[0] for name in self._vertices.names]
-        wanted = {source: _event_names(WANTED[source]) for source in WANTED}
+        wanted = {source: frozenset(event.partition("/")[2] for event in WANTED[source]) for source in WANTED}
         allowed = np.array([[name in wanted[each.source] for name in names] for each in self._followed])
         return np.asarray(allowed[np.array(self._owner)[rows.threads], rows.vertices])
-
-
-def _event_names(events: Collection[str]) -> frozenset[str]:
-    return frozenset(event.partition("/")[2] for event in events)
 
 
 def _or_latest(until_ns: int | None) -> int:
