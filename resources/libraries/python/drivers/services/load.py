@@ -38,13 +38,12 @@ _WITHIN_S = 30.0
 
 
 class LoadNetwork:
-    """Has the address that the load comes from in the local world too: the service's network, at the cable's end."""
+    """Has the address that the load comes from in the local world too: the service's network, at the cable's end.
+
+    `cable`: The port to the machine of the instances, owned by the load generator.
+    """
 
     def __init__(self, cable: Port, machine: MachineLock) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `cable`: The port to the machine of the instances, owned by the load generator.
-        """
         self._machine = machine
         self._cables = Cables([cable], machine, MTU)
         self._claimed = False
@@ -118,7 +117,11 @@ def _running() -> dict[int, bool]:
 
 
 class Load:
-    """Runs in an existing namespace. Its control group ends processes that the script leaves running."""
+    """Runs in an existing namespace. Its control group ends processes that the script leaves running.
+
+    `machine`: the machine's lock, held.
+    `pinned`: the only CPUs that the script may run on; None for all.
+    """
 
     def __init__(
         self,
@@ -128,11 +131,6 @@ class Load:
         controllers: Controllers,
         pinned: frozenset[int] | None = None,
     ) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `machine`: the machine's lock, held.
-        `pinned`: the only CPUs that the script may run on; None for all.
-        """
         self._asked = asked
         self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}
         self._runner = ServiceInstance(SERVICE_LOAD, controllers, machine, GroupLimits(pinned=pinned))

@@ -21,7 +21,14 @@ from resources.libraries.python.testbed.roles.service import InstanceUse, LoadRe
 
 
 class LocalOrchestrator:
-    """Fulfils `roles.service.Orchestrator` on this machine."""
+    """Fulfils `roles.service.Orchestrator` on this machine.
+
+    `memory_mb`: Its memory; None where it is not known.
+    `oversubscribe`: Whether instances may together have more CPUs than there are.
+
+    Raises:
+        Unsupported: This machine cannot limit instances, or has not the programs of their scripts.
+    """
 
     def __init__(
         self,
@@ -32,14 +39,6 @@ class LocalOrchestrator:
         *,
         oversubscribe: bool = False,
     ) -> None:
-        """Prepare.
-
-        `memory_mb`: Its memory; None where it is not known.
-        `oversubscribe`: Whether instances may together have more CPUs than there are.
-
-        Raises:
-            Unsupported: This machine cannot limit instances, or has not the programs of their scripts.
-        """
         self._asked = asked
         self._machine = machine
         self._controllers = cgroups.discover()
@@ -79,7 +78,6 @@ class LocalService(SizedService):
     """Instances and their load generator on one machine."""
 
     def __init__(self, instances: Instances, load: Load) -> None:
-        """Prepare; nothing is made before `start`."""
         self.instances = instances
         self._load = load
 

@@ -230,7 +230,6 @@ class SimService(SizedService):
         time: VirtualTime,
         size: Size,
     ) -> None:
-        """Prepare."""
         self._simulated = simulated
         self._spec = spec
         self._duration_s = workload.duration_s

@@ -22,13 +22,12 @@ FOLDER = Path("/var/lib/csit-density/service")
 
 
 class NodeService(SizedService):
-    """Instances or a load, with the user's files."""
+    """Instances or a load, with the user's files.
+
+    `part`: Its scripts are those of `specifications`.
+    """
 
     def __init__(self, part: SizedService, brought: ServiceBundle, machine: MachineLock) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `part`: Its scripts are those of `specifications`.
-        """
         self._part = part
         self._brought = brought
         self._machine = machine

@@ -71,7 +71,6 @@ class StreamConnection(ABC):
     """Way to root's rights without sudo, as advice."""
 
     def __init__(self, name: str, become: Become) -> None:
-        """Prepare; nothing is started."""
         self._name = name
         self._become = become
         self._needs_sudo: bool | None = None

@@ -87,7 +87,6 @@ class LocalNode(TestbedNode):
     """This machine, by direct calls of the service that agents have: no process, no thread, no JSON."""
 
     def __init__(self, topology: Topology, service: "AgentService") -> None:
-        """Prepare; nothing is touched."""
         super().__init__(next(iter(topology.duts)))
         self._request = NodeRequest(topology, None)
         self._service = service

@@ -139,7 +139,6 @@ class LabNode(TestbedNode):
     """A node that is used over a connection, by an agent."""
 
     def __init__(self, topology: Topology, name: str, connect: Connect, runtimes: Runtimes) -> None:
-        """Prepare; nothing is touched."""
         access = topology.nodes[name].access
         if access is None:
             raise CsitError(f"nodes.{name}: no access given")
