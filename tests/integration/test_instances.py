@@ -240,4 +240,4 @@ def test_a_foreign_group_is_left_alone(tmp_path: Path) -> None:
 def service_of_groups(specs: Specifications) -> list[Path]:
     """Folders of the groups of a service that is not up."""
     with machine() as lock:
-        return [folder for row in service_of(lock, specs).instances.rows.values() for folder in row.group.folders]
+        return [folder for row in service_of(lock, specs)._instances.rows.values() for folder in row.group.folders]

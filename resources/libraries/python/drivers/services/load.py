@@ -1,6 +1,5 @@
 """The load generator: the user's script in its own namespace and control group, and its network on a cabled machine."""
 
-from collections.abc import Mapping
 from contextlib import closing
 
 from pyroute2.netlink.rtnl import RTM_GETLINK
@@ -116,7 +115,7 @@ def _running() -> dict[int, bool]:
         return dict(map(rtnetlink_messages.read_running, rows))
 
 
-class Load:
+class Load(SizedService):
     """Runs in an existing namespace. Its control group ends processes that the script leaves running.
 
     `machine`: the machine's lock, held.
@@ -188,10 +187,6 @@ class CabledLoad(SizedService):
         """Run the generator script once, when packets pass the cable."""
         self._network.wait_for_cable()
         return self._load.offer(load)
-
-    def facts(self) -> Mapping[str, str]:
-        """None: the source of the load is known to the caller."""
-        return {}
 
     def problems(self) -> tuple[str, ...]:
         """A cable that passes no packets."""

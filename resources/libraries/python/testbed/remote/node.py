@@ -34,7 +34,7 @@ from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.connection import Connection
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, Orchestrator, SizedService
+from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService, SplitService
 
 Connect = Callable[[str, Access], Connection]
 """Makes the way to a node from its name and how it is reached."""
@@ -346,24 +346,17 @@ class RemoteOrchestrator:
         )
 
 
-class RemoteService(SizedService):
+class RemoteService(SplitService):
     """A service by calls to agents. While one offers a load, the other says what is used."""
 
     def __init__(self, instances: SizedService, load: SizedService, origin: str) -> None:
-        self._instances = instances
-        self._load = load
+        super().__init__(instances, load)
         self._origin = origin
         self._both = combined(LOAD, [load, instances])
 
     def start(self) -> None:
         """Bring both up, side by side; the cable gets its carrier when both ends are up."""
         self._both.start()
-
-    def offer(self, load: float) -> LoadReport:
-        return self._load.offer(load)
-
-    def use(self) -> Mapping[str, InstanceUse]:
-        return self._instances.use()
 
     def facts(self) -> Mapping[str, str]:
         """Facts of the instances, and origin of the load."""
