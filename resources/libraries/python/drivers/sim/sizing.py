@@ -204,34 +204,27 @@ class _Instance:
     """Memory, more for each call per second."""
 
 
+@dataclass(frozen=True, slots=True)
 class SimOrchestrator:
     """Fulfils `roles.service.Orchestrator`.
 
     `time`: the clock, shared with the probes.
     """
 
-    def __init__(
-        self, simulated: SimulatedService, spec: DeploymentSpec, workload: WorkloadSpec, time: VirtualTime
-    ) -> None:
-        self._simulated = simulated
-        self._spec = spec
-        self._workload = workload
-        self._time = time
+    simulated: SimulatedService
+    spec: DeploymentSpec
+    workload: WorkloadSpec
+    time: VirtualTime
 
     def service(self, size: Size) -> "SimService":
-        return SimService(self._simulated, self._spec, self._workload, self._time, size)
+        return SimService(self.simulated, self.spec, self.workload, self.time, size)
 
 
 class SimService(SizedService):
     """A simulated service. Each size has its own random numbers, independent of the order of sizes."""
 
     def __init__(
-        self,
-        simulated: SimulatedService,
-        spec: DeploymentSpec,
-        workload: WorkloadSpec,
-        time: VirtualTime,
-        size: Size,
+        self, simulated: SimulatedService, spec: DeploymentSpec, workload: WorkloadSpec, time: VirtualTime, size: Size
     ) -> None:
         self._simulated = simulated
         self._spec = spec

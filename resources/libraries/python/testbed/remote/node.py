@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
@@ -307,20 +308,14 @@ class LabNode(TestbedNode):
         return link
 
 
+@dataclass(frozen=True, slots=True)
 class RemoteOrchestrator:
     """Fulfils `roles.service.Orchestrator` on two nodes of a lab."""
 
-    def __init__(
-        self,
-        brought: ServiceBundle,
-        cable: tuple[Port, Port],
-        nodes: Callable[[], tuple[TestbedNode, TestbedNode]],
-        names: str,
-    ) -> None:
-        self._brought = brought
-        self._cable = cable
-        self._nodes = nodes
-        self._names = names
+    brought: ServiceBundle
+    cable: tuple[Port, Port]
+    nodes: Callable[[], tuple[TestbedNode, TestbedNode]]
+    names: str
 
     def service(self, size: Size) -> "RemoteService":
         """A service that is not yet started.
@@ -330,19 +325,19 @@ class RemoteOrchestrator:
             Unsupported: A node lacks something.
             CsitError: A node was lost and does not come back.
         """
-        loading, serving = self._nodes()
-        near, far = self._cable
+        loading, serving = self.nodes()
+        near, far = self.cable
         pending = [
-            serving.begin(calls.SITE, ServiceRequest(self._brought, size, Role.INSTANCES, far)),
-            loading.begin(calls.SITE, ServiceRequest(self._brought, size, Role.LOAD, near)),
+            serving.begin(calls.SITE, ServiceRequest(self.brought, size, Role.INSTANCES, far)),
+            loading.begin(calls.SITE, ServiceRequest(self.brought, size, Role.LOAD, near)),
         ]
         for each in pending:
             each.result()
-        workload = self._brought.workload
+        workload = self.brought.workload
         return RemoteService(
             serving.role(INSTANCES),
             loading.role(LOAD, workload.duration_s + workload.within_s),
-            f"from {loading.name} over {self._names}",
+            f"from {loading.name} over {self.names}",
         )
 
 

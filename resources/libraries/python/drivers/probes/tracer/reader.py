@@ -184,14 +184,13 @@ Edge = tuple[str, str, int, float]
 
 
 class EventStream:
-    """Parses pages as they arrive. Memory is that of the tables and of one batch, however long the trace is."""
+    """Parses pages as they arrive. Memory is that of the tables and of one batch, however long the trace is.
+
+    `formats`: Of all events that are recorded.
+    `followed`: Owners; no thread has two.
+    """
 
     def __init__(self, formats: Iterable[EventFormat], followed: Sequence[TracedOwner]) -> None:
-        """Nothing was read.
-
-        `formats`: Of all events that are recorded.
-        `followed`: Owners; no thread has two.
-        """
         self._owner = [number for number, each in enumerate(followed) for _ in each.threads]
         self._followed = followed
         self._vertices = Vertices(formats, [thread for each in followed for thread in each.threads])
