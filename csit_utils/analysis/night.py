@@ -142,7 +142,7 @@ class Measurement(NamedTuple):
 
 
 @dataclass
-class NightDecision:
+class TestDecision:
     """What is decided of a test."""
 
     test: NightTest
@@ -156,7 +156,7 @@ class NightDecision:
 class NightPlan(NamedTuple):
     """Decisions on all tests, most pressing first, and the runs of a night in their order."""
 
-    decisions: Sequence[NightDecision]
+    decisions: Sequence[TestDecision]
     runs: Mapping[NightRun, Sequence[Measurement]]
     seconds: float
     """Expected duration of everything."""
@@ -185,7 +185,7 @@ def plan_night(
         timed = replace(test, seconds=found.seconds or test.seconds)
         days = inf if found.last_seen is None else (now - found.last_seen).total_seconds() / _DAY_S
         wanted = () if test.refusal else tuple(_wanted(timed, found, days if days >= unseen_days else None, within))
-        decisions.append(NightDecision(timed, found, wanted))
+        decisions.append(TestDecision(timed, found, wanted))
     offers = [(each, own) for own in decisions for each in own.wanted if each.test.seconds is not None]
     for each, own in sorted(offers, key=lambda offer: offer[0].urgency):
         price_s = (each.test.seconds or 0.0) + (0.0 if each.run in runs else opening_s)

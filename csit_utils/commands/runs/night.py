@@ -12,15 +12,7 @@ from robot.api import TestSuite
 from robot.errors import DataError
 from robot.model import TagPatterns
 
-from csit_utils.analysis.night import (
-    NightDecision,
-    NightKey,
-    NightPlan,
-    NightReason,
-    NightTest,
-    known_tests,
-    plan_night,
-)
+from csit_utils.analysis.night import NightKey, NightPlan, NightReason, NightTest, TestDecision, known_tests, plan_night
 from csit_utils.bisection.spec import share_of
 from csit_utils.commands.results.selections import COMPARED, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
@@ -227,7 +219,7 @@ def _print(plan: NightPlan, hours: float, form: TableForm, prefix: str) -> None:
 _FEW_DAYS = 2.0
 
 
-def why(decision: NightDecision) -> str:
+def why(decision: TestDecision) -> str:
     """Why a test is measured, or is not."""
     test, known, wanted = decision.test, decision.evidence, decision.wanted
     width = known.half_width()
