@@ -25,14 +25,13 @@ from statistics import median
 from typing import NamedTuple
 
 from csit_utils.analysis.cells import CellMetric, when
-from csit_utils.analysis.comparisons.comparison import CONFIDENCE, DIFFERENT, FEWEST_CELLS, compare, side
+from csit_utils.analysis.comparisons.comparison import CONFIDENCE, DIFFERENT, FEWEST_CELLS, CellSide, compare, side
 from csit_utils.analysis.runs import instant
 from csit_utils.analysis.trends.steps import MIN_RUNS
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
 from csit_utils.dataset.ledger import NONE, Acknowledged
 from csit_utils.dataset.rows import UNBOUNDED, TestRow
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.request.cell import Dimensions
 
 MAX_REPEATS = 10
 """Of a test in one night."""
@@ -41,6 +40,9 @@ _UNKNOWN = 1.0
 _LATEST = 5
 """Measurements whose median is the duration of a test."""
 _DAY_S = 86400.0
+
+
+_quantile = cache(lambda freedom: float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2)))
 
 
 class NightReason(StrEnum):
@@ -80,8 +82,6 @@ class NightTest:
     """Expected duration by its preview; None without one."""
     refusal: str = ""
     """Why it cannot be measured here."""
-    is_study: bool = False
-    """Whether it belongs to another study than the density matrix."""
 
 
 @dataclass(frozen=True)
@@ -116,17 +116,11 @@ class StoredEvidence:
         return _quantile(freedom) * self.spread / sqrt(count)
 
 
-@cache
-def _quantile(freedom: int) -> float:
-    return float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2))
-
-
 NightRun = tuple[int, bool, int]
 """Robot run in which every test occurs once: rank of its reason, whether of other studies, number of the repetition."""
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(NamedTuple):
     """One measurement of a test that something would be learned from."""
 
     test: NightTest
@@ -139,7 +133,7 @@ class Measurement:
     @property
     def run(self) -> NightRun:
         """The run that it belongs to."""
-        return list(NightReason).index(self.reason), self.test.is_study, self.repeat
+        return list(NightReason).index(self.reason), not self.test.key.profile, self.repeat
 
     @property
     def urgency(self) -> tuple[int, float, float, NightKey, int]:
@@ -147,35 +141,22 @@ class Measurement:
         return self.run[0], -self.score, self.test.seconds or 0.0, self.test.key, self.repeat
 
 
-@dataclass(frozen=True)
-class NightDecision:
+@dataclass
+class TestDecision:
     """What is decided of a test."""
 
     test: NightTest
     evidence: StoredEvidence
     wanted: tuple[Measurement, ...]
     """None: it cannot be measured, or nothing is open."""
-    planned: int
+    planned: int = 0
     """Number of wanted measurements that fit into the night, from the first."""
 
 
-@dataclass(frozen=True)
-class NightRules:
-    """Criteria of a settled test."""
-
-    within: float = 0.02
-    """Half-width of the 95 % interval at which a level is settled, relative."""
-    unseen_days: float = 7.0
-    """A test that has not passed for so long is unseen."""
-    opening_s: float = 0.0
-    """Time to open the testbed for each run."""
-
-
-@dataclass(frozen=True)
-class NightPlan:
+class NightPlan(NamedTuple):
     """Decisions on all tests, most pressing first, and the runs of a night in their order."""
 
-    decisions: tuple[NightDecision, ...]
+    decisions: Sequence[TestDecision]
     runs: Mapping[NightRun, Sequence[Measurement]]
     seconds: float
     """Expected duration of everything."""
@@ -186,51 +167,49 @@ def plan_night(
     known: Mapping[NightKey, StoredEvidence],
     budget_s: float,
     now: datetime,
-    rules: NightRules,
+    *,
+    within: float = 0.02,
+    unseen_days: float = 7.0,
+    opening_s: float = 0.0,
 ) -> NightPlan:
-    """Choose the measurements of a night that begins now.
+    """Choose the measurements of a night that begins now; they take at most the budget, which may be infinite.
 
-    A test that is missing in `known` was never measured. The expected duration of the plan is at most the budget, which
-    may be infinite.
+    `known`: a test that is missing was never measured.
+    `within`: half-width of the 95 % interval at which a level is settled, relative.
+    `unseen_days`: a test that has not passed for so long is unseen.
+    `opening_s`: time to open the testbed for each run.
     """
-    evidence = {
-        replace(test, seconds=found.seconds or test.seconds): found
-        for test in tests
-        for found in [known.get(test.key, StoredEvidence())]
-    }
-    wanted = {test: tuple(_wanted(test, evidence[test], now, rules)) for test in evidence}
-    planned: dict[NightTest, int] = defaultdict(int)
-    runs: dict[NightRun, list[Measurement]] = defaultdict(list)
-    spent_s = 0.0
-    for each in sorted((each for own in wanted.values() for each in own), key=lambda each: each.urgency):
-        if each.test.seconds is None or planned[each.test] != each.repeat - 1:
-            continue
-        price_s = each.test.seconds + (0.0 if each.run in runs else rules.opening_s)
-        if spent_s + price_s <= budget_s:
-            planned[each.test] += 1
+    decisions, runs, spent_s = [], defaultdict[NightRun, list[Measurement]](list), 0.0
+    for test in tests:
+        found = known.get(test.key, StoredEvidence())
+        timed = replace(test, seconds=found.seconds or test.seconds)
+        days = inf if found.last_seen is None else (now - found.last_seen).total_seconds() / _DAY_S
+        wanted = () if test.refusal else tuple(_wanted(timed, found, days if days >= unseen_days else None, within))
+        decisions.append(TestDecision(timed, found, wanted))
+    offers = [(each, own) for own in decisions for each in own.wanted if each.test.seconds is not None]
+    for each, own in sorted(offers, key=lambda offer: offer[0].urgency):
+        price_s = (each.test.seconds or 0.0) + (0.0 if each.run in runs else opening_s)
+        if own.planned == each.repeat - 1 and spent_s + price_s <= budget_s:
+            own.planned += 1
             runs[each.run].append(each)
             spent_s += price_s
-    decisions = [NightDecision(test, evidence[test], own, planned[test]) for test, own in wanted.items()]
     decisions.sort(key=lambda each: (not each.planned, not each.wanted, [one.urgency for one in each.wanted[:1]]))
-    return NightPlan(tuple(decisions), {run: runs[run] for run in sorted(runs)}, spent_s)
+    return NightPlan(decisions, dict(sorted(runs.items())), spent_s)
 
 
-def _wanted(test: NightTest, known: StoredEvidence, now: datetime, rules: NightRules) -> Iterator[Measurement]:
-    if test.refusal:
-        return
+def _wanted(test: NightTest, known: StoredEvidence, unseen_days: float | None, within: float) -> Iterator[Measurement]:
+    """Yield what would be learned of; `unseen_days`: None for a test that passed lately."""
     if known.suspected is not None:
         for repeat in range(1, known.missing + 1):
             yield Measurement(test, NightReason.SUSPECTED, repeat, abs(known.suspected))
         return
-    days = inf if known.last_seen is None else (now - known.last_seen).total_seconds() / _DAY_S
-    repeat = 0
-    if days >= rules.unseen_days:
+    repeat, score = 0, inf
+    if unseen_days is not None:
         repeat = 1
-        yield Measurement(test, NightReason.UNSEEN, repeat, days)
-    score = inf
+        yield Measurement(test, NightReason.UNSEEN, repeat, unseen_days)
     while repeat < MAX_REPEATS and (known.metric or known.last_seen is None):
         before, after = known.half_width(repeat), known.half_width(repeat + 1)
-        if (before is not None and before <= rules.within) or (before is None and known.count + repeat > 1):
+        if (before is not None and before <= within) or (before is None and known.count + repeat > 1):
             return
         repeat += 1
         fewer = (_UNKNOWN if before is None else min(before, _UNKNOWN)) - min(after or 0.0, _UNKNOWN)
@@ -240,68 +219,59 @@ def _wanted(test: NightTest, known: StoredEvidence, now: datetime, rules: NightR
 
 def known_tests(rows: Sequence[TestRow], acknowledged: Acknowledged = NONE) -> dict[NightKey, StoredEvidence]:
     """Return what stored results of one testbed say of each test that has passed."""
-    passed: dict[NightKey, list[TestRow]] = defaultdict(list)
+    passed = defaultdict[NightKey, list[TestRow]](list)
     for row in sorted(rows, key=when):
         if row.status == "PASS":
             passed[key_of(row)].append(row)
-    newest: dict[tuple[NightKey, str, tuple[str, Dimensions]], Trend] = {}
-    for trend in trends(rows):
-        if trend.cell.metric in UNBOUNDED:
-            continue  # one that is often 0 would look the least certain of all
-        # What a study measures in several places is apart; where drivers changed, only the present ones count.
-        where = trend.cell.series.service_type, trend.cell.dimensions
-        place = key_of(trend.figures[-1].row), str(trend.cell.metric), where
-        if place not in newest or trend.figures[-1].at > newest[place].figures[-1].at:
-            newest[place] = trend
-    spreads = {place: _spread(trend) for place, trend in newest.items()}
-    pooled: dict[str, list[float]] = defaultdict(list)
-    for (_, metric, _), (count, spread) in spreads.items():
-        if spread is not None and count > 1:
-            pooled[metric].append(spread)
-    changes = _changes(rows, [own[-1] for own in passed.values()], acknowledged)
-    known: dict[NightKey, list[StoredEvidence]] = defaultdict(list)
-    for place, trend in newest.items():
-        (key, metric, _), (count, spread), freedom = place, spreads[place], None
-        if count == 1:
-            others = pooled[metric]
+    newest: dict[tuple[object, ...], Trend] = {}
+    for trend in sorted(trends(rows), key=lambda each: each.figures[-1].at, reverse=True):
+        cell = trend.cell
+        if cell.metric not in UNBOUNDED:  # one that is often 0 would look the least certain of all
+            # What a study measures in several places is apart; where drivers changed, only the present ones count.
+            place = key_of(trend.figures[-1].row), cell.metric, cell.series.service_type, cell.dimensions
+            newest.setdefault(place, trend)
+    levels = [
+        (each, side(each.cell, each.figures[each.steps[-1].index if each.steps else 0 :])) for each in newest.values()
+    ]
+    pooled = defaultdict[str, list[float]](list)
+    for trend, level in levels:
+        if level.runs > 1 and level.mean_pps > 0:
+            pooled[trend.cell.metric].append(_spread(level))
+    last = {id(own[-1]): own[-1] for own in passed.values()}
+    earlier = [row for row in rows if id(row) not in last]
+    compared = compare(earlier, [*last.values()], acknowledged=acknowledged).of(*DIFFERENT)
+    changes = {CellMetric(each.b.series, each.dimensions, each.metric): each.change for each in compared}
+    known = defaultdict[NightKey, list[StoredEvidence]](list)
+    for trend, level in levels:
+        spread, freedom = _spread(level) if level.mean_pps > 0 else None, None
+        if level.runs == 1:
+            others = pooled[trend.cell.metric]
             enough = len(others) >= FEWEST_CELLS
             spread, freedom = (max(median(others), spread or 0.0), len(others) - 1) if enough else (None, None)
         change = trend.suspected if len(trend.figures) >= FEWEST else changes.get(trend.cell)
-        suspect, missing = ("", 0) if change is None else (metric, MIN_RUNS - (trend.fresh or 1))
-        known[key].append(StoredEvidence(None, None, metric, count, spread, freedom, change, suspect, missing))
-    return {
-        key: replace(_joined(known[key]), last_seen=when(own[-1]), seconds=_duration_s(own))
-        for key, own in passed.items()
-    }
+        metric, missing = str(trend.cell.metric), 0 if change is None else MIN_RUNS - (trend.fresh or 1)
+        own = StoredEvidence(None, None, metric, level.runs, spread, freedom, change, metric, missing)
+        known[key_of(trend.figures[-1].row)].append(own)
+    return {key: _joined(known[key], own) for key, own in passed.items()}
 
 
-def _joined(metrics: Sequence[StoredEvidence]) -> StoredEvidence:
+def _spread(level: CellSide) -> float:
+    """Standard deviation relative to the mean, at least the resolution."""
+    return max(level.stdev_pps or 0.0, level.resolution_pps) / level.mean_pps
+
+
+def _joined(metrics: Sequence[StoredEvidence], passed: Sequence[TestRow]) -> StoredEvidence:
     """The least certain of all metrics, with the largest suspected change."""
     none = StoredEvidence()
     wide = max(metrics, key=lambda each: inf if (width := each.half_width()) is None else width, default=none)
     change = max(metrics, key=lambda each: abs(each.suspected or 0.0), default=none)
-    return replace(wide, suspected=change.suspected, suspect=change.suspect, missing=change.missing)
-
-
-def _duration_s(passed: Sequence[TestRow]) -> float | None:
     times = [(instant(row.started_at), instant(row.finished_at)) for row in passed]
     took_s = [(ended - began).total_seconds() for began, ended in times if began and ended]
-    return median(took_s[-_LATEST:]) if took_s else None
-
-
-def _spread(trend: Trend) -> tuple[int, float | None]:
-    """Number of figures at the present level, and their relative standard deviation, at least the resolution."""
-    own = trend.figures[trend.steps[-1].index if trend.steps else 0 :]
-    now = side(trend.cell, own)
-    if now.mean_pps <= 0:
-        return len(own), None
-    return len(own), max(now.stdev_pps or 0.0, now.resolution_pps) / now.mean_pps
-
-
-def _changes(rows: Sequence[TestRow], last: Sequence[TestRow], acknowledged: Acknowledged) -> dict[CellMetric, float]:
-    """Changes of the newest figure of each test against all others that `compare` calls significant."""
-    after = set(map(id, last))
-    found = compare([row for row in rows if id(row) not in after], last, acknowledged=acknowledged)
-    return {
-        CellMetric(change.b.series, change.dimensions, change.metric): change.change for change in found.of(*DIFFERENT)
-    }
+    return replace(
+        wide,
+        last_seen=when(passed[-1]),
+        seconds=median(took_s[-_LATEST:]) if took_s else None,
+        suspected=change.suspected,
+        suspect=change.suspect,
+        missing=change.missing,
+    )

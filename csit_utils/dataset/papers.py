@@ -7,13 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.sweep.model import (
-    BreakPoint,
-    Fit,
-    MetricProfile,
-    Profile,
-    ProfileMetric,
-)
+from resources.libraries.python.studies.sweep.model import BreakPoint, Fit, MetricProfile, Profile, ProfileMetric
 
 _PUBLISHED = Path(__file__).parent / "published"
 _SOURCES = {

@@ -50,6 +50,13 @@ class ReportContents:
 
     Pages of the present state (density, latency, results) show `latest`; the page of failures `rows`, pages over time
     (compare, trend) take `figured`.
+
+    `mean`: show means over all runs instead of the latest run.
+    `details`: tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also up
+      to `MAX_PAGES`, and those that stand out.
+    `compared`: names of the two initial sides of the compare page, from its `comparable`.
+    `papers`: published figures to show beside other studies.
+    `acknowledged`: steps of trends whose cause is known.
     """
 
     def __init__(
@@ -62,15 +69,6 @@ class ReportContents:
         papers: Sequence[Paper] = (),
         acknowledged: Acknowledged = NONE,
     ) -> None:
-        """Choose what is shown.
-
-        `mean`: show means over all runs instead of the latest run.
-        `details`: tests with their own page; None: all up to `MAX_PAGES`, beyond that those of the latest runs, also up
-          to `MAX_PAGES`, and those that stand out.
-        `compared`: names of the two initial sides of the compare page, from its `comparable`.
-        `papers`: published figures to show beside other studies.
-        `acknowledged`: steps of trends whose cause is known.
-        """
         self.contents = contents
         self.mean = mean
         self.compared = compared

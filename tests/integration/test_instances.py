@@ -15,6 +15,7 @@ import pytest
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.services import instances
+from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.service.load import Specifications
@@ -240,4 +241,6 @@ def test_a_foreign_group_is_left_alone(tmp_path: Path) -> None:
 def service_of_groups(specs: Specifications) -> list[Path]:
     """Folders of the groups of a service that is not up."""
     with machine() as lock:
-        return [folder for row in service_of(lock, specs).instances.rows.values() for folder in row.group.folders]
+        instances = service_of(lock, specs)._instances
+        assert isinstance(instances, Instances)
+        return [folder for row in instances.rows.values() for folder in row.group.folders]

@@ -122,10 +122,8 @@ def test_documents_keep_keys_and_numbers() -> None:
 
 def test_journals_have_no_secrets(tmp_path: Path) -> None:
     keep_secret(PHRASE)
-    lines = Lines(tmp_path / "journal.jsonl")
-    lines.open()
-    lines.append(json.dumps({"reason": f"login with {PHRASE} failed"}))
-    lines.close()
+    with Lines(tmp_path / "journal.jsonl") as lines:
+        lines.add_line(json.dumps({"reason": f"login with {PHRASE} failed"}))
     (written,) = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(written) == {"reason": f"login with {MASK} failed"}
 

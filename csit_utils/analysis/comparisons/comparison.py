@@ -267,21 +267,6 @@ def _freedom(error_a: float, error_b: float, runs_a: int, runs_b: int) -> float:
     return (error_a**2 + error_b**2) ** 2 / parts if parts else runs_a + runs_b - 2.0
 
 
-__all__ = [
-    "CONFIDENCE",
-    "DIFFERENT",
-    "FALSE_CALLS",
-    "CellSide",
-    "Change",
-    "Comparison",
-    "Method",
-    "Outcome",
-    "compare",
-    "interval",
-    "side",
-]
-
-
 def compare(
     a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False, acknowledged: Acknowledged = NONE
 ) -> Comparison:

@@ -131,10 +131,6 @@ def _drift(values: Sequence[float], times: Sequence[datetime], steps: Sequence[S
     return Drift(slope * float(days[-1]) / abs(begin), slope)
 
 
-__all__ = [
-    "ALPHA", "FEWEST", "MAX_SHIFT", "SUSPICION", "Drift", "Trend", "TrendState", "newly_called", "step_near", "trends",
-]  # fmt: skip
-
 ALPHA = 0.01
 """Probability of any false step over all cells."""
 MAX_SHIFT = MIN_RUNS

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +12,7 @@ from robot.api import TestSuite
 from robot.errors import DataError
 from robot.model import TagPatterns
 
-from csit_utils.analysis.night import (
-    NightDecision,
-    NightKey,
-    NightPlan,
-    NightReason,
-    NightRules,
-    NightTest,
-    known_tests,
-    plan_night,
-)
+from csit_utils.analysis.night import NightKey, NightPlan, NightReason, NightTest, TestDecision, known_tests, plan_night
 from csit_utils.bisection.spec import share_of
 from csit_utils.commands.results.selections import COMPARED, DatasetReader
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
@@ -125,12 +117,18 @@ def night(
     if studies:
         offered += _study_tests(studies, testbed)
     rows, acknowledged = _stored(data, testbed)
-    rules = NightRules(narrow, unseen_days, OPENING_S[testbed.world])
-    plan = plan_night(offered, known_tests(rows, acknowledged), hours * 3600, datetime.now(UTC), rules)
+    plan = plan_night(
+        offered,
+        known_tests(rows, acknowledged),
+        hours * 3600,
+        datetime.now(UTC),
+        within=narrow,
+        unseen_days=unseen_days,
+        opening_s=OPENING_S[testbed.world],
+    )
     if output is not None:
         _write_runs(plan, variables, output)
-    print_sentence(f"{'simulated: ' * (testbed.world is World.SIM)}{_summary(plan, hours * 3600)}", err=True)
-    print_table(("test", "planned", "takes", "why"), [_line(each) for each in plan.decisions], form, ("test", "why"))
+    _print(plan, hours, form, "simulated: " if testbed.world is World.SIM else "")
 
 
 def _stored(data: list[Path] | None, testbed: Topology) -> tuple[Sequence[TestRow], Acknowledged]:
@@ -160,23 +158,17 @@ def _matrix_tests(
 ) -> Iterator[NightTest]:
     """Yield the tests of a density matrix, of which each service and test type is a suite, in the order of suites."""
     search, extras = profile(variables["SEARCH"]), chosen_extras(variables.get)
-    for service in parse_selection(service_types=types).service_types:
-        for test_type in test_types:
-            made = rows_for({**variables, "SERVICE_TYPE": service.value, "TEST_TYPE": test_type.value}.get)
-            if made is None:
-                continue
-            suite = f"{service}-{test_type}".title()
-            for row in made.rows:
-                cost_s = test_s(testbed, row.cell, search, test_type, extras)
-                yield NightTest(
-                    NightKey(suite, row.name, search.name),
-                    f"{row.cell.name} {row.frame.name} {test_type}",
-                    f"Density.{suite}.{row.name}",
-                    SIMULATED_TEST_S if testbed.world is World.SIM else cost_s,
-                )
-            for refused in dict.fromkeys(each.refused for each in made.refused):
-                title = f"{refused.cell.name} {test_type}"
-                yield NightTest(NightKey(suite, title, search.name), title, "", None, refused.reason)
+    for service, test_type in product(parse_selection(service_types=types).service_types, test_types):
+        suite = f"{service}-{test_type}".title()
+        made = rows_for({**variables, "SERVICE_TYPE": service.value, "TEST_TYPE": test_type.value}.get)
+        for row in made.rows if made else ():
+            title = f"{row.cell.name} {row.frame.name} {test_type}"
+            cost_s = test_s(testbed, row.cell, search, test_type, extras)
+            took_s = SIMULATED_TEST_S if testbed.world is World.SIM else cost_s
+            yield NightTest(NightKey(suite, row.name, search.name), title, f"Density.{suite}.{row.name}", took_s)
+        for refused in dict.fromkeys(each.refused for each in made.refused) if made else ():
+            title = f"{refused.cell.name} {test_type}"
+            yield NightTest(NightKey(suite, title, search.name), title, "", None, refused.reason)
 
 
 def _study_tests(pattern: str, testbed: Topology) -> Iterator[NightTest]:
@@ -203,31 +195,31 @@ def _study_tests(pattern: str, testbed: Topology) -> Iterator[NightTest]:
         except CsitError as error:
             refusal = str(error)
         key = NightKey(test.parent.name, test.name, "")
-        yield NightTest(key, f"{study}: {test.name}", test.full_name, cost_s, refusal, is_study=True)
+        yield NightTest(key, f"{study}: {test.name}", test.full_name, cost_s, refusal)
 
 
-def _summary(plan: NightPlan, budget_s: float) -> str:
-    lines = [line for own in plan.runs.values() for line in own]
-    reasons = Counter(line.reason for line in lines)
+def _print(plan: NightPlan, hours: float, form: TableForm, prefix: str) -> None:
+    planned = [line for own in plan.runs.values() for line in own]
+    reasons = Counter(line.reason for line in planned)
     listed = ", ".join(f"{reasons[reason]} {reason}" for reason in NightReason if reasons[reason]) or "none"
-    tests, runs = counted(len({line.test for line in lines}), "test"), counted(len(plan.runs), "run")
-    took = f"about {seconds(plan.seconds)} of {seconds(budget_s)}"
-    return f"{counted(len(lines), 'measurement')} of {tests} ({listed}) in {runs}: {took}"
-
-
-def _line(decision: NightDecision) -> TableLine:
-    test, wanted = decision.test, decision.wanted
-    count = f"{decision.planned} of {len(wanted)}" if wanted else DASH
-    reason = "unfit" if test.refusal else wanted[0].reason.value if wanted else "settled"
-    raw = {"test": test.title, "reason": reason, "planned": decision.planned, "wanted": len(wanted)}
-    raw |= {"score": wanted[0].score if wanted else None, "seconds": test.seconds, "why": why(decision)}
-    return TableLine((test.title, count, seconds(test.seconds), why(decision)), raw)
+    tests, runs = counted(len({line.test for line in planned}), "test"), counted(len(plan.runs), "run")
+    took = f"about {seconds(plan.seconds)} of {seconds(hours * 3600)}"
+    print_sentence(f"{prefix}{counted(len(planned), 'measurement')} of {tests} ({listed}) in {runs}: {took}", err=True)
+    lines = []
+    for each in plan.decisions:
+        test, wanted = each.test, each.wanted
+        count = f"{each.planned} of {len(wanted)}" if wanted else DASH
+        reason = "unfit" if test.refusal else wanted[0].reason.value if wanted else "settled"
+        raw = {"test": test.title, "reason": reason, "planned": each.planned, "wanted": len(wanted)}
+        raw |= {"score": wanted[0].score if wanted else None, "seconds": test.seconds, "why": why(each)}
+        lines.append(TableLine((test.title, count, seconds(test.seconds), why(each)), raw))
+    print_table(("test", "planned", "takes", "why"), lines, form, ("test", "why"))
 
 
 _FEW_DAYS = 2.0
 
 
-def why(decision: NightDecision) -> str:
+def why(decision: TestDecision) -> str:
     """Why a test is measured, or is not."""
     test, known, wanted = decision.test, decision.evidence, decision.wanted
     width = known.half_width()

@@ -1,21 +1,25 @@
 """`reserve`, `status` and `release`: the reservation of a testbed; with arguments that commands on testbeds share."""
 
 import json
+import os
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, CsitError, InUse
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.testbed.maintenance import reservation
-from resources.libraries.python.testbed.maintenance.machines import Machines
-from resources.libraries.python.testbed.maintenance.reservation import ReservationState, reservation_states
-from resources.libraries.python.testbed.node.reservation import VARIABLE
+from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
+from resources.libraries.python.testbed.maintenance.preparation import is_prepared, restore
+from resources.libraries.python.testbed.node import reservation
+from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, Holder, ReservableNode
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 LONGEST_S = 30 * 86400.0
@@ -40,15 +44,16 @@ def reserve(topology: TOPOLOGY, reason: REASON, lease: LEASE = "8h", wait: WAIT 
     ./csit robot -v TOPOLOGY:topologies/available/NAME.yaml tests/density
     ./csit release topologies/available/NAME.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    token = reservation.reserve(
-        load_topology(topology),
-        reason,
-        seconds(lease, "--lease", least_s=10.0),
-        seconds(wait, "--wait"),
-        lambda text: typer.echo(text, err=True),
-    )
+    testbed, report = load_topology(topology), partial(typer.echo, err=True)
+    claim = Claim(testbed.metadata.name, reason, seconds(lease, "--lease", least_s=10.0))
+    wait_s = seconds(wait, "--wait")
+    with Machines(testbed) as machines:
+        if not machines.places:
+            report(f"{testbed.metadata.name} is simulated: it needs no reservation")
+        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report, machines.refuse_in_use):
+            report(sentence)
     print_sentence(f"reserved for {lease}; release it by", command_text("./csit", "release", topology), err=True)
-    typer.echo(f"{VARIABLE}={token}")
+    typer.echo(f"{VARIABLE}={claim.token}")
 
 
 def seconds(text: str, option: str, *, least_s: float = 0.0) -> float:
@@ -90,17 +95,59 @@ def release(
     if force:
         if token:
             raise ConfigError("--force ignores the holder; leave out --token")
-        for machine, holder in reservation.break_open(testbed, print_sentence).items():
+        with Machines(testbed) as machines:
+            broken = reservation.break_open(machines.reservable)
+            failed = _put_back(machines, lambda _: True)
+        if failed:
+            raise CsitError("; ".join(failed))
+        for machine, holder in broken.items():
             print_sentence(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
         if testbed.world is World.SIM:
             print_sentence(f"{testbed.metadata.name} is simulated: it needs no reservation")
         return
-    strange = reservation.release(testbed, token, print_sentence)
+    ours = token or os.environ.get(VARIABLE)
+    with Machines(testbed) as machines:
+        if machines.places and not ours:
+            raise ConfigError(f"no token: export {VARIABLE}=… as ./csit reserve said, or say --token or --force")
+        failed = _put_back(
+            machines, lambda place: reservation.holder_of(place.reservable, ours)[1] and is_prepared(place)
+        )
+        strange = reservation.release(machines.reservable, ours or "")
+    if failed:
+        raise CsitError("; ".join(failed))
     for sentence in strange:
         typer.echo(sentence, err=True)
     if strange:
         raise typer.Exit(1)
     print_sentence(f"{testbed.metadata.name} is free")
+
+
+def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool]) -> list[str]:
+    """Restore the settings of machines; return a sentence for each where that failed."""
+    failed = []
+    # The other way round than they were prepared, as two nodes may have one kernel.
+    for place in reversed(machines.places.values()):
+        try:
+            for sentence in restore(place) if wanted(place) else ():
+                print_sentence(sentence)
+        except InUse:
+            raise
+        except CsitError as error:
+            failed.append(str(error))
+    return failed
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationState:
+    """Reservation of a machine, and its holder."""
+
+    machine: str
+    holder: Holder | None
+    """None where it is free."""
+    ours: bool
+    """Its token is in our environment."""
+    problem: str = ""
+    """Why it is not known."""
 
 
 def status(topology: TOPOLOGY, form: TABLE_OR_JSON = TableForm.TABLE) -> None:
@@ -113,7 +160,7 @@ def status(topology: TOPOLOGY, form: TABLE_OR_JSON = TableForm.TABLE) -> None:
     ./csit status topologies/available/NAME.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     with Machines(load_topology(topology)) as machines:
-        rows = reservation_states(machines)
+        rows = [_state(*each) for each in machines.reserved.items()]
     if form is TableForm.JSON:
         typer.echo(json.dumps({row.machine: _object(row) for row in rows}))
     else:
@@ -123,6 +170,13 @@ def status(topology: TOPOLOGY, form: TABLE_OR_JSON = TableForm.TABLE) -> None:
             typer.echo("simulated: needs no reservation")
     if any(row.problem for row in rows):
         raise typer.Exit(1)
+
+
+def _state(name: str, node: ReservableNode) -> ReservationState:
+    try:
+        return ReservationState(name, *reservation.holder_of(node, os.environ.get(VARIABLE)))
+    except CsitError as error:
+        return ReservationState(name, None, ours=False, problem=str(error))
 
 
 def _words(row: ReservationState) -> str:

@@ -15,13 +15,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, grown, remarks
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import bandwidth, percent
-from csit_utils.studies.chains.plots import (
-    chains_plot,
-    compared_plots,
-    parts_plot,
-    sizes_words,
-    traced_plots,
-)
+from csit_utils.studies.chains.plots import chains_plot, compared_plots, parts_plot, sizes_words, traced_plots
 from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.paths import specification_file

@@ -59,14 +59,13 @@ class CellView:
 
 
 class HeatMap:
-    """One matrix, ready to be written."""
+    """One matrix, ready to be written.
+
+    `scale`: shared by all matrices of the metric, in `unit`.
+    `factor`: divisor of the numbers in cells.
+    """
 
     def __init__(self, matrix: Matrix, scale: Scale, factor: float, unit: str) -> None:
-        """Fill the cells.
-
-        `scale`: shared by all matrices of the metric, in `unit`.
-        `factor`: divisor of the numbers in cells.
-        """
         series = matrix.series
         self.series, self.metric, self.unit = series, matrix.metric, unit
         self.anchor, self.title = f"map-{cell_anchor(series, matrix.metric)}", series.name

@@ -18,13 +18,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.planning.placement.instance_cpus import place, usable_mb
-from resources.libraries.python.studies.sizing.planning import (
-    INSTANCE_DEPLOY_S,
-    SizingCost,
-    cost,
-    planned,
-    possible,
-)
+from resources.libraries.python.studies.sizing.planning import INSTANCE_DEPLOY_S, SizingCost, cost, planned, possible
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.testbed.kinds.factory import layout_of, memory_of
 

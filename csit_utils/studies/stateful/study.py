@@ -22,12 +22,7 @@ from resources.libraries.python.studies.stateful.analysis import (
     sentences,
     stateful_tables,
 )
-from resources.libraries.python.studies.stateful.model import (
-    CellConnections,
-    Phase,
-    StatefulDensity,
-    StatefulSpec,
-)
+from resources.libraries.python.studies.stateful.model import CellConnections, Phase, StatefulDensity, StatefulSpec
 from resources.libraries.python.studies.stateful.planning import cost
 
 _RATE = "rate_lower_cps"

@@ -18,7 +18,6 @@ from csit_utils.analysis.night import (
     NightKey,
     NightPlan,
     NightReason,
-    NightRules,
     NightTest,
     StoredEvidence,
     key_of,
@@ -34,7 +33,7 @@ from tests.unit.csit_utils.histories import FIRST, nights, row
 from tests.unit.csit_utils.study_records import chain_studied
 
 NOW = datetime(2026, 11, 26, 22, 0, tzinfo=UTC)
-RULES = NightRules(within=0.02, unseen_days=7, opening_s=3.0)
+OPENING_S = 3.0
 RATE = 5e6
 
 seconds = st.none() | st.floats(0.1, 5000)
@@ -60,16 +59,16 @@ def offers(draw: st.DrawFn) -> Offered:
     tests, known = [], {}
     for number in range(draw(st.integers(0, 25))):
         suite = draw(st.sampled_from(["csc-ndrpdr", "csp-mrr", "outage"]))
-        key = NightKey(suite, f"test {number}", "ladder")
+        key = NightKey(suite, f"test {number}", "" if suite == "outage" else "ladder")
         refusal = draw(st.sampled_from(["", "", "", "needs 33 cores on NUMA 0, 28 available"]))
-        tests.append(NightTest(key, f"{suite} {number}", str(key), draw(seconds), refusal, suite == "outage"))
+        tests.append(NightTest(key, f"{suite} {number}", str(key), draw(seconds), refusal))
         if draw(st.booleans()):
             known[key] = draw(abouts)
     return tests, known
 
 
-def plan(offered: Offered, budget_s: float, rules: NightRules = RULES) -> NightPlan:
-    return plan_night(*offered, budget_s, NOW, rules)
+def plan(offered: Offered, budget_s: float, opening_s: float = OPENING_S) -> NightPlan:
+    return plan_night(*offered, budget_s, NOW, opening_s=opening_s)
 
 
 def lines(plan: NightPlan) -> list[Measurement]:
@@ -79,7 +78,7 @@ def lines(plan: NightPlan) -> list[Measurement]:
 @given(offers(), st.floats(0, 20000))
 def test_a_plan_never_exceeds_the_budget(offered: Offered, budget: float) -> None:
     found = plan(offered, budget)
-    assert sum(line.test.seconds or 0.0 for line in lines(found)) + 3.0 * len(found.runs) == pytest.approx(
+    assert sum(line.test.seconds or 0.0 for line in lines(found)) + OPENING_S * len(found.runs) == pytest.approx(
         found.seconds
     )
     assert found.seconds <= budget
@@ -140,7 +139,7 @@ def one(known: StoredEvidence | None, took_s: float | None = 60.0, budget_s: flo
     """What is planned of a single test."""
     key = NightKey("Csc-Ndrpdr", "one", "ladder")
     test = NightTest(key, "CSC 1R1C", "Density.Csc-Ndrpdr.one", took_s)
-    return lines(plan(([test], {key: known} if known else {}), budget_s, NightRules(0.02, 7, 0)))
+    return lines(plan(([test], {key: known} if known else {}), budget_s, 0.0))
 
 
 def test_a_suspected_step_is_measured_as_often_as_a_step_lacks_figures() -> None:
@@ -262,7 +261,7 @@ def planned(rows: list[TestRow]) -> NightPlan:
     names = {key_of(each): each.nf_chains for each in rows}
     tests = [NightTest(key, str(cell), key.name, TOOK_S) for key, cell in names.items()]
     known = known_tests(rows)
-    return plan_night(tests, known, BUDGET_S, FIRST + timedelta(days=NIGHTS), NightRules())
+    return plan_night(tests, known, BUDGET_S, FIRST + timedelta(days=NIGHTS))
 
 
 def width(rows: list[TestRow]) -> float:

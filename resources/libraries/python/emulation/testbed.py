@@ -86,13 +86,12 @@ def state_folder() -> Path:
 
 
 class EmulatedTestbed:
-    """An emulated testbed, by its folder."""
+    """An emulated testbed, by its folder.
+
+    `folder`: Of this testbed; made when it is started, removed when it is ended.
+    """
 
     def __init__(self, folder: Path, *, ends_with_us: bool = False) -> None:
-        """Look at nothing yet.
-
-        `folder`: Of this testbed; made when it is started, removed when it is ended.
-        """
         self._ends_with_us = ends_with_us
         self.folder = folder.absolute()
         self.topology = self.folder / TOPOLOGY

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -161,32 +160,16 @@ AnyEvent = Annotated[
 EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent, config=ON_FIRST_USE)
 
 
-class Journal:
-    """A journal open for writing, by one process at a time; a context manager.
+class Journal(Lines):
+    """A journal open for writing."""
 
-    `path`: The file; created when missing.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = Lines(path)
-        self._lines = 0
+    _lines = 0
 
     def __enter__(self) -> Self:
-        """Open at the end.
-
-        Raises:
-            CsitError: Another process writes it, or it cannot be written.
-        """
-        self._file.open()
+        """Open at the end; see `Lines`."""
+        super().__enter__()
         self._lines = max((item.line for item in read(self.path)), default=0)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close, and release the lock."""
-        self._file.close()
 
     @property
     def next_line(self) -> int:
@@ -199,7 +182,7 @@ class Journal:
         Raises:
             JournalFull: It could not be written, and nothing of it is left in the file.
         """
-        self._file.append(event.model_dump_json())
+        self.add_line(event.model_dump_json())
         self._lines += 1
 
 

@@ -8,6 +8,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from resources.libraries.python.dialogue import MAX_LINE_BYTES
 from resources.libraries.python.errors import CsitError, RunStopped
@@ -60,42 +61,43 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
 
 
 class Lines:
-    """A file open for writing.
+    """A file open for writing, by one process at a time; a context manager.
 
     `path`: The file; created when missing.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._descriptor = -1
 
-    def open(self) -> None:
+    def __enter__(self) -> Self:
         """Open at the end, after a complete line.
 
         Raises:
             CsitError: Another process writes it, or it cannot be written.
         """
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-            _sync_folder(self._path.parent)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            _sync_folder(self.path.parent)
         except OSError as error:
-            raise CsitError(f"{self._path}: cannot be written: {error.strerror}") from error
+            raise CsitError(f"{self.path}: cannot be written: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(descriptor)
-            raise CsitError(active(self._path)) from error
+            raise CsitError(active(self.path)) from error
         self._descriptor = descriptor
         if not self._ends_a_line():
             self._write(b"\n")  # a torn line stays where it is, alone
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close, and release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def append(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         """Write a line of JSON, given without its end, with secrets masked; it is on disk on return.
 
         Raises:
@@ -117,7 +119,7 @@ class Lines:
         except OSError as error:
             os.ftruncate(self._descriptor, size)  # needs no space
             raise JournalFull(
-                f"{self._path}: cannot be written: {error.strerror}; fix that, then resume the run"
+                f"{self.path}: cannot be written: {error.strerror}; fix that, then resume the run"
             ) from error
 
 

@@ -7,7 +7,6 @@ test with other settings begins below a new heading. Each study declares the mod
 import json
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -30,10 +29,9 @@ class Heading(Frozen):
     digest: str
 
 
-class StepJournal(Generic[Row]):
-    """A journal open for writing, by one process at a time; a context manager.
+class StepJournal(Lines, Generic[Row]):
+    """A journal open for writing.
 
-    `path`: The file; created when missing.
     `digest`: Of the settings and the system, see `digest_of`.
     """
 
@@ -45,9 +43,8 @@ class StepJournal(Generic[Row]):
     """Reads a row."""
 
     def __init__(self, path: Path, digest: str) -> None:
-        self.path = path
+        super().__init__(path)
         self._heading = Heading(journal=self.KIND, digest=digest)
-        self._file = Lines(path)
         self.rows: list[Row] = []
         """Rows of earlier runs in order; none where the last heading has another digest."""
         self.remarks: list[str] = []
@@ -60,20 +57,14 @@ class StepJournal(Generic[Row]):
             ConfigError: It is not a journal of this kind, or this version cannot read it.
             CsitError: Another process writes it, or it cannot be written.
         """
-        self._file.open()
+        super().__enter__()
         try:
             if self._read() != self._heading:
-                self._file.append(self._heading.model_dump_json())
+                self.add_line(self._heading.model_dump_json())
         except BaseException:
-            self._file.close()
+            self.__exit__()
             raise
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close, and release the lock."""
-        self._file.close()
 
     def keep(self, row: Row) -> None:
         """Write a row; it is on disk on return.
@@ -81,7 +72,7 @@ class StepJournal(Generic[Row]):
         Raises:
             JournalFull: It could not be written, and nothing of it is left in the file.
         """
-        self._file.append(row.model_dump_json())
+        self.add_line(row.model_dump_json())
 
     def _read(self) -> Heading | None:
         """The last heading; keeps the rows below it where it is that of this test."""

@@ -227,30 +227,26 @@ class _Runner(Protocol):
     """The prior."""
     prior_refuted: bool
 
-    def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
+    def run(self, min_load_pps: float, max_load_pps: float, /) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
 
     def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Return the result from the trials so far."""
 
 
+@dataclass
 class _Plain:
     """An algorithm that keeps nothing but trials."""
 
-    def __init__(
-        self, session: Session, profile: SearchProfile, search: Callable[[float, float], tuple[GoalResult, ...]]
-    ) -> None:
-        self._session, self._profile, self._search = session, profile, search
-        self.prior: Prior | None = None
-        self.prior_refuted = False
-
-    def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
-        """Search up to a highest load."""
-        return self._search(min_load_pps, max_load_pps)
+    session: Session
+    profile: SearchProfile
+    run: Callable[[float, float], tuple[GoalResult, ...]]
+    prior: Prior | None = None
+    prior_refuted: bool = False
 
     def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:  # noqa: ARG002 - loads above it count as well
         """By trials at all loads."""
-        return tuple(best_known(self._session.trials, goal) for goal in self._profile.goals)
+        return tuple(best_known(self.session.trials, goal) for goal in self.profile.goals)
 
 
 def _runner(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from resources.libraries.python import errors
-from resources.libraries.python.drivers.sim.sizing import VirtualTime, simulated_sizing
+from resources.libraries.python.drivers.sim.sizing import VirtualTime
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.service.spec import Flavor, MeasuredSize, Sizing, Trace, Use
@@ -23,6 +23,7 @@ from resources.libraries.python.studies.sizing.planning import cost
 from resources.libraries.python.studies.sizing.run import LoadMonitor, ServiceSizing, cost_in_words
 from resources.libraries.python.testbed.deployment.parts import Host
 from resources.libraries.python.testbed.kinds.real_time import RealTime
+from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from tests.builders import SIM, TOPOLOGIES, raising
 from tests.unit.studies.sizing.sizing_runs import SPECS, run_sizing, service, workload
@@ -41,7 +42,7 @@ def simulated(
     path = SPECS / f"{deployment}.json"
     asked = load_specifications(path, path.with_name(f"{load}.json"))
     asked = replace(asked, workload=asked.workload.model_copy(update={"duration_s": duration_s}))
-    here, kept = simulated_sizing(asked, path.parent), {} if rows is None else rows
+    here, kept = SimulatedTestbed(SIM).host(asked, path.parent), {} if rows is None else rows
 
     def trace(size: str, instance: str, more: list[TraceRow]) -> None:
         kept.setdefault((size, instance), []).extend(more)
@@ -75,9 +76,9 @@ def test_directed_search_of_clearwater_goes_the_way_of_the_paper() -> None:
 def test_what_is_not_simulated_is_unsupported() -> None:
     asked = load_specifications(SPECS / "snort" / "deployment.json", SPECS / "snort" / "workload.json")
     with pytest.raises(errors.Unsupported, match="snort cannot be simulated: there is no "):
-        simulated_sizing(asked, SPECS)
+        SimulatedTestbed(SIM).host(asked, SPECS)
     with pytest.raises(errors.ConfigError, match="components: missing ids of snort"):
-        simulated_sizing(asked, SPECS / "clearwater")
+        SimulatedTestbed(SIM).host(asked, SPECS / "clearwater")
 
 
 def test_every_instance_is_traced_each_second() -> None:

@@ -49,15 +49,14 @@ class _RunningContainer:
 
 
 class NfContainers:
-    """Containers of all NFs of a plan on this machine; virtual machines need none."""
+    """Containers of all NFs of a plan on this machine; virtual machines need none.
+
+    `machine`: the machine's lock, held.
+    """
 
     def __init__(
         self, settings: Settings, functions: Sequence[NfPlan | TapPlan], cores: CoreMap, machine: MachineLock
     ) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `machine`: the machine's lock, held.
-        """
         self._settings = settings
         self._names = [each.name for each in functions if not each.kind.is_vm and not each.kind.driver.is_simulated]
         self._cores = cores

@@ -192,7 +192,14 @@ def _text(path: Path) -> str:
 
 
 class PerfSampler:
-    """Fulfils `roles.watching.StackSampler` on this machine."""
+    """Fulfils `roles.watching.StackSampler` on this machine.
+
+    `cpus`: Logical CPUs whose stacks are sampled, whatever runs there.
+    `owners`: Gives thread ids by part of the cell.
+    `machine`: Keeps the process and its folder on record.
+    `cpu`: Where perf runs: one without data threads. None: wherever there is room.
+    `hz`: Samples per second of each CPU.
+    """
 
     def __init__(
         self,
@@ -204,14 +211,6 @@ class PerfSampler:
         cpu: int | None = None,
         hz: int = HZ,
     ) -> None:
-        """Prepare; nothing is touched before `start`.
-
-        `cpus`: Logical CPUs whose stacks are sampled, whatever runs there.
-        `owners`: Gives thread ids by part of the cell.
-        `machine`: Keeps the process and its folder on record.
-        `cpu`: Where perf runs: one without data threads. None: wherever there is room.
-        `hz`: Samples per second of each CPU.
-        """
         self._node, self._cpus, self._owners, self._machine = node, tuple(sorted(cpus)), owners, machine
         self._cpu, self._hz = cpu, hz
         self._event = ""

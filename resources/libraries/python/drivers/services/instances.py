@@ -26,14 +26,13 @@ _GRACE_S = 3.0
 
 
 class ServiceInstance:
-    """A control group and a folder, inside a namespace that is there already."""
+    """A control group and a folder, inside a namespace that is there already.
+
+    `name`: `<component>-<number>`.
+    `machine`: its lock, held.
+    """
 
     def __init__(self, name: str, controllers: Controllers, machine: MachineLock, limits: GroupLimits) -> None:
-        """Prepare.
-
-        `name`: `<component>-<number>`.
-        `machine`: its lock, held.
-        """
         self.name = name
         self.group = ControlGroup(controllers, name_of(name))
         self._machine = machine
@@ -108,7 +107,11 @@ class ServiceInstance:
 
 
 class Instances(SizedService):
-    """A service without its load generator."""
+    """A service without its load generator.
+
+    `machine`: the machine's lock, held.
+    `cable`: by which the load comes; None where it comes from this machine.
+    """
 
     def __init__(
         self,
@@ -120,11 +123,6 @@ class Instances(SizedService):
         *,
         cable: Port | None = None,
     ) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `machine`: the machine's lock, held.
-        `cable`: by which the load comes; None where it comes from this machine.
-        """
         self._asked = asked
         self._size = size
         self._placement = placement

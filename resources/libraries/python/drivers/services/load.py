@@ -1,6 +1,5 @@
 """The load generator: the user's script in its own namespace and control group, and its network on a cabled machine."""
 
-from collections.abc import Mapping
 from contextlib import closing
 
 from pyroute2.netlink.rtnl import RTM_GETLINK
@@ -38,13 +37,12 @@ _WITHIN_S = 30.0
 
 
 class LoadNetwork:
-    """Has the address that the load comes from in the local world too: the service's network, at the cable's end."""
+    """Has the address that the load comes from in the local world too: the service's network, at the cable's end.
+
+    `cable`: The port to the machine of the instances, owned by the load generator.
+    """
 
     def __init__(self, cable: Port, machine: MachineLock) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `cable`: The port to the machine of the instances, owned by the load generator.
-        """
         self._machine = machine
         self._cables = Cables([cable], machine, MTU)
         self._claimed = False
@@ -117,8 +115,12 @@ def _running() -> dict[int, bool]:
         return dict(map(rtnetlink_messages.read_running, rows))
 
 
-class Load:
-    """Runs in an existing namespace. Its control group ends processes that the script leaves running."""
+class Load(SizedService):
+    """Runs in an existing namespace. Its control group ends processes that the script leaves running.
+
+    `machine`: the machine's lock, held.
+    `pinned`: the only CPUs that the script may run on; None for all.
+    """
 
     def __init__(
         self,
@@ -128,11 +130,6 @@ class Load:
         controllers: Controllers,
         pinned: frozenset[int] | None = None,
     ) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `machine`: the machine's lock, held.
-        `pinned`: the only CPUs that the script may run on; None for all.
-        """
         self._asked = asked
         self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}
         self._runner = ServiceInstance(SERVICE_LOAD, controllers, machine, GroupLimits(pinned=pinned))
@@ -190,10 +187,6 @@ class CabledLoad(SizedService):
         """Run the generator script once, when packets pass the cable."""
         self._network.wait_for_cable()
         return self._load.offer(load)
-
-    def facts(self) -> Mapping[str, str]:
-        """None: the source of the load is known to the caller."""
-        return {}
 
     def problems(self) -> tuple[str, ...]:
         """A cable that passes no packets."""

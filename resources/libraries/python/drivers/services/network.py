@@ -39,14 +39,13 @@ def addresses(spec: DeploymentSpec, size: Size) -> dict[str, IPv4Address]:
 
 
 class ServiceNetwork:
-    """Namespaces of all instances, of the bridge, and of a load generator on this machine."""
+    """Namespaces of all instances, of the bridge, and of a load generator on this machine.
+
+    `instances`: Address by name.
+    `cable`: The port to the machine that offers the load, owned by the bridge; None where this machine does.
+    """
 
     def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock, cable: Port | None = None) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `instances`: Address by name.
-        `cable`: The port to the machine that offers the load, owned by the bridge; None where this machine does.
-        """
         self.addresses = {**instances, SERVICE_LOAD: LOADER_ADDRESS} if cable is None else dict(instances)
         self._machine = machine
         self._cables = Cables([] if cable is None else [cable], machine, MTU)

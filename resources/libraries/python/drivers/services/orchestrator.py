@@ -1,7 +1,7 @@
 """Services on this machine: each instance is a network namespace and a control group with the user's script."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -17,11 +17,18 @@ from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.service.workload import needed
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.planning.placement.instance_cpus import InstancePlacement, place
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
+from resources.libraries.python.testbed.roles.service import SplitService
 
 
 class LocalOrchestrator:
-    """Fulfils `roles.service.Orchestrator` on this machine."""
+    """Fulfils `roles.service.Orchestrator` on this machine.
+
+    `memory_mb`: Its memory; None where it is not known.
+    `oversubscribe`: Whether instances may together have more CPUs than there are.
+
+    Raises:
+        Unsupported: This machine cannot limit instances, or has not the programs of their scripts.
+    """
 
     def __init__(
         self,
@@ -32,14 +39,6 @@ class LocalOrchestrator:
         *,
         oversubscribe: bool = False,
     ) -> None:
-        """Prepare.
-
-        `memory_mb`: Its memory; None where it is not known.
-        `oversubscribe`: Whether instances may together have more CPUs than there are.
-
-        Raises:
-            Unsupported: This machine cannot limit instances, or has not the programs of their scripts.
-        """
         self._asked = asked
         self._machine = machine
         self._controllers = cgroups.discover()
@@ -75,37 +74,20 @@ class LocalOrchestrator:
         return place(self._asked.deployment, size, self._layout, self._memory_mb, oversubscribe=self._oversubscribe)
 
 
-class LocalService(SizedService):
+class LocalService(SplitService):
     """Instances and their load generator on one machine."""
-
-    def __init__(self, instances: Instances, load: Load) -> None:
-        """Prepare; nothing is made before `start`."""
-        self.instances = instances
-        self._load = load
 
     def start(self) -> None:
         """Bring the instances up, then make what the load is offered from."""
-        self.instances.start()
+        self._instances.start()
         self._load.start()
-
-    def offer(self, load: float) -> LoadReport:
-        return self._load.offer(load)
-
-    def use(self) -> Mapping[str, InstanceUse]:
-        return self.instances.use()
-
-    def facts(self) -> Mapping[str, str]:
-        return self.instances.facts()
-
-    def problems(self) -> tuple[str, ...]:
-        return self.instances.problems()
 
     def stop(self) -> None:
         """See Service; what is loaded from goes first."""
         try:
             self._load.stop()
         finally:
-            self.instances.stop()
+            self._instances.stop()
 
 
 PROGRAMS = {

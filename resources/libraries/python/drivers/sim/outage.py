@@ -73,7 +73,7 @@ class SimulatedEvents:
         `trial`: Its load is shared equally.
         `delays_ns`: Of each flow while nothing happens.
         """
-        begin_ns = _epoch_ns(self._clock.timestamp())
+        begin_ns = round(datetime.fromisoformat(self._clock.timestamp()).timestamp()) * _NS
         coming, self._coming = self._coming, None
         self._trials += 1
         key = f"{self._key}/{self._trials}/{coming}"
@@ -171,7 +171,3 @@ def served(due_ns: NDArray[np.int64], delay_ns: int, hit: Interruption | None) -
             free_ns += _SERVICE_NS
             done_ns[place] = free_ns
     return np.where(done_ns > 0, done_ns + (delay_ns - delay_ns // 2), 0)
-
-
-def _epoch_ns(timestamp: str) -> int:
-    return round(datetime.fromisoformat(timestamp).timestamp()) * _NS

@@ -21,7 +21,6 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.load import load_json
-from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import DeploymentSpec, Flavor, Share, Size, name_of
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
@@ -145,12 +144,16 @@ class SimulatedService(Frozen):
         return max(0.0, log2(self._usable(part, flavor)))
 
 
-def load_simulated_service(path: Path, spec: DeploymentSpec) -> SimulatedService:
-    """Read the parameters of a simulated service.
+def load_simulated_service(folder: Path, spec: DeploymentSpec) -> SimulatedService:
+    """Read the parameters of a simulated service, which lie beside its specification.
 
     Raises:
+        Unsupported: There are none.
         ConfigError: The file does not fit, or it is of a service with other components.
     """
+    path = folder / SIMULATION_FILE
+    if not path.is_file():
+        raise Unsupported(f"{spec.vnf_name} cannot be simulated: there is no {path}")
     simulated = load_json(path, SimulatedService)
     missing = [row.name for row in spec.components if row.name not in simulated.components]
     if missing:
@@ -201,36 +204,28 @@ class _Instance:
     """Memory, more for each call per second."""
 
 
+@dataclass(frozen=True, slots=True)
 class SimOrchestrator:
     """Fulfils `roles.service.Orchestrator`.
 
     `time`: the clock, shared with the probes.
     """
 
-    def __init__(
-        self, simulated: SimulatedService, spec: DeploymentSpec, workload: WorkloadSpec, time: VirtualTime
-    ) -> None:
-        self._simulated = simulated
-        self._spec = spec
-        self._workload = workload
-        self._time = time
+    simulated: SimulatedService
+    spec: DeploymentSpec
+    workload: WorkloadSpec
+    time: VirtualTime
 
     def service(self, size: Size) -> "SimService":
-        return SimService(self._simulated, self._spec, self._workload, self._time, size)
+        return SimService(self.simulated, self.spec, self.workload, self.time, size)
 
 
 class SimService(SizedService):
     """A simulated service. Each size has its own random numbers, independent of the order of sizes."""
 
     def __init__(
-        self,
-        simulated: SimulatedService,
-        spec: DeploymentSpec,
-        workload: WorkloadSpec,
-        time: VirtualTime,
-        size: Size,
+        self, simulated: SimulatedService, spec: DeploymentSpec, workload: WorkloadSpec, time: VirtualTime, size: Size
     ) -> None:
-        """Prepare."""
         self._simulated = simulated
         self._spec = spec
         self._duration_s = workload.duration_s
@@ -319,31 +314,3 @@ class SimService(SizedService):
 
 SIMULATION_FILE = "simulation.json"
 """Beside the deployment specification."""
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedSizing:
-    """Parts of a simulated sizing."""
-
-    orchestrator: SimOrchestrator
-    time: VirtualTime
-    simulated: SimulatedService
-    """The truth, for the record."""
-
-
-def simulated_sizing(asked: Specifications, folder: Path) -> SimulatedSizing:
-    """Make a service of the simulated testbed.
-
-    `asked`: The specifications; their scripts are not run.
-    `folder`: Of the deployment specification, with `simulation.json`.
-
-    Raises:
-        Unsupported: There is no file with the behaviour of this service.
-        ConfigError: The file does not fit.
-    """
-    path = folder / SIMULATION_FILE
-    if not path.is_file():
-        raise Unsupported(f"{asked.deployment.vnf_name} cannot be simulated: there is no {path}")
-    simulated = load_simulated_service(path, asked.deployment)
-    time = VirtualTime()
-    return SimulatedSizing(SimOrchestrator(simulated, asked.deployment, asked.workload, time), time, simulated)

@@ -30,13 +30,7 @@ from MLRsearch import GoalResult as LibraryResult
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import Goal, GoalResult, SearchProfile
-from resources.libraries.python.search.algorithms.bounds import (
-    Bounds,
-    GoalReading,
-    LoadEvidence,
-    gather,
-    proven_bounds,
-)
+from resources.libraries.python.search.algorithms.bounds import Bounds, GoalReading, LoadEvidence, gather, proven_bounds
 from resources.libraries.python.search.session import Session
 
 DIRECTIONS = 2

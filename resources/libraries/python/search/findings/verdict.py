@@ -10,14 +10,7 @@ from resources.libraries.python.model.findings import LocatedLosses
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import GoalResult
-from resources.libraries.python.model.result import (
-    Affinity,
-    Finding,
-    LatencyAtLoad,
-    ReceiveRate,
-    Verdict,
-    VerdictKind,
-)
+from resources.libraries.python.model.result import Affinity, Finding, LatencyAtLoad, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.quantities import grouped, rate, rates
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause

@@ -26,14 +26,7 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import is_vswitch
 from resources.libraries.python.planning.traffic import directions_of, keeps_a_log, protocol_of, resends
 from resources.libraries.python.search.findings.locate import locate
-from resources.libraries.python.studies.chains.model import (
-    ChainRun,
-    ChainStacks,
-    PartDelay,
-    PartLoss,
-    Step,
-    StepCost,
-)
+from resources.libraries.python.studies.chains.model import ChainRun, ChainStacks, PartDelay, PartLoss, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps

@@ -28,10 +28,7 @@ from resources.libraries.python.search.energy import energy_in_words
 from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.model import REFUSED_CELLS, DensityRecord, RefusedCell
-from resources.libraries.python.studies.density.planning.extras import (
-    LATENCY_LOADS,
-    chosen_extras,
-)
+from resources.libraries.python.studies.density.planning.extras import LATENCY_LOADS, chosen_extras
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
 from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
@@ -45,11 +42,7 @@ from resources.libraries.python.studies.density.suite_rows import (
     rows_for,
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword, skipping, variable
-from resources.libraries.python.studies.shared.choices import (
-    chosen_profile,
-    chosen_topology,
-    resumed,
-)
+from resources.libraries.python.studies.shared.choices import chosen_profile, chosen_topology, resumed
 from resources.libraries.python.studies.shared.choices_before_run import AT_START
 from resources.libraries.python.studies.shared.library import StudyKeywords
 from resources.libraries.python.studies.shared.progress import RUN, human_range, human_time

@@ -39,12 +39,7 @@ from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SE
 from resources.libraries.python.recording.run_journal import digest_of, past_of
 from resources.libraries.python.search.profiles import SOAK_GOAL
 from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s, test_s
-from resources.libraries.python.studies.density.planning.matrix import (
-    PlannedRows,
-    RefusedRow,
-    journal_name,
-    make_rows,
-)
+from resources.libraries.python.studies.density.planning.matrix import PlannedRows, RefusedRow, journal_name, make_rows
 from resources.libraries.python.studies.density.planning.selection import (
     Selection,
     limits_of,
@@ -52,12 +47,7 @@ from resources.libraries.python.studies.density.planning.selection import (
     parse_selection,
 )
 from resources.libraries.python.studies.density.search_priors import PriorBook
-from resources.libraries.python.studies.shared.choices import (
-    chosen_profile,
-    chosen_topology,
-    resumed,
-    resumed_folder,
-)
+from resources.libraries.python.studies.shared.choices import chosen_profile, chosen_topology, resumed, resumed_folder
 from resources.libraries.python.studies.shared.choices_before_run import RunRefused
 from resources.libraries.python.testbed.kinds.factory import layout_of, located, memory_of, refuse_wrong_simulation
 

@@ -17,11 +17,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.interference.model import (
-    ColocationMeasurement,
-    InterferenceSpec,
-    Resource,
-)
+from resources.libraries.python.studies.interference.model import ColocationMeasurement, InterferenceSpec, Resource
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cpu_share, first_instances
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.studies.sweep.load_steps import capacity

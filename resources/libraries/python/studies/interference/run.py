@@ -2,13 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from resources.libraries.python.errors import (
-    ConfigError,
-    CsitError,
-    NoTraffic,
-    RunStopped,
-    Unsupported,
-)
+from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, RunStopped, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.plan import Plan
@@ -20,11 +14,7 @@ from resources.libraries.python.planning.traffic import datagrams_of
 from resources.libraries.python.quantities import counted, rate
 from resources.libraries.python.studies.interference.analysis.placement import PlacementVerification
 from resources.libraries.python.studies.interference.analysis.sentences import headline, sentences
-from resources.libraries.python.studies.interference.analysis.study import (
-    analyse,
-    colocated,
-    to_place,
-)
+from resources.libraries.python.studies.interference.analysis.study import analyse, colocated, to_place
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.colocation_server import (
     MIN_PPS,
@@ -41,12 +31,7 @@ from resources.libraries.python.studies.interference.model import (
     InterferenceSpec,
     Resource,
 )
-from resources.libraries.python.studies.interference.planning import (
-    PlannedMeasurement,
-    cost,
-    more_turns,
-    schedule,
-)
+from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cost, more_turns, schedule
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of

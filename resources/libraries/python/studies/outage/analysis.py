@@ -377,7 +377,18 @@ def outage_tables(record: OutageRecord) -> Tables:
             trial.repetition,
             trial.event,
             times(trial.event_s, 1e3),
-            *_fields(impact),
+            *(
+                impact.instance,
+                impact.sent,
+                impact.lost,
+                impact.lost_before,
+                1e3 * impact.outage_s,
+                1e3 * impact.gap_s,
+                times(impact.recovery_s, 1e3),
+                times(impact.first_packet_s, 1e3),
+                *(value for period in (impact.before, impact.during, impact.after) for value in _microseconds(period)),
+                impact.duplicates,
+            ),
             times(trial.clock_error_s, 1e3),
             reasons.get(trial.number),
         )
@@ -385,21 +396,6 @@ def outage_tables(record: OutageRecord) -> Tables:
         for impact in trial.impacts
     ]
     return ("outage_effects", [EFFECTS, *effects]), ("outage_trials", [TRIALS, *trials])
-
-
-def _fields(impact: Impact) -> Row:
-    return (
-        impact.instance,
-        impact.sent,
-        impact.lost,
-        impact.lost_before,
-        1e3 * impact.outage_s,
-        1e3 * impact.gap_s,
-        times(impact.recovery_s, 1e3),
-        times(impact.first_packet_s, 1e3),
-        *(value for period in (impact.before, impact.during, impact.after) for value in _microseconds(period)),
-        impact.duplicates,
-    )
 
 
 def _microseconds(period: Delays) -> Row:

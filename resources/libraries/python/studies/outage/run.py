@@ -23,13 +23,7 @@ from resources.libraries.python.studies.outage.analysis import (
     sentences,
     traces,
 )
-from resources.libraries.python.studies.outage.model import (
-    EventTrial,
-    Outage,
-    OutageRecord,
-    OutageSpec,
-    TargetedEvent,
-)
+from resources.libraries.python.studies.outage.model import EventTrial, Outage, OutageRecord, OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import OutageTurn, cost, parts_hit, refusals, schedule
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

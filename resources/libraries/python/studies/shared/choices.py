@@ -10,15 +10,7 @@ from resources.libraries.python.model.base import first_error
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.model.request.variables import (
-    GENERATOR,
-    NIC_MODEL,
-    QUALIFY,
-    SEARCH,
-    SET,
-    Lookup,
-    texts,
-)
+from resources.libraries.python.model.request.variables import GENERATOR, NIC_MODEL, QUALIFY, SEARCH, SET, Lookup, texts
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology

@@ -39,13 +39,7 @@ from resources.libraries.python.studies.shared.progress import StepEnded, human_
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.studies.sizing.analysis import TraceFiles, TraceRow, headline, sizing_rows
 from resources.libraries.python.studies.sizing.model import SizingRecord
-from resources.libraries.python.studies.sizing.planning import (
-    SizingCost,
-    cost,
-    instance_names,
-    next_size,
-    planned,
-)
+from resources.libraries.python.studies.sizing.planning import SizingCost, cost, instance_names, next_size, planned
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_search import (

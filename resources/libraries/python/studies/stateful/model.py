@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MAX_REPETITIONS, MAX_TOGETHER
-from resources.libraries.python.model.findings import Coverage, LeastMeasured
+from resources.libraries.python.model.findings import LeastMeasured
 from resources.libraries.python.model.measurements.counters import ConnectionTable
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.request.cell import MAX_FLOWS, Cell, ServiceType
@@ -256,11 +256,6 @@ class StatefulDensity(Frozen):
         if len({tuple(check.subject for check in cell.checks) for cell in self.cells}) > 1:
             raise ValueError("cells: each has the same checks")
         return self
-
-    @property
-    def coverage(self) -> Coverage:
-        """Cells measured, of those that fit."""
-        return Coverage(len(self.cells), len(self.spec.cells) - len(self.skipped))
 
 
 class StatefulRecord(Record):

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,11 +84,10 @@ class ProfileStore:
         self._world = world
         self._testbed = testbed
         self._folder = folder
-        self._known: _Known | None = None
 
     def put(self, record: SweepRecord) -> None:
         """Add a record, if it has a profile."""
-        self._all().put(record)
+        self._known.put(record)
 
     def profile(self, name: str, frame: str) -> Profile:
         """The newest profile of a service.
@@ -95,7 +95,7 @@ class ProfileStore:
         Raises:
             ConfigError: There is none.
         """
-        known = self._all().profiles
+        known = self._known.profiles
         if (name, frame) not in known:
             there = ", ".join(sorted(known_name for known_name, known_frame in known if known_frame == frame)) or "none"
             raise ConfigError(
@@ -110,7 +110,7 @@ class ProfileStore:
         Raises:
             ConfigError: There is none.
         """
-        found = self._all().with_smt.get(_same(sweep))
+        found = self._known.with_smt.get(_same(sweep))
         if found is None:
             raise ConfigError(
                 f"{sweep.name} has not been measured with SMT and {sweep.spec.frame.name} frames on testbed "
@@ -120,16 +120,15 @@ class ProfileStore:
 
     def path(self, frame: str) -> Sweep | None:
         """The newest sweep of the path without network functions; None where there is none."""
-        return self._all().paths.get(frame)
+        return self._known.paths.get(frame)
 
-    def _all(self) -> "_Known":
-        if self._known is None:
-            self._known = _Known()
-            found = [] if self._folder is None else earlier_records(self._folder, SweepRecord)
-            for record in found:
-                if (record.world, record.testbed) == (self._world, self._testbed):
-                    self._known.put(record)
-        return self._known
+    @cached_property
+    def _known(self) -> "_Known":
+        known = _Known()
+        for record in [] if self._folder is None else earlier_records(self._folder, SweepRecord):
+            if (record.world, record.testbed) == (self._world, self._testbed):
+                known.put(record)
+        return known
 
 
 def _same(sweep: Sweep) -> str:
@@ -149,9 +148,7 @@ class _Known:
 
     def put(self, record: SweepRecord) -> None:
         sweep = record.sweep
-        if sweep is None or record.profile is None:
-            return
-        if record.smt_off:
+        if sweep is None or record.profile is None or record.smt_off:
             return
         if record.plan is not None and record.plan.cores.smt:
             self.with_smt[_same(sweep)] = record.profile

@@ -1,5 +1,7 @@
 """Loads on a deployed service, second by second: trials, and what data threads do meanwhile."""
 
+from dataclasses import dataclass, field
+
 from resources.libraries.python.errors import CsitError, NoTraffic
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.cell import Frame
@@ -26,26 +28,18 @@ _MIN_PPS = 1000.0
 """Aggregate: a service that forwards less needs explicit rates."""
 
 
+@dataclass(frozen=True)
 class Sampling:
     """Measures loads on a cell that is deployed.
 
     `by_log`: the generator keeps a log of every second, so that a load is one trial.
     """
 
-    def __init__(
-        self,
-        cell: CellUnderTest,
-        frame: Frame,
-        protocol: Protocol,
-        departures: Departures = Departures.CONSTANT,
-        *,
-        by_log: bool,
-    ) -> None:
-        self._cell = cell
-        self._frame = frame
-        self._protocol = protocol
-        self._departures = departures
-        self.by_log = by_log
+    cell: CellUnderTest
+    frame: Frame
+    protocol: Protocol
+    departures: Departures = Departures.CONSTANT
+    by_log: bool = field(kw_only=True)
 
     def measure(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         """Offer a load and sample it.
@@ -64,23 +58,23 @@ class Sampling:
         duration_s = 1.0 if self.by_log else _GLANCE_S
 
         def offer(load_pps: float) -> tuple[float, float]:
-            result = self._cell.measure(self._trial(load_pps / _WAYS, duration_s, 0.0))
+            result = self.cell.measure(self._trial(load_pps / _WAYS, duration_s, 0.0))
             return result.offered_pps, result.forwarded_pps
 
-        found_pps = capacity(offer, self._cell.highest_loads().search_pps, _MIN_PPS)
+        found_pps = capacity(offer, self.cell.highest_loads().search_pps, _MIN_PPS)
         if not found_pps:
             raise NoTraffic(f"no load from {rate(_MIN_PPS)} was received: choose rates, or check the service")
         return found_pps / _WAYS / flows
 
     def _many_short(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
         """A trial for each second. Between two of them queues run empty and counters are read."""
-        deployment, plan = self._cell.deployment, self._cell.deployment.plan
+        deployment, plan = self.cell.deployment, self.cell.deployment.plan
         one_way_pps = load.rate_pps * spec.flows
         trial = self._trial(one_way_pps, 1.0, probes_pps(plan, one_way_pps))
         ports, before = deployment.parts.generator.counters(), deployment.sample()
         results, samples = [], []
         for second in range(load.begin_s, load.begin_s + load.duration_s):
-            result = self._cell.measure(trial)
+            result = self.cell.measure(trial)
             after = deployment.sample()
             cost = work(plan, before, after, result.offered_duration_s or trial.duration_s)
             samples.append(second_of(result, load.rate_pps, second, cost))
@@ -96,14 +90,14 @@ class Sampling:
         Raises:
             CsitError: The generator reported nothing.
         """
-        deployment, plan = self._cell.deployment, self._cell.deployment.plan
+        deployment, plan = self.cell.deployment, self.cell.deployment.plan
         ports = deployment.parts.generator.counters()
         trial = self._trial(load.rate_pps * spec.flows, float(load.duration_s), 0.0)
         if spec.bursts is not None:
             trial = trial.model_copy(update={"on_off_s": (float(spec.bursts.on_s), float(spec.bursts.off_s))})
         time, readings = RealTime(), list[SamplerReading]()
         with time.every(_LOOK_S, lambda: readings.append(SamplerReading(time.now(), deployment.sample()))):
-            result = self._cell.measure(trial)
+            result = self.cell.measure(trial)
         costs = busiest(plan, readings, load.duration_s)
         samples = seconds_of(result, load.rate_pps, costs)
         if not samples:
@@ -115,9 +109,9 @@ class Sampling:
         return Trial(
             load_pps=_WAYS * one_way_pps,
             duration_s=duration_s,
-            frame=self._frame,
+            frame=self.frame,
             probe_pps=probe_pps,
             purpose="sweep",
-            protocol=None if self._protocol is Protocol.IP else self._protocol,
-            departures=self._departures,
+            protocol=None if self.protocol is Protocol.IP else self.protocol,
+            departures=self.departures,
         )

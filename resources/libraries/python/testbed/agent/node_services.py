@@ -1,7 +1,6 @@
 """A node's part in a service that is sized in a lab: its instances, or the generator script, with the user's files."""
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
@@ -15,21 +14,20 @@ from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import Size
 from resources.libraries.python.model.service.workload import needed
 from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node, write
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
+from resources.libraries.python.testbed.roles.service import SizedService, SplitService
 
 FOLDER = Path("/var/lib/csit-density/service")
 """Folder of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
 
 
-class NodeService(SizedService):
-    """Instances or a load, with the user's files."""
+class NodeService(SplitService):
+    """Instances or a load, with the user's files.
+
+    `part`: Its scripts are those of `specifications`.
+    """
 
     def __init__(self, part: SizedService, brought: ServiceBundle, machine: MachineLock) -> None:
-        """Prepare; nothing is made before `start`.
-
-        `part`: Its scripts are those of `specifications`.
-        """
-        self._part = part
+        super().__init__(part, part)
         self._brought = brought
         self._machine = machine
         self._claimed = False
@@ -43,7 +41,7 @@ class NodeService(SizedService):
         self._machine.claim_folder(FOLDER)
         self._claimed = True
         write(self._brought, FOLDER)
-        self._part.start()
+        self._load.start()
 
     def stop(self) -> None:
         """Remove the part, then the files. Safe to call after a failure.
@@ -52,7 +50,7 @@ class NodeService(SizedService):
             CsitError: Something could not be removed.
         """
         try:
-            self._part.stop()
+            self._load.stop()
         finally:
             self._remove_files()
 
@@ -66,18 +64,6 @@ class NodeService(SizedService):
             raise CsitError(f"{FOLDER} cannot be removed: {error.strerror}") from error
         self._machine.release("folders", [FOLDER])
         self._claimed = False
-
-    def offer(self, load: float) -> LoadReport:
-        return self._part.offer(load)
-
-    def use(self) -> Mapping[str, InstanceUse]:
-        return self._part.use()
-
-    def facts(self) -> Mapping[str, str]:
-        return self._part.facts()
-
-    def problems(self) -> tuple[str, ...]:
-        return self._part.problems()
 
 
 def specifications(brought: ServiceBundle) -> Specifications:

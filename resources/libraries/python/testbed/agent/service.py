@@ -71,8 +71,11 @@ class AgentDeployment:
         Raises:
             CsitError: Nothing does.
         """
-        found = self._service() if role in _OF_A_SERVICE else self._by_role().get(role)
-        if found is None:
+        if role in _OF_A_SERVICE:
+            if self.service is None:
+                raise CsitError("this agent has no part of a service")
+            return self.service
+        if (found := self._by_role().get(role)) is None:
             raise CsitError(f"this node has no {role} in the present cell")
         return found
 
@@ -89,30 +92,11 @@ class AgentDeployment:
 
     def _by_role(self) -> Mapping[Role, Any]:
         """What this machine has of the cell."""
-        share = self._share()
-        every = {
-            Role.CABLES: _DeployedCables(share.cables) if share.cables else None,
-            Role.SWITCH: share.switch,
-            Role.FUNCTIONS: share.functions,
-            Role.GENERATOR: share.generator,
-            Role.SAMPLER: share.sampler,
-            Role.FEATURES: share.features,
-            Role.TRACER: share.tracer,
-            Role.COSTS: share.costs,
-            Role.STACKS: share.stacks,
-            Role.HOPS: share.hops,
-        }
-        return {role: part for role, part in every.items() if part not in (None, *ABSENT)}
-
-    def _service(self) -> NodeService:
-        if self.service is None:
-            raise CsitError("this agent has no part of a service")
-        return self.service
-
-    def _share(self) -> Parts:
         if self.share is None:
             raise CsitError("this agent has no cell")
-        return self.share
+        every = {role: getattr(self.share, role) for role in Role if role not in _OF_A_SERVICE}
+        every[Role.CABLES] = _DeployedCables(self.share.cables) if self.share.cables else None
+        return {role: part for role, part in every.items() if part not in (None, *ABSENT)}
 
 
 class AgentService:

@@ -24,7 +24,6 @@ class LocalConnection(StreamConnection):
     WITHOUT_SUDO = "run as root"
 
     def __init__(self, name: str = "this machine", become: Become = "auto") -> None:
-        """Prepare; nothing is started."""
         super().__init__(name, become)
         self._closed = False
 

@@ -71,7 +71,6 @@ class StreamConnection(ABC):
     """Way to root's rights without sudo, as advice."""
 
     def __init__(self, name: str, become: Become) -> None:
-        """Prepare; nothing is started."""
         self._name = name
         self._become = become
         self._needs_sudo: bool | None = None
@@ -88,7 +87,6 @@ class StreamConnection(ABC):
 
     @property
     def name(self) -> str:
-        """The machine's name, for messages."""
         return self._name
 
     def run(
@@ -111,7 +109,6 @@ class StreamConnection(ABC):
         return done
 
     def open(self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None) -> Channel:
-        """Start a program and talk with it."""
         program = self._launch(argv, root, environment, None)
         self._opened = [other for other in self._opened if not other.closed] + [program]
         return program
@@ -124,13 +121,11 @@ class StreamConnection(ABC):
             self._opened.pop().close()
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o600, *, root: bool = False) -> None:
-        """Copy a file there. It appears under its name only when it is whole."""
         content = source.read_bytes()
         argv = receiving(target, mode, len(content))
         self._transfer("put", target, argv, content, root)
 
     def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
-        """Copy a file from there."""
         save(self._transfer("get", source, sending(source), b"", root), target)
 
     def _transfer(self, verb: str, path: PurePosixPath, argv: Sequence[str], content: bytes, root: bool) -> bytes:

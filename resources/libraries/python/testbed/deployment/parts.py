@@ -1,10 +1,11 @@
 """The drivers that bring one plan to life."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.findings import PreflightProblem
@@ -79,27 +80,30 @@ class Host:
     """Parameters of a simulated service."""
 
 
-class Testbed(Protocol):
-    """Nodes on which cells are deployed; open for a whole run."""
+class Testbed(ABC):
+    """Nodes on which cells are deployed; open for a whole run. By default it lacks nothing, and nothing is left."""
 
     drivers: Mapping[str, str]
     """Role to driver name."""
-    simulation: Mapping[str, Any] | None
+    simulation: Mapping[str, Any] | None = None
     """Parameters of a simulated world."""
-    way: str | None
+    way: str | None = None
     """Driver of the generator in place of the topology's, as its qualification says."""
-    on_trial: Callable[[TrialResult], None]
+    on_trial: Callable[[TrialResult], None] = staticmethod(ignored)
     """Is given the result of each trial of a cell."""
 
     @property
+    @abstractmethod
     def layout(self) -> Layouts:
         """Logical CPUs of the DUT, or of all nodes by name."""
 
     def problems(self) -> tuple[PreflightProblem, ...]:
         """Return what nodes lack. Changes nothing."""
+        return ()
 
     def warnings(self) -> tuple[PreflightProblem, ...]:
         """Return what the testbed lacks for some cells only, whose tests are then skipped; as `problems`."""
+        return ()
 
     def open(self) -> tuple[str, ...]:
         """Check that the testbed can be used, reserve it and clean it; return what was cleaned up.
@@ -108,10 +112,13 @@ class Testbed(Protocol):
             Unsupported: The machine lacks something.
             CsitError: It is in use.
         """
+        return ()
 
+    @abstractmethod
     def environment(self) -> Environment:
         """Fingerprint of the open world, the DUT's first; opening may have changed settings."""
 
+    @abstractmethod
     def noise(self, duration_s: float) -> tuple[CpuNoise, ...]:
         """Observe the noise floor of all CPUs that plans may use, on all nodes at the same time.
 
@@ -123,16 +130,21 @@ class Testbed(Protocol):
 
     def unsampled(self) -> tuple[PreflightProblem, ...]:
         """Return why call stacks cannot be sampled on a node. Changes nothing."""
+        return ()
 
+    @abstractmethod
     def meters(self) -> watching.EnergyMeters:
         """Return what reads the energy meters of all nodes."""
 
+    @abstractmethod
     def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         """Drivers for a cell."""
 
+    @abstractmethod
     def loop_back(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         """Links and generator, whose ports are joined to each other, for a plan of `planning.loop_back`."""
 
+    @abstractmethod
     def host(self, asked: Specifications, folder: Path) -> Host:
         """Return what deploys a multi-component service in any size.
 
@@ -140,13 +152,14 @@ class Testbed(Protocol):
             Unsupported: Not supported on this testbed.
         """
 
-    def recover(self) -> None:
+    def recover(self) -> None:  # noqa: B027
         """Wait for what was lost of the world, such as a node that reboots, and take it into use again.
 
         Raises:
             CsitError: It does not come back.
         """
 
+    @abstractmethod
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         """Leftovers of this run while no cell is deployed; empty when all is clean."""
 
@@ -156,6 +169,7 @@ class Testbed(Protocol):
         Raises:
             CsitError: Something could not be removed.
         """
+        return ()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Give the world back."""

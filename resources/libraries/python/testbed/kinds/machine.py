@@ -69,16 +69,15 @@ busy for more than 95 %: at 500 kpps that is 25,000 packets lost in a system tha
 
 
 class TestbedMachine:
-    """This machine, as a node of a topology."""
+    """This machine, as a node of a topology.
+
+    `node`: The node that this machine is; None where all of the testbed is on this machine.
+
+    Raises:
+        ConfigError: The topology has no such node.
+    """
 
     def __init__(self, topology: Topology, node: str | None = None) -> None:
-        """Prepare; nothing is touched before `open`.
-
-        `node`: The node that this machine is; None where all of the testbed is on this machine.
-
-        Raises:
-            ConfigError: The topology has no such node.
-        """
         if node is not None and node not in topology.nodes:
             raise ConfigError(
                 f"nodes: no '{node}' in testbed {topology.metadata.name}, only {', '.join(topology.nodes)}"

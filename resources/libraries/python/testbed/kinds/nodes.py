@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
@@ -17,7 +17,6 @@ from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import HostState, Sample
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.measurements.noise import CpuNoise
-from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.frames import capture_content
 from resources.libraries.python.model.result import Environment, MeasurementRequest
@@ -49,7 +48,7 @@ from resources.libraries.python.testbed.agent.calls import (
     Role,
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.deployment.parts import Host, Parts, ignored
+from resources.libraries.python.testbed.deployment.parts import Host, Parts, Testbed
 from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
@@ -87,7 +86,6 @@ class LocalNode(TestbedNode):
     """This machine, by direct calls of the service that agents have: no process, no thread, no JSON."""
 
     def __init__(self, topology: Topology, service: "AgentService") -> None:
-        """Prepare; nothing is touched."""
         super().__init__(next(iter(topology.duts)))
         self._request = NodeRequest(topology, None)
         self._service = service
@@ -189,8 +187,8 @@ def _sum(times_s: Sequence[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-class NodesTestbed:
-    """Fulfils `parts.Testbed` on nodes.
+class NodesTestbed(Testbed):
+    """A testbed of nodes that send real packets.
 
     `nodes`: Its nodes; one that has all of a local testbed has the name of the DUT.
     `api`: The generator, where this process drives it; None where one of the nodes does.
@@ -214,9 +212,6 @@ class NodesTestbed:
             "containers": ", ".join(topology.dut.containers),
             **({"vms": topology.dut.vms} if topology.dut.vms else {}),
         }
-        self.simulation: Mapping[str, Any] | None = None
-        self.way: str | None = None
-        self.on_trial: Callable[[TrialResult], None] = ignored
 
     @property
     def layout(self) -> Layouts:

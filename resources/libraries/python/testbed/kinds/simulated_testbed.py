@@ -1,51 +1,41 @@
 """The sim world: a simulated system under test with a virtual clock. Nothing in it is measured."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from resources.libraries.python.drivers.sim import probes
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch, SimulatedLoop
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
 from resources.libraries.python.drivers.sim.simulation import simulation_of
-from resources.libraries.python.drivers.sim.sizing import simulated_sizing
+from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, VirtualTime, load_simulated_service
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.noise import CpuNoise
-from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.service.load import Specifications
+from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.testbed.deployment.parts import Host, Parts, ignored
+from resources.libraries.python.testbed.deployment.parts import Host, Parts, Testbed
 from resources.libraries.python.testbed.node.noise import data_cpus
 
 
-class SimulatedTestbed:
-    """Fulfils `parts.Testbed` without a machine."""
+class SimulatedTestbed(Testbed):
+    """A testbed without a machine."""
 
     def __init__(self, topology: Topology) -> None:
-        self.layout = topology.dut.layout
         self._name = next(iter(topology.duts))
         self._system: SimulatedSystem | None = None
         self._dut = topology.dut
         self.drivers: Mapping[str, str] = dict.fromkeys(("generator", "vswitch", "functions"), "sim")
         self._simulation = simulation_of(topology)
-        self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
-        self.way: str | None = None
-        self.on_trial: Callable[[TrialResult], None] = ignored
+        self.simulation = self._simulation.model_dump(mode="json")
 
-    def problems(self) -> tuple[PreflightProblem, ...]:
-        return ()
-
-    def warnings(self) -> tuple[PreflightProblem, ...]:
-        return ()
-
-    def open(self) -> tuple[str, ...]:
-        return ()
+    @property
+    def layout(self) -> CpuLayout:
+        return self._dut.layout
 
     def environment(self) -> Environment:
         return fingerprint()
@@ -57,9 +47,6 @@ class SimulatedTestbed:
         host = InterruptingHost(here.host_gap_hz, here.host_gap_us * 1e-6)
         rng = Random(f"{here.seed}/noise")  # noqa: S311 (reproducible, not secret)
         return noise_floor(data_cpus(self.layout, self._dut), host, duration_s, rng)
-
-    def unsampled(self) -> tuple[PreflightProblem, ...]:
-        return ()
 
     def meters(self) -> probes.SimMeters:
         return probes.SimMeters(self._name, self._simulation.power, lambda: self._system)
@@ -85,26 +72,11 @@ class SimulatedTestbed:
         return Parts(generator=SimulatedLoop(plan, self._simulation, VirtualClock()))
 
     def host(self, asked: Specifications, folder: Path) -> Host:
-        """A simulated service: its parameters lie beside its specification.
-
-        Raises:
-            Unsupported: There are none.
-            ConfigError: They do not fit.
-        """
-        here = simulated_sizing(asked, folder)
-        return Host(here.orchestrator, here.time, here.simulated.model_dump(mode="json"))
-
-    def recover(self) -> None:
-        """This machine is never lost."""
+        simulated, time = load_simulated_service(folder, asked.deployment), VirtualTime()
+        here = SimOrchestrator(simulated, asked.deployment, asked.workload, time)
+        return Host(here, time, simulated.model_dump(mode="json"))
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         del plan
         self._system = None
         return ()
-
-    def clean(self) -> tuple[str, ...]:
-        """Nothing to remove."""
-        return ()
-
-    def close(self) -> None:
-        """Nothing to give back."""

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
@@ -34,7 +35,7 @@ from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.connection import Connection
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, Orchestrator, SizedService
+from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService, SplitService
 
 Connect = Callable[[str, Access], Connection]
 """Makes the way to a node from its name and how it is reached."""
@@ -139,7 +140,6 @@ class LabNode(TestbedNode):
     """A node that is used over a connection, by an agent."""
 
     def __init__(self, topology: Topology, name: str, connect: Connect, runtimes: Runtimes) -> None:
-        """Prepare; nothing is touched."""
         access = topology.nodes[name].access
         if access is None:
             raise CsitError(f"nodes.{name}: no access given")
@@ -308,20 +308,14 @@ class LabNode(TestbedNode):
         return link
 
 
+@dataclass(frozen=True, slots=True)
 class RemoteOrchestrator:
     """Fulfils `roles.service.Orchestrator` on two nodes of a lab."""
 
-    def __init__(
-        self,
-        brought: ServiceBundle,
-        cable: tuple[Port, Port],
-        nodes: Callable[[], tuple[TestbedNode, TestbedNode]],
-        names: str,
-    ) -> None:
-        self._brought = brought
-        self._cable = cable
-        self._nodes = nodes
-        self._names = names
+    brought: ServiceBundle
+    cable: tuple[Port, Port]
+    nodes: Callable[[], tuple[TestbedNode, TestbedNode]]
+    names: str
 
     def service(self, size: Size) -> "RemoteService":
         """A service that is not yet started.
@@ -331,40 +325,33 @@ class RemoteOrchestrator:
             Unsupported: A node lacks something.
             CsitError: A node was lost and does not come back.
         """
-        loading, serving = self._nodes()
-        near, far = self._cable
+        loading, serving = self.nodes()
+        near, far = self.cable
         pending = [
-            serving.begin(calls.SITE, ServiceRequest(self._brought, size, Role.INSTANCES, far)),
-            loading.begin(calls.SITE, ServiceRequest(self._brought, size, Role.LOAD, near)),
+            serving.begin(calls.SITE, ServiceRequest(self.brought, size, Role.INSTANCES, far)),
+            loading.begin(calls.SITE, ServiceRequest(self.brought, size, Role.LOAD, near)),
         ]
         for each in pending:
             each.result()
-        workload = self._brought.workload
+        workload = self.brought.workload
         return RemoteService(
             serving.role(INSTANCES),
             loading.role(LOAD, workload.duration_s + workload.within_s),
-            f"from {loading.name} over {self._names}",
+            f"from {loading.name} over {self.names}",
         )
 
 
-class RemoteService(SizedService):
+class RemoteService(SplitService):
     """A service by calls to agents. While one offers a load, the other says what is used."""
 
     def __init__(self, instances: SizedService, load: SizedService, origin: str) -> None:
-        self._instances = instances
-        self._load = load
+        super().__init__(instances, load)
         self._origin = origin
         self._both = combined(LOAD, [load, instances])
 
     def start(self) -> None:
         """Bring both up, side by side; the cable gets its carrier when both ends are up."""
         self._both.start()
-
-    def offer(self, load: float) -> LoadReport:
-        return self._load.offer(load)
-
-    def use(self) -> Mapping[str, InstanceUse]:
-        return self._instances.use()
 
     def facts(self) -> Mapping[str, str]:
         """Facts of the instances, and origin of the load."""

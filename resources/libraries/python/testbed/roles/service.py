@@ -63,6 +63,30 @@ class SizedService(ReportingPart):
         return {}
 
 
+class SplitService(SizedService):
+    """A service whose instances are one part and whose load is another, or the same."""
+
+    def __init__(self, instances: SizedService, load: SizedService) -> None:
+        self._instances = instances
+        self._load = load
+
+    def offer(self, load: float) -> LoadReport:
+        """See `SizedService`."""
+        return self._load.offer(load)
+
+    def use(self) -> Mapping[str, InstanceUse]:
+        """See `SizedService`."""
+        return self._instances.use()
+
+    def facts(self) -> Mapping[str, str]:
+        """Facts of the instances."""
+        return self._instances.facts()
+
+    def problems(self) -> tuple[str, ...]:
+        """Problems of the instances."""
+        return self._instances.problems()
+
+
 class Orchestrator(Protocol):
     """Deploys a service in any size, one at a time."""
 

@@ -56,29 +56,25 @@ def files(interface: str, place: Path, rules: int) -> Mapping[str, str]:
         Texts by name of the file.
     """
     return {
-        _CONFIGURATION: _configuration(interface, place),
+        _CONFIGURATION: render(
+            _TEMPLATE,
+            {
+                "name": place.name,
+                "place": place,
+                "rules": _RULES,
+                "interface": interface,
+                "ring_packets": _RING_PACKETS,
+                "flows": _FLOWS,
+                "alerts": ALERTS,
+                "control": place / CONTROL,
+            },
+        ),
         _RULES: "".join(map(_rule, range(1, rules + 1), patterns(rules))),
     }
 
 
 def _rule(number: int, pattern: str) -> str:
     return f'alert ip any any -> any any (msg:"pattern {number}"; content:"{pattern}"; sid:{number}; rev:1;)\n'
-
-
-def _configuration(interface: str, place: Path) -> str:
-    return render(
-        _TEMPLATE,
-        {
-            "name": place.name,
-            "place": place,
-            "rules": _RULES,
-            "interface": interface,
-            "ring_packets": _RING_PACKETS,
-            "flows": _FLOWS,
-            "alerts": ALERTS,
-            "control": place / CONTROL,
-        },
-    )
 
 
 _ANSWER_S = 5.0

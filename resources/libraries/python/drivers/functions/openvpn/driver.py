@@ -146,12 +146,8 @@ def missing(*_: object) -> Iterator[PreflightProblem]:
             yield PreflightProblem(f"{program} missing {_FOR}", f"install it: apt-get install {program}")
     if (path := path_of("openvpn")) is not None:
         found = tunnels.version(path)
-        if _numbers(found) < _OLDEST:
+        if tuple(map(int, re.findall(r"\d+", found))) < _OLDEST:
             yield PreflightProblem(
                 f"{found} is too old {_FOR}", "install 2.6 or later: Debian 12 and Ubuntu 24.04 have it"
             )
     yield from tunnels.no_tun(_FOR)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", text)))

@@ -92,6 +92,9 @@ class Applications(GuestSoftware):
 
     The programs are this machine's, as in network namespaces, so that what differs is the packaging. In a guest they
     are ordinary processes of its scheduler.
+
+    `node`: has the settings of guests and applications.
+    `counters`: of the ports of an NF, by its name.
     """
 
     def __init__(
@@ -101,11 +104,6 @@ class Applications(GuestSoftware):
         node: DutNode,
         counters: Callable[[str], Mapping[str, InterfaceCounters]],
     ) -> None:
-        """Prepare.
-
-        `node`: has the settings of guests and applications.
-        `counters`: of the ports of an NF, by its name.
-        """
         super().__init__(plan, node.settings(Vm).memory_mb)
         made = {each.name: application(each, node, len(self.cpus(each.name))) for each in functions}
         self._applications = {name: each for name, each in made.items() if each is not None}

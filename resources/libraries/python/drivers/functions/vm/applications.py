@@ -47,15 +47,13 @@ class PacketSockets:
     """Fulfils `Counts` by the packet sockets of a program. Reading sets their counters to zero, so they are added up.
 
     Suricata reads them too, each second: what it has taken is asked by its control socket.
+
+    `interface`: At which Suricata counts by itself; None for other programs.
     """
 
     merged = MERGED
 
     def __init__(self, interface: str | None = None) -> None:
-        """Prepare.
-
-        `interface`: At which Suricata counts by itself; None for other programs.
-        """
         self._interface = interface
         self._read = ProcessedPackets(0, 0)
 

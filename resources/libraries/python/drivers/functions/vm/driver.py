@@ -79,6 +79,12 @@ class VirtualMachines(OneKind):
     The fabric's ports stay as they are, with their data threads and counters: what a port receives goes to the guest's
     tap, what the guest sends leaves through the port. So a packet that enters a guest counts as received at one port,
     and one that leaves it as sent at the other.
+
+    `functions`: The NFs that are virtual machines, inline or passive.
+    `fabric`: Has the ports; started before `start`.
+    `settings`: Memory, accelerator, network cards and deadline of the guests.
+    `inside`: What runs in the guests; None for routers that are their kernels.
+    `image_in`: Gives what guests with a model of network cards boot from, kept in the cache of this path.
     """
 
     def __init__(
@@ -92,14 +98,6 @@ class VirtualMachines(OneKind):
         inside: GuestSoftware | None = None,
         image_in: Callable[[Path, str], Image] = image,
     ) -> None:
-        """Prepare.
-
-        `functions`: The NFs that are virtual machines, inline or passive.
-        `fabric`: Has the ports; started before `start`.
-        `settings`: Memory, accelerator, network cards and deadline of the guests.
-        `inside`: What runs in the guests; None for routers that are their kernels.
-        `image_in`: Gives what guests with a model of network cards boot from, kept in the cache of this path.
-        """
         self._functions = functions
         self._plan = plan
         self._fabric = fabric

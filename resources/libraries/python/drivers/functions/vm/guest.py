@@ -81,13 +81,12 @@ def spawn(
 
 
 class Guest:
-    """A guest, from `start` to `wait`."""
+    """A guest, from `start` to `wait`.
+
+    `machine`: Keeps its process on record, so that the next run ends it if this one is killed.
+    """
 
     def __init__(self, name: str, console: Path, machine: MachineLock) -> None:
-        """Prepare.
-
-        `machine`: Keeps its process on record, so that the next run ends it if this one is killed.
-        """
         self.name = name
         self.console = Console(console)
         self._machine = machine

@@ -22,16 +22,14 @@ class GuestSoftware:
     """What makes the guests of a driver NFs: their kernels route, configured by their command lines.
 
     Each has a vCPU per data thread. Subclasses run more in them.
+
+    `memory_mb`: of each guest.
     """
 
     waits = True
     """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
 
     def __init__(self, plan: Plan, memory_mb: int) -> None:
-        """Prepare.
-
-        `memory_mb`: of each guest.
-        """
         self._plan = plan
         self._memory_mb = memory_mb
 

@@ -61,7 +61,10 @@ _SYSTEM_MB = 48
 
 
 class GuestVpp:
-    """Configures the VPP of one guest, and asks it."""
+    """Configures the VPP of one guest, and asks it.
+
+    `placement`: VPP's threads on the guest's vCPUs.
+    """
 
     def __init__(
         self,
@@ -71,10 +74,6 @@ class GuestVpp:
         waiting: IdleBehaviour,
         socket: Path,
     ) -> None:
-        """Prepare; nothing is connected yet.
-
-        `placement`: VPP's threads on the guest's vCPUs.
-        """
         self.function = function
         self._interfaces = interfaces
         self._placement = placement
@@ -229,13 +228,11 @@ class VppInside(GuestSoftware):
 
     A guest has a vCPU for VPP's main thread and one for each of its workers. Its VPP drives the network cards by
     itself, in huge pages of the guest's: cards read memory by physical addresses. The host needs none for it.
+
+    `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
     """
 
     def __init__(self, plan: Plan, node: DutNode, *, largest_frame_bytes: int = 1518) -> None:
-        """Prepare.
-
-        `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
-        """
         super().__init__(plan, guest_mb(node))
         self._settings = node.settings(Vpp)
         self._largest_frame_bytes = largest_frame_bytes

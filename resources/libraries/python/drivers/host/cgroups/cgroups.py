@@ -105,7 +105,6 @@ class ControlGroup:
     """One control group."""
 
     def __init__(self, controllers: Controllers, name: str) -> None:
-        """Prepare; nothing is made before `make`."""
         self._controllers = controllers
         self._name = name
         self.folders = controllers.folders(name)

@@ -26,7 +26,12 @@ _MIB = 1 << 20
 
 
 class NfGroups:
-    """Containers, where the topology asks for them, and control groups of NFs with limits and of programs of users."""
+    """Containers, where the topology asks for them, and control groups of NFs with limits and of programs of users.
+
+    `functions`: NFs of any kind, with and without limits.
+    `containers`: Of these NFs; None where they run without.
+    `cache`: Their ways of the last-level cache; None where it is not divided.
+    """
 
     def __init__(
         self,
@@ -38,12 +43,6 @@ class NfGroups:
         *,
         cache: CacheDivision | None = None,
     ) -> None:
-        """Prepare; nothing is made before `make`.
-
-        `functions`: NFs of any kind, with and without limits.
-        `containers`: Of these NFs; None where they run without.
-        `cache`: Their ways of the last-level cache; None where it is not divided.
-        """
         self._containers = containers
         self._cache = cache
         self._limits = {each.name: _of(each) for each in functions if _of(each) != NO_LIMITS}

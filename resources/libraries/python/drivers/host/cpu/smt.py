@@ -65,13 +65,12 @@ def _write(root: Path, state: str) -> None:
 
 
 class SmtOff(Part):
-    """SMT of this machine, off from `start` to `stop`."""
+    """SMT of this machine, off from `start` to `stop`.
+
+    `root`: Where `cpu/` is; another one for tests.
+    """
 
     def __init__(self, layout: CpuLayout, claims: Claims, root: Path = SYSTEM) -> None:
-        """Prepare. Nothing happens before `start`.
-
-        `root`: Where `cpu/` is; another one for tests.
-        """
         self._layout = layout
         self._claims = claims
         self._root = root

@@ -132,7 +132,15 @@ _log = logging.getLogger(__name__)
 
 
 class Fabric(Part):
-    """All namespaces and links of a machine's share. No link is ever in the namespace that this process is in."""
+    """All namespaces and links of a machine's share. No link is ever in the namespace that this process is in.
+
+    `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
+    `node`: The node of the plan that this machine is; None where it has all of the plan.
+    `leave`: Physical ports that a program of user space drives, by the name of the interface.
+
+    Raises:
+        PlanError: The plan does not say which physical port one is, or has one twice.
+    """
 
     def __init__(
         self,
@@ -143,15 +151,6 @@ class Fabric(Part):
         node: str | None = None,
         leave: Collection[str] = (),
     ) -> None:
-        """Prepare. Nothing is made before `start`.
-
-        `largest_frame_bytes`: The largest L2 frame that will be sent, FCS included.
-        `node`: The node of the plan that this machine is; None where it has all of the plan.
-        `leave`: Physical ports that a program of user space drives, by the name of the interface.
-
-        Raises:
-            PlanError: The plan does not say which physical port one is, or has one twice.
-        """
         self._plan = plan
         self._machine = machine
         self._mtu = max(_SMALLEST_MTU, largest_frame_bytes - _ETHERNET_BYTES)

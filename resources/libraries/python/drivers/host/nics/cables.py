@@ -16,16 +16,15 @@ from resources.libraries.python.planning.names import GENERATOR
 
 
 class Cables:
-    """The physical ports of one machine's share of a plan."""
+    """The physical ports of one machine's share of a plan.
+
+    `ports`: Ends of cables.
+
+    Raises:
+        PlanError: The plan does not say which physical port it is, or has one twice.
+    """
 
     def __init__(self, ports: Sequence[Port], lock: MachineLock, mtu: int) -> None:
-        """Prepare. Nothing happens before `claim`.
-
-        `ports`: Ends of cables.
-
-        Raises:
-            PlanError: The plan does not say which physical port it is, or has one twice.
-        """
         rows: dict[tuple[str, str], list[Port]] = {}
         for port in ports:
             rows.setdefault((port.owner, _nic(port).port), []).append(port)

@@ -164,7 +164,12 @@ class Binding(Frozen):
 
 
 class PciDrivers:
-    """Drivers of PCI devices."""
+    """Drivers of PCI devices.
+
+    `root`: Where sysfs is mounted; it shows the ports of one network namespace.
+    `surroundings`: What is around that sysfs; another one for tests, where no kernel reacts.
+    `within_s`: How long a driver may take.
+    """
 
     def __init__(
         self,
@@ -172,12 +177,6 @@ class PciDrivers:
         surroundings: Surroundings | None = None,
         within_s: float = _BOUND_S,
     ) -> None:
-        """Prepare.
-
-        `root`: Where sysfs is mounted; it shows the ports of one network namespace.
-        `surroundings`: What is around that sysfs; another one for tests, where no kernel reacts.
-        `within_s`: How long a driver may take.
-        """
         self._root = root
         self._around = surroundings or Surroundings()
         self._within_s = within_s

@@ -12,17 +12,16 @@ from resources.libraries.python.testbed.roles.part import Part
 
 
 class HandedOver(Part):
-    """Ports with another driver, from `start` to `stop`."""
+    """Ports with another driver, from `start` to `stop`.
+
+    `nics`: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
+    `drivers`: Drivers by device; replaced in tests.
+
+    Raises:
+        ConfigError: One has no PCI address.
+    """
 
     def __init__(self, nics: Iterable[Nic], lock: MachineLock, drivers: PciDrivers | None = None) -> None:
-        """Prepare. Nothing happens before `start`.
-
-        `nics`: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
-        `drivers`: Drivers by device; replaced in tests.
-
-        Raises:
-            ConfigError: One has no PCI address.
-        """
         self._wanted: dict[str, str] = {}
         for nic in nics:
             if nic.pci_address is None:

@@ -107,7 +107,13 @@ def on_functions(plan: Plan, owners: Iterable[str], root: Path = SYSFS) -> Plan:
 
 
 class VirtualFunctions(Part):
-    """Virtual functions of a machine's ports, from `start` to `stop`."""
+    """Virtual functions of a machine's ports, from `start` to `stop`.
+
+    `nics`: Ports as `on_functions` has them, each with its MAC in the plan.
+    `root`: Where sysfs is mounted; another one for tests.
+    `around`: What is around that sysfs; another one for tests.
+    `netlink`: How functions are configured; another one for tests.
+    """
 
     def __init__(
         self,
@@ -117,13 +123,6 @@ class VirtualFunctions(Part):
         around: Surroundings | None = None,
         netlink: FunctionNetlink | None = None,
     ) -> None:
-        """Prepare. Nothing happens before `start`.
-
-        `nics`: Ports as `on_functions` has them, each with its MAC in the plan.
-        `root`: Where sysfs is mounted; another one for tests.
-        `around`: What is around that sysfs; another one for tests.
-        `netlink`: How functions are configured; another one for tests.
-        """
         self._nics = {nic.parent: (nic, mac) for nic, mac in nics if nic.parent is not None}
         self._lock = lock
         self._root = root

@@ -39,14 +39,12 @@ class MachineLock(Claims):
     """The right to change this machine's network, and the record of what was made by it.
 
     A context manager; one holder per machine.
+
+    `directory`: Where lock and record are; another one for tests.
+    `settings_root`: Where kernel settings are; another one for tests.
     """
 
     def __init__(self, directory: Path = DIRECTORY, settings_root: Path = Path("/proc/sys")) -> None:
-        """Prepare. Nothing happens before `with`.
-
-        `directory`: Where lock and record are; another one for tests.
-        `settings_root`: Where kernel settings are; another one for tests.
-        """
         super().__init__(directory / "owner.json")
         self._directory = directory
         self._settings_root = settings_root

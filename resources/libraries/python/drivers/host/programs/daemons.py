@@ -37,7 +37,15 @@ NO_ENTRY = ExecContext()
 
 
 class Daemon:
-    """One running program. What it says is in a log file, of which errors show the end."""
+    """One running program. What it says is in a log file, of which errors show the end.
+
+    `what`: For messages: `testpmd of nf-1-1`.
+    `log`: Where its standard output and error go.
+    `environment`: Variables on top of this process's.
+    `folder`: Where it runs; None for where this process runs.
+    `prints_to`: Where standard output goes, where that is what it makes and not what it says.
+    `entry`: Control groups and container that it enters before it runs.
+    """
 
     def __init__(
         self,
@@ -50,15 +58,6 @@ class Daemon:
         prints_to: Path | None = None,
         entry: ExecContext = NO_ENTRY,
     ) -> None:
-        """Prepare.
-
-        `what`: For messages: `testpmd of nf-1-1`.
-        `log`: Where its standard output and error go.
-        `environment`: Variables on top of this process's.
-        `folder`: Where it runs; None for where this process runs.
-        `prints_to`: Where standard output goes, where that is what it makes and not what it says.
-        `entry`: Control groups and container that it enters before it runs.
-        """
         self._prints_to = prints_to
         self._entry = entry
         self.what = what

@@ -23,7 +23,16 @@ _ENDING_S = 5.0
 
 
 class Companions:
-    """They are started one by one and end together. Each is on the machine's record, and within its NF's limits."""
+    """They are started one by one and end together. Each is on the machine's record, and within its NF's limits.
+
+    `word`: What they are: the name of their folder, and the first word of messages.
+    `cores`: Where their NFs' data threads are; they run there too.
+    `fabric`: Has the namespaces; started before they are.
+    `groups`: Of NFs with limits; made before they start.
+    `takes_turns`: Whether they wait for packets when there are none, so that they can run in real time, in turns
+      with the data threads. Those of NFs with a limit of CPU time never do: no quota holds in real time. Nor do
+      those in containers whose control group has no share of it.
+    """
 
     def __init__(
         self,
@@ -35,16 +44,6 @@ class Companions:
         *,
         takes_turns: bool = True,
     ) -> None:
-        """Prepare.
-
-        `word`: What they are: the name of their folder, and the first word of messages.
-        `cores`: Where their NFs' data threads are; they run there too.
-        `fabric`: Has the namespaces; started before they are.
-        `groups`: Of NFs with limits; made before they start.
-        `takes_turns`: Whether they wait for packets when there are none, so that they can run in real time, in turns
-          with the data threads. Those of NFs with a limit of CPU time never do: no quota holds in real time. Nor do
-          those in containers whose control group has no share of it.
-        """
         self._takes_turns = takes_turns
         self._word = word
         self._cores = cores

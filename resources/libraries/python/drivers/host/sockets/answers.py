@@ -52,13 +52,12 @@ def receive(
 
 
 class SocketDialogue:
-    """A connection to a Unix socket that is asked in lines, made when it is first needed and again after a failure."""
+    """A connection to a Unix socket that is asked in lines, made when it is first needed and again after a failure.
+
+    `within_s`: Deadline for each answer, and for the connection.
+    """
 
     def __init__(self, path: Path, within_s: float) -> None:
-        """Prepare; nothing is connected yet.
-
-        `within_s`: Deadline for each answer, and for the connection.
-        """
         self._path, self._within_s = path, within_s
         self._socket: socket.socket | None = None
 

@@ -29,7 +29,6 @@ class PacketSocket:
     """A packet socket that belongs to another process too."""
 
     def __init__(self, own: socket.socket) -> None:
-        """Take over a descriptor of it."""
         self._socket = own
         self.interface: str = own.getsockname()[0]
         """At which it gets packets."""

@@ -231,13 +231,12 @@ class NeverThrottled:
 
 
 class PortAccount:
-    """The ports of an owner, all together, as the kernel counts them."""
+    """The ports of an owner, all together, as the kernel counts them.
+
+    `netlink`: opened in the owner's namespace, and used only here: it is queried from another thread.
+    """
 
     def __init__(self, netlink: Netlink, indexes: Iterable[int]) -> None:
-        """Prepare.
-
-        `netlink`: opened in the owner's namespace, and used only here: it is queried from another thread.
-        """
         self._netlink = netlink
         self._indexes = frozenset(indexes)
 

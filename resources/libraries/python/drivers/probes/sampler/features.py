@@ -184,14 +184,13 @@ def forwarding(plan: Plan, owner: str) -> tuple[str, ...]:
 
 
 class LinuxFeatureSampler:
-    """Fulfils `roles.watching.FeatureSampler` on this machine."""
+    """Fulfils `roles.watching.FeatureSampler` on this machine.
+
+    `fabric`: Has the ports and their data threads; started before `start`.
+    `cpu`: Where it reads: one without data threads. None: wherever it has its turn first.
+    """
 
     def __init__(self, plan: Plan, fabric: Fabric, cpu: int | None = None, *, interval_s: float = INTERVAL_S) -> None:
-        """Prepare.
-
-        `fabric`: Has the ports and their data threads; started before `start`.
-        `cpu`: Where it reads: one without data threads. None: wherever it has its turn first.
-        """
         self.cpu_s = 0.0
         """Processor time of the last loop, in seconds; after `stop`."""
         self._cpu = cpu

@@ -53,6 +53,13 @@ class HostSampler:
     """Fulfils `roles.watching.Sampler` on this machine.
 
     Times of threads are exact to the nanosecond (schedstat), those of CPUs to a clock tick of 10 ms.
+
+    `threads`: Gives thread ids by interface, asked at each reading: threads may come and go. The times of those
+      that share an interface are added up.
+    `tasks`: Gives ids of all threads that work for an owner, by its name, where data threads of ports do not do all
+      the work.
+    `memory`: Gives the bytes that owners have in use, asked after `tasks`.
+    `statistics`: Gives counters of the ports' drivers, by what they count.
     """
 
     def __init__(
@@ -66,15 +73,6 @@ class HostSampler:
         statistics: Callable[[], Mapping[str, int]] = dict,
         devices: Path = Path("/sys"),
     ) -> None:
-        """Prepare.
-
-        `threads`: Gives thread ids by interface, asked at each reading: threads may come and go. The times of those
-          that share an interface are added up.
-        `tasks`: Gives ids of all threads that work for an owner, by its name, where data threads of ports do not do all
-          the work.
-        `memory`: Gives the bytes that owners have in use, asked after `tasks`.
-        `statistics`: Gives counters of the ports' drivers, by what they count.
-        """
         self._statistics = statistics
         self._devices = devices
         self._memory = memory

@@ -41,7 +41,16 @@ and closing a window occupies a CPU for 2 to 3 ms: together 0.4 % of it. See doc
 
 
 class KernelTracer:
-    """Fulfils `roles.watching.Tracer` on this machine."""
+    """Fulfils `roles.watching.Tracer` on this machine.
+
+    `owners`: Gives thread ids by NF, asked at each start: `napi/` threads of its ports, threads of its processes,
+      vCPUs and vhost threads.
+    `machine`: Keeps the tracing instance and the reader on record, so that the next run removes what a killed one
+      left.
+    `window_s`: How long is recorded in each period, in seconds; as long as that or longer: all the time.
+    `cpu`: Where windows are opened and closed, and pages read: one without data threads. None: windows wherever
+      they can be closed first, pages wherever a CPU is idle.
+    """
 
     def __init__(
         self,
@@ -52,16 +61,6 @@ class KernelTracer:
         period_s: float = PERIOD_S,
         cpu: int | None = None,
     ) -> None:
-        """Prepare; nothing is touched before `start`.
-
-        `owners`: Gives thread ids by NF, asked at each start: `napi/` threads of its ports, threads of its processes,
-          vCPUs and vhost threads.
-        `machine`: Keeps the tracing instance and the reader on record, so that the next run removes what a killed one
-          left.
-        `window_s`: How long is recorded in each period, in seconds; as long as that or longer: all the time.
-        `cpu`: Where windows are opened and closed, and pages read: one without data threads. None: windows wherever
-          they can be closed first, pages wherever a CPU is idle.
-        """
         self.cpu_s = 0.0
         """Processor time from `start` to `stop`, in seconds; after `stop`."""
         self._cpu = cpu

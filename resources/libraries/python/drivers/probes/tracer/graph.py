@@ -66,13 +66,12 @@ class Gaps:
 
 
 class Transitions:
-    """The tables of all owners."""
+    """The tables of all owners.
+
+    `owners`: Index of the owner of each thread, from 0.
+    """
 
     def __init__(self, owners: Sequence[int]) -> None:
-        """Nothing has happened.
-
-        `owners`: Index of the owner of each thread, from 0.
-        """
         self._owner = np.array(owners, np.int64)
         self._owners = max(owners, default=-1) + 1
         self._capacity = _MAX_AT_FIRST

@@ -15,7 +15,7 @@ import resource
 import select
 import struct
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -184,14 +184,13 @@ Edge = tuple[str, str, int, float]
 
 
 class EventStream:
-    """Parses pages as they arrive. Memory is that of the tables and of one batch, however long the trace is."""
+    """Parses pages as they arrive. Memory is that of the tables and of one batch, however long the trace is.
+
+    `formats`: Of all events that are recorded.
+    `followed`: Owners; no thread has two.
+    """
 
     def __init__(self, formats: Iterable[EventFormat], followed: Sequence[TracedOwner]) -> None:
-        """Nothing was read.
-
-        `formats`: Of all events that are recorded.
-        `followed`: Owners; no thread has two.
-        """
         self._owner = [number for number, each in enumerate(followed) for _ in each.threads]
         self._followed = followed
         self._vertices = Vertices(formats, [thread for each in followed for thread in each.threads])
@@ -253,13 +252,9 @@ class EventStream:
     def _belong(self, rows: Rows) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Which rows are of events that are followed for that kind of owner; others are there for other owners."""
         names = [name.partition(":")[0] for name in self._vertices.names]
-        wanted = {source: _event_names(WANTED[source]) for source in WANTED}
+        wanted = {source: frozenset(event.partition("/")[2] for event in WANTED[source]) for source in WANTED}
         allowed = np.array([[name in wanted[each.source] for name in names] for each in self._followed])
         return np.asarray(allowed[np.array(self._owner)[rows.threads], rows.vertices])
-
-
-def _event_names(events: Collection[str]) -> frozenset[str]:
-    return frozenset(event.partition("/")[2] for event in events)
 
 
 def _or_latest(until_ns: int | None) -> int:

@@ -173,7 +173,6 @@ class TraceInstance:
     """One tracing instance: a ring buffer for each CPU, with its own choice of events."""
 
     def __init__(self, root: Path, name: str) -> None:
-        """Nothing is made before `make`."""
         self._path = root / "instances" / name
 
     def make(self, buffer_kib: int, threads: Iterable[int]) -> None:

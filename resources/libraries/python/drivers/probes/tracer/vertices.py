@@ -128,14 +128,13 @@ RULES: Mapping[str, Rule] = {
 
 
 class Vertices:
-    """Gives each event and its data a number, and each thread its index."""
+    """Gives each event and its data a number, and each thread its index.
+
+    `formats`: Of all events that are followed.
+    `threads`: Thread ids; where one stands here is its index.
+    """
 
     def __init__(self, formats: Iterable[EventFormat], threads: Sequence[int]) -> None:
-        """Prepare.
-
-        `formats`: Of all events that are followed.
-        `threads`: Thread ids; where one stands here is its index.
-        """
         self.names: list[str] = []
         """Of the vertices, by their numbers."""
         self._of_name: dict[str, int] = {}

@@ -47,13 +47,12 @@ def make_copies(change: Callable[[Sequence[Request]], None], requests: Sequence[
 
 
 class LinuxBridge(Disturbed, VSwitch):
-    """Its data threads are those of its ports: a bridge forwards in its receiver."""
+    """Its data threads are those of its ports: a bridge forwards in its receiver.
+
+    `fabric`: has the ports; started before `start`.
+    """
 
     def __init__(self, plan: Plan, fabric: Fabric, owner: str = VSWITCH) -> None:
-        """Prepare.
-
-        `fabric`: has the ports; started before `start`.
-        """
         self._plan = plan
         self._fabric = fabric
         self._owner = owner

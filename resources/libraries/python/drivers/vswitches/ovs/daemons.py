@@ -67,14 +67,13 @@ def missing_on(node: DutNode) -> Iterator[PreflightProblem]:
 
 
 class Daemons:
-    """`ovsdb-server` and `ovs-vswitchd`."""
+    """`ovsdb-server` and `ovs-vswitchd`.
+
+    `folder`: Private; everything that the daemons write is there.
+    `asked`: The kind of ports, which decides on the program.
+    """
 
     def __init__(self, folder: Path, asked: str) -> None:
-        """Prepare.
-
-        `folder`: Private; everything that the daemons write is there.
-        `asked`: The kind of ports, which decides on the program.
-        """
         self._folder = folder
         place = {name: str(folder) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "RUNTIME_DIRECTORY")}
         self._database_argv = [path_of("ovsdb-tool"), "create", str(folder / "conf.db"), str(schema())]

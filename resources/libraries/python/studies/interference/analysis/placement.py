@@ -174,7 +174,7 @@ def capacity(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]]
 
 def groups_of(servers: Sequence[Sequence[str]]) -> list[Group]:
     """Each network function with those on its server."""
-    return [(name, _others(server, place)) for server in servers for place, name in enumerate(server)]
+    return [(name, (*server[:place], *server[place + 1 :])) for server in servers for place, name in enumerate(server)]
 
 
 def predicted_groups(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]]) -> list[Group]:
@@ -340,10 +340,6 @@ def _with(servers: Servers, index: int, name: str) -> Servers:
 def _without(servers: Servers, index: int, place: int) -> Servers:
     left = (*servers[index][:place], *servers[index][place + 1 :])
     return (*servers[:index], left, *servers[index + 1 :])
-
-
-def _others(server: Sequence[str], place: int) -> tuple[str, ...]:
-    return (*server[:place], *server[place + 1 :])
 
 
 def _one(advice: Advice, count: int, begun: Servers, name: str) -> str:

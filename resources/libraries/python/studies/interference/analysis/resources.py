@@ -8,11 +8,7 @@ from math import factorial
 from random import Random
 from statistics import correlation, fmean
 
-from resources.libraries.python.studies.interference.model import (
-    ColocationMeasurement,
-    Group,
-    ResourceRelation,
-)
+from resources.libraries.python.studies.interference.model import ColocationMeasurement, Group, ResourceRelation
 
 _MAX_PERMUTATIONS = 720
 """Of network functions: all of up to six, else as many random ones."""

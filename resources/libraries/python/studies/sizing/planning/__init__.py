@@ -6,14 +6,7 @@ from itertools import islice, pairwise
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.bounds import MAX_SIZES
-from resources.libraries.python.model.service.spec import (
-    Component,
-    DeploymentSpec,
-    Scaling,
-    Share,
-    Size,
-    SizingMode,
-)
+from resources.libraries.python.model.service.spec import Component, DeploymentSpec, Scaling, Share, Size, SizingMode
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.planning.cost import StudyCost
 

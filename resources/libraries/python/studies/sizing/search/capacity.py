@@ -5,14 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.service.spec import (
-    Capacity,
-    DeploymentSpec,
-    Offered,
-    Trace,
-    Use,
-    WatchedResource,
-)
+from resources.libraries.python.model.service.spec import Capacity, DeploymentSpec, Offered, Trace, Use, WatchedResource
 from resources.libraries.python.model.service.workload import Stop, WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity_estimate import crossing
 
