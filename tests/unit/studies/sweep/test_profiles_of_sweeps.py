@@ -320,6 +320,14 @@ def test_a_point_that_is_six_standard_errors_off_stands_out(errors: float, *, ex
     assert fitting.stands_out(fit, rates.tolist(), values.tolist(), 11, 122 + errors) is expected
 
 
+@pytest.mark.parametrize(("share", "expected"), [(0.1, False), (-0.1, False), (0.6, True)])
+def test_where_noise_follows_the_value_a_point_stands_out_by_its_share(share: float, *, expected: bool) -> None:
+    rates = np.arange(1.0, 21)
+    values = 100 * rates * (1 + 0.04 * np.tile([1, -1, -1, 1], 5))
+    fit = fitting.best_fit(ProfileMetric.DELAY, rates.tolist(), values.tolist())
+    assert fitting.stands_out(fit, rates.tolist(), values.tolist(), 21, 2100 * (1 + share)) is expected
+
+
 def test_there_is_no_prediction_behind_a_pole() -> None:
     fit = delays(BY_NAME["hyperbola with a pole"].value({"a": 0.1, "b": 0.4, "c": 3.3}, RATES))
     assert fitting.value_of(fit, 3.2) == pytest.approx(4.1, rel=0.01)
