@@ -145,6 +145,7 @@ class GuestVpp:
         self._cli.close()
 
     def ask(self, command: str) -> str:
+        """What it shows."""
         return self._naming_guest(lambda: self._cli.ask(command))
 
     def _do(self, *commands: str) -> None:
