@@ -113,14 +113,15 @@ class Questions:
         dropped = ("cores", "queues", "balance")
         return _answer([{key: row[key] for key in row if key not in dropped} for row in found])
 
-    def answer(self, rate: str, p99: str = "", goal: Literal["NDR", "PDR"] = "PDR") -> dict[str, Any]:
+    def answer(self, rate: str, p99: str = "", goal: Literal["NDR", "PDR"] | None = None) -> dict[str, Any]:
         """How many service instances fit at a rate per instance such as 500kpps, and a p99 latency such as 100us.
 
-        Numbers of instances that a test has measured; the verdict says what limits the next one.
+        Numbers of instances that a test has measured; the verdict says what limits the next one. Without a goal it is
+        PDR, or NDR where no test has a PDR.
         """
-        bound = [f"--p99={p99}"] if p99 else []
-        rows = _rows("answer", f"--rate={rate}", *bound, f"--goal={goal}", "--format=json", "--", self._dataset)
-        return _answer(rows, goal)
+        bounds = [f"--{name}={value}" for name, value in (("p99", p99), ("goal", goal)) if value]
+        rows = _rows("answer", f"--rate={rate}", *bounds, "--format=json", "--", self._dataset)
+        return _answer(rows, *{row["goal"] for row in rows})
 
     def compare(self, a: str, b: str) -> dict[str, Any]:
         """Changes of b against a, with their 95 % interval and significance.

@@ -62,8 +62,8 @@ def newest(
 
 
 def newest_nights(imports: Sequence[Import]) -> ChosenRuns:
-    """Choose the runs of the newest night of each testbed; a night ends at noon."""
-    runs = _runs((each, part) for each in imports for part in each.parts)
+    """Choose the runs of the newest night of each testbed that has a test in the matrix; a night ends at noon."""
+    runs = _runs((each, part) for each in imports for part in each.parts if part.values.service_type != ())
     nights: dict[str | None, date] = {}
     chosen = []
     for name in _newest_first(runs):

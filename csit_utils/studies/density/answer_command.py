@@ -10,10 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from csit_utils.analysis.grouping import is_measured
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS_OR_NIGHT, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
+from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import NDR, OWN, PDR, InstanceRow, LatencyRow
 from csit_utils.dataset.store.chosen_runs import newest, newest_nights
 from csit_utils.report.details.capsule import choices_of
@@ -79,7 +81,12 @@ def answer(
     p99: Annotated[
         str, typer.Option(metavar="TIME", help="Upper bound of the 99th percentile of latency: 80us, 1ms.")
     ] = "",
-    goal: Annotated[str, typer.Option(help="Allowed loss: NDR (none) or PDR (0.5 %).")] = "PDR",
+    goal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GOAL", help="Allowed loss: NDR (none) or PDR (0.5 %); default: PDR, or NDR if no test has a PDR."
+        ),
+    ] = None,
     layer: Annotated[str, typer.Option(help="Layer of a rate in bit/s: L2 (with FCS) or L1 (plus 20 bytes).")] = "L2",
     best: Annotated[
         bool, typer.Option("--best", help="Only the largest number of instances of each service type, without reasons.")
@@ -103,8 +110,8 @@ def answer(
 
     Also shows what limits the next instance. Each direction of each instance must carry half of the rate. Answers are
     numbers of instances that a test has measured; nothing is interpolated. Where no measured load decides, the answer
-    names the trial that would. Of a dataset, the newest night of each testbed is read, unless --max-tests includes
-    earlier ones.
+    names the trial that would. Of a dataset, the newest night of each testbed with a test in the matrix is read, unless
+    --max-tests includes earlier ones.
 
     \b
     Examples:
@@ -113,15 +120,14 @@ def answer(
     ./csit answer results/output.xml --rate 500kpps --p99 100us --measure
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
-    for option, given, choices in (("--goal", goal.upper(), ("NDR", "PDR")), ("--layer", layer.upper(), ("L1", "L2"))):
-        if given not in choices:
+    for option, given, choices in (("--goal", goal, (NDR, PDR)), ("--layer", layer, ("L1", "L2"))):
+        if given is not None and given.upper() not in choices:
             raise ConfigError(f"{option} {given}: choose from {', '.join(choices)}")
     if output is not None and not measure:
         raise ConfigError(f"--output {output} is the folder of the trials of --measure, which is not given")
 
-    metric = NDR if goal.upper() == NDR else PDR
-
     def answered(known: Contents) -> list[DensityAnswer]:
+        metric = next(each for each in (PDR, NDR) if each == goal.upper()) if goal else _best_known(known)
         return [
             each
             for frame, mean_bytes in _frames(known).items()
@@ -145,8 +151,10 @@ def answer(
     _print(_largest(found) if best else found, form, evidence=not best)
     if measure:
         typer.echo(f"trials: {place}" if runs else "no answer is open: nothing was measured", err=True)
-    elif is_open := sum(each.trial_pps is not None for each in found):
-        typer.echo(f"{is_open} of {len(found)} answers open: --measure runs the trials that decide", err=True)
+    elif is_open := [each for each in found if each.trial_pps is not None]:
+        own = any(each.next.run and each.next.run.row.origin == OWN for each in is_open)
+        how = ": --measure runs the trials that decide" if own else ""
+        typer.echo(f"{len(is_open)} of {len(found)} answers open{how}", err=True)
     report_problems(known.problems)
 
 
@@ -209,6 +217,11 @@ def _run(trial: _OpenTrial, folder: Path) -> None:
         output = output_of(folder)
         why = "; ".join(row.message for row in opened([output]).contents().tests) if output.exists() else "see above"
         raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
+
+
+def _best_known(known: Contents) -> Measure:
+    """The goal that is asked for by default: a tool that searches for NDR only would leave all answers open."""
+    return next((each for each in (PDR, NDR) if any(is_measured(row, each) for row in known.tests)), PDR)
 
 
 def _frames(known: Contents) -> dict[str, float]:

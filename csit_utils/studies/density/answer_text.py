@@ -22,6 +22,7 @@ from csit_utils.studies.density.analysis.answers import (
     ServiceCountResult,
     answer,
     measured_services,
+    searched_goal,
 )
 from csit_utils.studies.density.analysis.other_goals import GoalAnswer
 from resources.libraries.python.model.request.goal import Goal
@@ -185,9 +186,10 @@ def evidence_text(answer: DensityAnswer) -> str:
     if best is None or best.run is None:
         return "no measured number of instances qualifies"
     run, point = best.run, best.point
+    load = "" if run.row.rate_load_pps else f"{searched_goal(run.row, answer.question.metric)} load "
     text = (
         f"{_cell(answer, best)} gives its worst instance {rate(run.worst_pps)} ({run.worst_of}) at "
-        f"{'' if run.row.rate_load_pps else f'{answer.question.metric} load '}{rate(run.load_pps)}"
+        f"{load}{rate(run.load_pps)}"
     )
     if point is not None:
         text += f", {_p99(point)} at {_place(point)}"
@@ -219,7 +221,8 @@ def _refused(answer: DensityAnswer, looked: ServiceCountResult) -> str:
             return f"{cell} has no result: {looked.reason}" if looked.reason else f"{cell} has no result"
         case AnswerVerdict.RATE if run is not None:
             beyond = f"; {question.metric} is not met at {rate(run.missed_pps)}" if run.missed_pps else ""
-            return f"{cell}: rate too low, worst instance {rate(run.worst_pps)} ({run.worst_of}){beyond}"
+            worst = f", worst instance {rate(run.worst_pps)} ({run.worst_of})" if run.worst_of else ""
+            return f"{cell}: rate too low{worst}{beyond}"
         case AnswerVerdict.LATENCY if point is not None:
             return f"{cell}: latency too high, {_p99(point)} at {_place(point)}"
         case AnswerVerdict.RATE_UNKNOWN | AnswerVerdict.LATENCY_UNKNOWN:

@@ -155,9 +155,31 @@ def test_services_of_small_evidence(
     assert ask(evidence(tests, latencies), rate, p99_us).services == services
 
 
-def test_ndr_is_asked_for_by_name() -> None:
-    seen = evidence([row(1, pdr=900.0, ndr_lower_pps=500.0, ndr_upper_pps=502.0, ndr_complete=True)], [])
-    assert (ask(seen, 600).services, ask(seen, 600, metric=columns.NDR).services) == (1, 0)
+OF_NDR = {"ndr_lower_pps": 500.0, "ndr_upper_pps": 502.0, "ndr_complete": True}
+TOO_HIGH: dict[str, Any] = {"ndr_lower_pps": None, "ndr_upper_pps": 29.0, "ndr_complete": True}
+
+
+@pytest.mark.parametrize(
+    ("test", "rate", "metric", "verdict"),
+    [
+        (row(1, pdr=900.0, **OF_NDR), 600, columns.PDR, AnswerVerdict.KEPT),
+        (row(1, pdr=900.0, **OF_NDR), 600, columns.NDR, AnswerVerdict.RATE),
+        pytest.param(row(1, status="PASS", **OF_NDR), 500, columns.PDR, AnswerVerdict.KEPT, id="NDR meets PDR"),
+        pytest.param(row(1, **OF_NDR), 510, columns.PDR, AnswerVerdict.RATE_UNKNOWN, id="PDR may be above NDR"),
+        pytest.param(row(1, pdr=900.0), 910, columns.NDR, AnswerVerdict.RATE, id="what misses PDR misses NDR"),
+        pytest.param(row(1, pdr=900.0), 800, columns.NDR, AnswerVerdict.RATE_UNKNOWN, id="NDR may be below PDR"),
+        pytest.param(row(1, **TOO_HIGH), 30, columns.NDR, AnswerVerdict.RATE, id="no load was low enough"),
+        pytest.param(row(1, **TOO_HIGH), 28, columns.NDR, AnswerVerdict.RATE_UNKNOWN, id="a lower one may be"),
+    ],
+)
+def test_a_goal_is_judged_by_the_figures_that_a_test_has(
+    test: TestRow, rate: float, metric: Measure, verdict: AnswerVerdict
+) -> None:
+    found = ask(evidence([test], []), rate, metric=metric)
+    assert (found.best or found.next).verdict is verdict
+    text = " ".join(view(found).cells)
+    assert ("NDR load 500 pps" in text) is (verdict is AnswerVerdict.KEPT and test.pdr_lower_pps is None)
+    assert "worst instance 0" not in text
 
 
 def test_what_was_not_measured_failed_or_is_a_hole_limits_the_answer() -> None:

@@ -308,6 +308,17 @@ def test_import_places_files_and_a_cell_has_the_figures_of_two_but_no_two_defini
     assert len({series_of(row) for row in opened([tmp_path / "apart"]).contents().tests}) == 4
 
 
+def test_a_matrix_with_ndr_only_is_answered_whatever_else_was_measured_later(tmp_path: Path) -> None:
+    for name, day in (("csc_1c1n", "01"), ("csc_2c1n", "01"), ("phy", "02")):
+        found = nfvbench({"64": searched() | {"pdr": None}}, "EXT", label=name) | {"date": f"2023-06-{day} 12:30:45"}
+        (tmp_path / f"{name}.json").write_bytes(packed(found))
+    dataset = tmp_path / "dataset"
+    assert invoked("import", tmp_path, "-o", dataset, "--place", PLAIN.text).exit_code == 0
+    done = invoked("answer", dataset, "--rate", "1.4Mpps", "--format", "json")
+    (found,) = map(json.loads, done.stdout.splitlines())
+    assert (found["goal"], found["instances"], found["next"]) == ("NDR", 2, "3x1 was not measured")
+
+
 @pytest.mark.parametrize(
     ("template", "systems", "apart"),
     [(PLAIN.text, 2, ("2t1c", "4t2c")), (f"*t{{vswitch_cores}}c/{PLAIN.text}", 1, ("vSwitch-1c", "vSwitch-2c"))],

@@ -11,6 +11,7 @@ one trial at S X decides. Nothing is interpolated or extrapolated. Evidence of r
 - In the trials that met the goal every instance got at least a rate: that rate is sustained.
 - The load of these trials is sustained if no flow lost more than the goal allows, and is not if one did.
 - The load at which the goal was missed is not sustained.
+- A test that searched for the other goal only tells less: what met NDR meets PDR, what missed PDR misses NDR.
 
 A looser requirement can only add cells: the answer never gets smaller.
 """
@@ -24,7 +25,7 @@ from math import isclose
 from csit_utils.analysis.grouping import Series, all_series, belongs, bounds, systems_by_source
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.measures import Measure
-from csit_utils.dataset.rows import PDR, InstanceRow, LatencyRow, TestRow
+from csit_utils.dataset.rows import NDR, PDR, InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.density import refusals
 from resources.libraries.python.search.load_trials import AT_RATE
 
@@ -77,7 +78,8 @@ class CellRun:
     worst_pps: float
     """Rate of the worst instance, as twice its worse direction."""
     worst_of: str
-    """The worst instance: `instance 3 reverse`; `mean of all instances` without counts by instance."""
+    """The worst instance: `instance 3 reverse`; `mean of all instances` without counts by instance; empty where no load
+    met the goal."""
     load_pps: float
     """Load at which it was measured."""
     met_pps: float | None
@@ -355,22 +357,32 @@ def _run(row: TestRow, metric: Measure, seen: AnswerEvidence) -> CellRun | None:
     points = tuple(latency_points(seen.latencies.get(row.anchor, ())))
     if row.rate_load_pps is not None:
         return _run_at_rate(row, row.rate_load_pps, metric, _worst_flow(row, AT_RATE, seen), points)
-    found = bounds(row, metric)
-    if found is None or found.lower is None:
+    searched = searched_goal(row, metric)
+    found = bounds(row, searched) if searched else None
+    if searched is None or found is None:
         return None
+    lower, upper = found.lower, found.upper
+    if searched != metric:
+        lower, upper = (lower, None) if metric == PDR else (None, upper)
+    if lower is None:
+        return None if upper is None else CellRun(row, 0.0, "", upper, None, upper, points)
     # A tool that reports no upper bound has searched up to its figure.
-    missed_pps = None if found.upper is None else max(found.upper, _EQUAL**2 * found.lower)
-    worst = _worst_flow(row, metric, seen)
+    missed_pps = None if upper is None else max(upper, _EQUAL**2 * lower)
+    worst = _worst_flow(row, searched, seen)
     if worst is None:
-        mean_pps = found.lower / services
-        return CellRun(row, mean_pps, "mean of all instances", found.lower, found.lower, missed_pps, points)
+        return CellRun(row, lower / services, "mean of all instances", lower, lower, missed_pps, points)
     allowed = row.pdr_loss_ratio if metric == PDR else row.ndr_loss_ratio
     met_pps = 2 * worst.forwarded_pps * services
     if allowed is not None and worst.loss_ratio <= allowed:
-        met_pps = max(met_pps, found.lower)
+        met_pps = max(met_pps, lower)
     elif allowed is not None:
-        missed_pps = found.lower
+        missed_pps = lower
     return CellRun(row, 2 * worst.forwarded_pps, _name(worst), worst.load_pps, met_pps, missed_pps, points)
+
+
+def searched_goal(row: TestRow, metric: Measure) -> Measure | None:
+    """Return the goal whose figure tells about another one: itself where the test has it; None without a figure."""
+    return next((each for each in (metric, NDR, PDR) if bounds(row, each) is not None), None)
 
 
 def _run_at_rate(
