@@ -189,6 +189,8 @@ def test_what_was_not_measured_failed_or_is_a_hole_limits_the_answer() -> None:
     found = ask(evidence([ONE, row(2, pdr=900.0, status="FAIL", message="nf-2-1 is down")], []), 100)
     assert (found.services, found.next.verdict) == (1, AnswerVerdict.NO_RESULT)
     assert next_text(found) == "2x1 has no result: nf-2-1 is down"
+    only_mrr = row(2, status="PASS", mrr_pps=900.0, test_type="MRR")
+    assert next_text(ask(evidence([ONE, only_mrr], []), 100)) == "2x1 has no result: no test searched for PDR"
     found = ask(evidence([ONE, row(2, pdr=300.0), row(4, pdr=4000.0)], []), 400)
     assert (found.services, [each.services for each in found.doubts]) == (4, [2])
     assert "but 2x1: rate too low" in view(found).cells[6]

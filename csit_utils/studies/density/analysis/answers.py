@@ -300,7 +300,8 @@ def _measured(metric: Measure, seen: AnswerEvidence, services: int, tests: Seque
         return MeasuredCell(services, asked or every, every)
     unfit = next((row for row in tests if row.unfit), None)
     without = AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT
-    return MeasuredCell(services, without=without, reason=(unfit or tests[-1]).message)
+    reason = (unfit or tests[-1]).message or f"no test searched for {metric}"
+    return MeasuredCell(services, without=without, reason=reason)
 
 
 def _judged(question: Question, cell: MeasuredCell) -> ServiceCountResult:
