@@ -49,7 +49,8 @@ def cost_table(found: NodeCosts | None, *, simulated: bool, of: str = "") -> Nod
         (NodeCostView(row, found.received) for row in found.nodes), key=lambda row: (row.part, -(row.total or 0.0))
     )
     where = f"at {found.load}" if found.load != "MRR" else "in MRR"
-    text = f"{rate(found.load_pps)} offered" + (f", read in {seconds(found.read_s)}" if found.read_s else "")
+    lost = f", {percent(found.loss_ratio)} lost" if found.loss_ratio is not None else ""
+    text = f"{rate(found.load_pps)} offered{lost}" + (f", read in {seconds(found.read_s)}" if found.read_s else "")
     return NodeCostTable(
         f"Cost of packets by node {where}{f', {of}' if of else ''}", tuple(rows), simulated, f"{text}."
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, StringConstraints
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, is_none
 from resources.libraries.python.model.bounds import MAX_NODE_COSTS
 from resources.libraries.python.model.measurements.features import VSWITCH
 
@@ -65,6 +65,8 @@ class NodeCosts(Frozen):
     """Intended load, aggregate."""
     received: _Count
     """Packets that came back in these trials."""
+    loss_ratio: _Amount | None = Field(default=None, exclude_if=is_none)
+    """Of these trials: packets that were lost took time, too. None where it is not known."""
     read_s: _Amount
     """Time that reading took, between trials."""
     nodes: Annotated[tuple[NodeCost, ...], Field(max_length=MAX_NODE_COSTS)]

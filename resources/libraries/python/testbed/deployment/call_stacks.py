@@ -97,10 +97,12 @@ class CostReading:
         except UNSAMPLED as error:
             self.failed = str(error)
             return None
+        sent, received = (sum(getattr(result, way) for result in results) for way in ("sent", "received"))
         return NodeCosts(
             load=load,
             load_pps=results[0].trial.load_pps,
-            received=sum(result.received for result in results),
+            received=received,
+            loss_ratio=max(0.0, 1 - received / sent) if sent else None,
             read_s=self._begun_s + self._clock() - begin_s,
             nodes=rows,
         )
