@@ -218,7 +218,7 @@ def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "outp
     return Refusal(source, RefusedCell(cell=Cell.model_validate(usual | parts), reason=reason))
 
 
-CSC = ServiceType.CSC
+CSC, CSP, VSC = ServiceType.CSC, ServiceType.CSP, ServiceType.VSC
 SOAK = searches.Goal(name="SOAK", loss_ratio=1e-7, final_trial_duration_s=5.1, duration_sum_s=1800.0)
 PRIOR = searches.Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
 RECORD = searches.SearchRecord(

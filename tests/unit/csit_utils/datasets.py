@@ -12,16 +12,14 @@ from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
-from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.studies.density.model import DensityRecord
 from tests.loaded import Dataset
-from tests.unit.csit_utils.builders import NDR, PDR, goal_result, result
+from tests.unit.csit_utils.builders import CSC, NDR, PDR, goal_result, result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.study_records import chain_studied, interfered
-
-CSC, CSP = ServiceType.CSC, ServiceType.CSP
 
 
 def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:

@@ -1,4 +1,4 @@
-"""What a test measures besides rates and latency: power, losses one by one, longest bursts."""
+"""What a test measures besides rates and latency: power, losses one by one, longest bursts, sampled call stacks."""
 
 from random import Random
 from types import SimpleNamespace
@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from resources.libraries.python.drivers.sim.impairment import PacketLosses, flow_losses
 from resources.libraries.python.model.measurements.energy import IDLE, Energy, EnergyAtLoad, NodePower
+from resources.libraries.python.model.measurements.stacks import NodeStacks, Stacks
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.result import BackToBack, LossesAtLoad
 
@@ -54,3 +55,12 @@ BURSTS = BackToBack(
     corrected_buffer_s=465e-6,
     trials=45,
 )
+
+
+def sampled(stacks: dict[str, int], received: int = 1_000_000, cut: int = 0) -> Stacks:
+    """Stacks of 10 s at PDR, sampled by the kernel's timer on a CPU that was half idle."""
+    node = NodeStacks(
+        node="DUT1", event="cpu-clock", hz=199, cpus=(1,), sampled_s=10.0, samples=2 * sum(stacks.values()),
+        idle=sum(stacks.values()), elsewhere=0, cut=cut, stacks=stacks,
+    )  # fmt: skip
+    return Stacks(label="PDR", load_pps=1e5, received=received, trial_s=10.0, nodes=(node,))

@@ -1,15 +1,24 @@
-"""Why tests did not pass: one cause for one sentence, whatever numbers and names are in it."""
+"""How tests and runs end: one cause for one sentence, whatever numbers are in it, and an exit status of a run."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from csit_utils import cli
 from csit_utils.analysis.causes import CauseKind, abstracted, causes, condensed
+from csit_utils.commands.results.inputs import opened
+from csit_utils.commands.runs.outcome import unfinished
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.outcomes import advice
-from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.recording.marker import NOTHING_FITS
+from tests.unit.csit_utils.builders import CSC, mrr_result
+from tests.unit.csit_utils.characterization_records import burst
+from tests.unit.csit_utils.robot_output import write_output_xml
 
 ROW = TestRow("a", "S.t", "t", "output.xml", recorded=True, status="FAIL", message="", tags="")
 
@@ -27,9 +36,6 @@ def failed(message: str, day: int = 1, **changes: object) -> TestRow:
         ("needs 33 cores on NUMA 0, 28 available", "needs 41 cores on NUMA 1, 28 available"),
         ("instance 3 forward: csv1p1 saw 0 of 1,000 packets", "instance 1 forward: csv12p2 saw 17 of 9 packets"),
         ("quarantined: CSC 2R1C NF-1c vSwitch-1c: it hung", "quarantined: VSC 10R4C NF-0.5c vSwitch-2c: it hung"),
-        ("the generator offered nothing of 212 kpps in 3", "the generator offered nothing of 1.20 Mpps in 1"),
-        ("monitor of 'nf-1-1' not ready after 12.5 s", "monitor of 'vpp' not ready after 3e2 s"),
-        ("/data/a/b.json: cannot be written", "./results/x: cannot be written"),
         ("the port 0000:3b:00.1 is gone", "the port 0000:5e:00.0 is gone"),
         ("it hung\nconsole: 17 lines", "it hung\nconsole: other lines"),
     ],
@@ -69,25 +75,6 @@ def test_the_worst_comes_first_and_tests_that_were_left_out_for_a_broken_cell_ar
     ], "other words, and another end, make another cause"
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        (failed("needs 33 cores on NUMA 0, 28 available", unfit=True), "./csit plan"),
-        (failed("quarantined after 2 attempts: nf-1-1 is down"), "See the attempts"),
-        (failed("instance 1 forward: packets did not arrive at csv1p1"), "last hop that saw packets"),
-        (failed("Execution terminated by signal"), "--resume"),
-        (failed("needs VPP", status="SKIP"), "./csit doctor"),
-        (failed("Test skipped using 'robot:skip' tag.", status="SKIP"), "-v MORE:yes"),
-        (failed(f"a.json {World.SIM.refusal('real')}", status="SKIP"), "-v TOPOLOGY:"),
-        (failed("firewall has been measured by Chain.Firewall Alone", status="SKIP"), "Nothing"),
-        (failed(""), "See evidence, trials"),
-    ],
-)
-def test_there_is_something_to_try_for_every_cause(row: TestRow, said: str) -> None:
-    (cause,) = causes([row])
-    assert said in advice(cause)[1]
-
-
 @given(st.text())
 def test_any_message_has_a_cause(message: str) -> None:
     (cause,) = causes([failed(message)])
@@ -99,3 +86,50 @@ def test_files_that_fail_alike_are_one_sentence_with_the_first_place() -> None:
     found = condensed([*old[:30], "lab.json: not a result record", *old[30:], *[f"{n}.xml: damaged" for n in "ab"]])
     assert len(found) == 4, "few are listed one by one"
     assert found[0].startswith(old[0]) and "59" in found[0]
+
+
+PASSED = mrr_result(CSC, 1, 1)
+WITH_RECORD = PASSED.model_copy(update={"passed": False, "message": "no traffic"})
+FAILED_STUDY = burst(passed=False, message="no traffic")
+NO_SETUP = ("64B-1c", "Fail", "Parent suite setup failed: no space", ())
+TOO_LARGE = (NOTHING_FITS, "Fail", "CSC 10x10 needs more cores", ())
+LEFT_OUT = ("64B-1c", "Skip", "quarantined", ())
+
+
+@pytest.mark.parametrize(
+    ("results", "unrecorded", "ended", "says"),
+    [
+        ([PASSED], [], True, None),
+        ([WITH_RECORD], [LEFT_OUT], True, None),
+        ([], [TOO_LARGE], True, None),
+        ([PASSED], [], False, "interrupted, the journal has no end"),
+        ([PASSED], [NO_SETUP], True, "64B-1c has no record: Parent suite setup failed: no space"),
+    ],
+)
+def test_a_run_is_finished_when_every_failed_test_has_a_record(
+    tmp_path: Path, results: list, unrecorded: list, ended: bool, says: str | None
+) -> None:
+    output = write_output_xml(tmp_path / "output.xml", results, unrecorded)
+    reason = unfinished(opened([output]).contents(may_be_empty=True), ended=ended)
+    assert (reason is None) == (says is None)
+    assert says is None or says in str(reason)
+
+
+def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
+    output = write_output_xml(tmp_path / "output.xml", [PASSED])
+    output.write_text(output.read_text(encoding="utf-8")[:-200], encoding="utf-8")
+    assert "truncated" in str(unfinished(opened([output]).contents(may_be_empty=True), ended=True))
+
+
+@pytest.mark.parametrize("failed", [WITH_RECORD, FAILED_STUDY], ids=["density", "bursts"])
+def test_tests_of_all_studies_count(tmp_path: Path, failed: Record) -> None:
+    write_output_xml(tmp_path / "output.xml", [PASSED, failed], [LEFT_OUT])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("csit_utils.commands.runs.outcome.has_ended", lambda _: True)
+        done = CliRunner().invoke(cli.make_app(["outcome"]), ["outcome", str(tmp_path)])
+    assert re.findall(r"\d+ [a-z]+", done.output.rpartition(f"{tmp_path}: ")[2])[:3] == [
+        "3 tests",
+        "1 passed",
+        "1 failed",
+    ]
+    assert done.exit_code == 1

@@ -30,7 +30,6 @@ from csit_utils.dataset.store.views import files_of
 from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import ReceiveRate
 from resources.libraries.python.recording.writer import pack, write_record
 from resources.libraries.python.studies.outage.analysis import outage_tables
@@ -38,9 +37,9 @@ from resources.libraries.python.studies.sizing.analysis import sizing_rows
 from resources.libraries.python.studies.stateful.analysis import stateful_tables
 from tests.loaded import load
 from tests.unit.csit_utils.bombs import BOMBS, packed_details, part_of, say
-from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.builders import CSC, result
 from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
-from tests.unit.csit_utils.datasets import imported, invoked
+from tests.unit.csit_utils.datasets import imported
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.outages import outage_record
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -53,7 +52,7 @@ from tests.unit.examples import share
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A test, and a record of another study."""
     folder = tmp_path_factory.mktemp("dataset")
-    output = write_output_xml(folder / "output.xml", [result(ServiceType.CSC, 1, 1), burst()], [])
+    output = write_output_xml(folder / "output.xml", [result(CSC, 1, 1), burst()], [])
     imported(folder / "d", output)
     return folder / "d"
 
@@ -90,13 +89,10 @@ def test_a_footer_whose_statistics_contradict_its_schema_does_not_end_the_proces
         assert file.read(0).to_pydict() == {"x": [1, 2, 3]}
 
 
-def test_packed_details_are_refused_where_they_are_read(folder: Path) -> None:
+def test_packed_details_and_more_rows_than_the_import_says_are_refused(folder: Path) -> None:
     packed_details(folder)
     with pytest.raises(ReadError, match="a group that is packed"):
         list(Stored(Layout(folder)).items())
-
-
-def test_more_rows_than_the_import_says_are_left_out(folder: Path) -> None:
     say(folder, tests=2)
     assert "it has 1 rows, and its import says 2" in Stored(Layout(folder)).problems[0].text
 
@@ -138,7 +134,7 @@ def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path, name: st
     (elsewhere := tmp_path / "elsewhere").mkdir()
     shutil.rmtree(folder / name, ignore_errors=True)
     (folder / name).symlink_to(elsewhere)
-    output = write_output_xml(tmp_path / "output.xml", [result(ServiceType.CSC, 2, 1)], [])
+    output = write_output_xml(tmp_path / "output.xml", [result(CSC, 2, 1)], [])
     with pytest.raises(ReadError, match=f"{name}: a link"):
         imported(folder, output)
     assert not list(elsewhere.iterdir())
@@ -162,35 +158,6 @@ def test_pipes_are_not_waited_for(folder: Path, tmp_path: Path) -> None:
         pass
     (found,) = sources_of_file(output)
     assert isinstance(found, Problem) and "not a regular file" in found.text
-
-
-_MRR = ReceiveRate(offered_pps=2e6, receive_rates_pps=(1e6, 1.2e6), mean_pps=1.1e6, stdev_pps=1e5)
-_RECORDS = (
-    *(result(), result(ndr=None, pdr=None), result(mrr=_MRR)),
-    result(loss_patterns={"PDR50": "instance 1 lost most"}, quarantined="it broke"),
-)
-
-
-_BARE = unrecorded_row(Unrecorded("s.t", "t", ("CSC", "1R1C"), "x", Status.FAIL, "no record"))
-_BARE = unrecorded_row(Unrecorded("s.t", "t", ("CSC", "1R1C"), "x", Status.FAIL, "no record"))
-_ROWS = st.sampled_from([*(head_row(packed_head(pack(one, digest="0" * 64)), "PASS", "") for one in _RECORDS), _BARE])
-
-
-def _columns(*rows: HeadRow | TestRow) -> list[TestRow]:
-    waiting = WaitingRows("run", {"source": "x"})
-    for row in rows:
-        waiting.add(row)
-    table = waiting.table()
-    assert waiting.table() is None
-    return [] if table is None else [*rows_of_table(table)]
-
-
-@settings(max_examples=share(40), deadline=None)
-@given(st.lists(st.tuples(_ROWS, st.integers(1, 90)), max_size=4))
-def test_a_column_of_some_rows_only_has_its_default_in_the_others(runs: list[tuple[HeadRow | TestRow, int]]) -> None:
-    rows = [row for row, count in runs for _ in range(count)]
-    expected = [one for row, count in runs for one in _columns(row) * count]
-    assert _columns(*rows) == expected
 
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -218,23 +185,37 @@ def test_a_text_larger_than_the_buffer_is_kept_whole_and_so_is_what_came_before(
     assert waiting.batch().column("record").to_pylist() == ["small", large]
 
 
+_MRR = ReceiveRate(offered_pps=2e6, receive_rates_pps=(1e6, 1.2e6), mean_pps=1.1e6, stdev_pps=1e5)
+_RECORDS = (
+    *(result(), result(ndr=None, pdr=None), result(mrr=_MRR)),
+    result(loss_patterns={"PDR50": "instance 1 lost most"}, quarantined="it broke"),
+)
+_BARE = unrecorded_row(Unrecorded("s.t", "t", ("CSC", "1R1C"), "x", Status.FAIL, "no record"))
+_ROWS = st.sampled_from([*(head_row(packed_head(pack(one, digest="0" * 64)), "PASS", "") for one in _RECORDS), _BARE])
+
+
+def _columns(*rows: HeadRow | TestRow) -> list[TestRow]:
+    waiting = WaitingRows("run", {"source": "x"})
+    for row in rows:
+        waiting.add(row)
+    table = waiting.table()
+    assert waiting.table() is None
+    return [] if table is None else [*rows_of_table(table)]
+
+
+@settings(max_examples=share(40), deadline=None)
+@given(st.lists(st.tuples(_ROWS, st.integers(1, 90)), max_size=4))
+def test_a_column_of_some_rows_only_has_its_default_in_the_others(runs: list[tuple[HeadRow | TestRow, int]]) -> None:
+    rows = [row for row, count in runs for _ in range(count)]
+    expected = [one for row, count in runs for one in _columns(row) * count]
+    assert _columns(*rows) == expected
+
+
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A density test, seven characterizations, and a test that left nothing."""
-    records: list[Record] = [result(ServiceType.CSC, 1, 1), *one_of_each()]
+    records: list[Record] = [result(CSC, 1, 1), *one_of_each()]
     return write_output_xml(tmp_path_factory.mktemp("run") / "output.xml", records, [("Empty", "Skip", "no", ())])
-
-
-def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) -> None:
-    (outcome,) = imported(tmp_path / "d", output)
-    assert (outcome.tests, outcome.problems) == (9, ())
-    stored, memory = Stored(Layout(tmp_path / "d")), InMemory(load([output]))
-    of_anchor = {item.anchor: item for item in memory.characterizations}
-    assert {item.anchor: item for item in stored.characterizations} == of_anchor and len(of_anchor) == 7
-    assert {row.test_name for row in stored.tests} == {row.test_name for row in memory.tests}
-    assert [row.test_name for row in memory.tests if not row.recorded] == ["Empty"], "the others left a record"
-    assert stored.environments == memory.environments
-    assert len(Stored(Layout(tmp_path / "d"), Layout(tmp_path / "d")).characterizations) == 7
 
 
 def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path: Path) -> None:
@@ -249,7 +230,7 @@ def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path
     assert len(load([output, tmp_path / "results"]).characterizations) == 7
 
 
-def test_a_damaged_record_is_named_and_costs_nothing_else(output: Path, tmp_path: Path) -> None:
+def test_a_damaged_record_is_named_and_costs_nothing_else_also_in_a_dataset(output: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.xml"
     damaged.write_text(output.read_text(encoding="utf-8").replace('"on_s":2', '"on_s":0'), encoding="utf-8")
     (outcome,) = imported(tmp_path / "d", damaged)
@@ -259,31 +240,15 @@ def test_a_damaged_record_is_named_and_costs_nothing_else(output: Path, tmp_path
         assert "test 'Density.Bursts': the record is not valid: sweep.spec.bursts.on_s" in problem.text
         assert len(contents.characterizations) == 6
         assert {row.test_name for row in contents.tests if not row.recorded} == {"Bursts", "Empty"}
-
-
-def test_a_damaged_record_of_a_dataset_is_left_out_and_named(output: Path, tmp_path: Path) -> None:
-    imported(tmp_path / "d", output)
-    (path,) = (tmp_path / "d" / "characterizations").iterdir()
+    imported(tmp_path / "whole", output)
+    (path,) = (tmp_path / "whole" / "characterizations").iterdir()
     rows = pq.read_table(path).to_pylist()
     rows[0]["record"] = rows[0]["record"][:-9]
     pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(path)), path)
-    stored = Stored(Layout(tmp_path / "d"))
+    stored = Stored(Layout(tmp_path / "whole"))
     assert len(stored.characterizations) == len(rows) - 1 > 0
     (problem,) = stored.problems
     assert re.search(r"characterizations.*test 'Firewall': the record is not valid JSON", problem.text)
-    path.write_bytes(b"PAR1")
-    stored = Stored(Layout(tmp_path / "d"))
-    assert not stored.characterizations
-    assert "damaged; import its files again" in stored.problems[0].text
-
-
-def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) -> None:
-    done = invoked("report", output, "-o", tmp_path / "site", "--csv", tmp_path / "csv")
-    assert done.exit_code == 0, done.output
-    found = {f"{path.parent.name}/{path.stem}" for path in (tmp_path / "csv" / "characterization").rglob("*.csv")}
-    assert {"Router_And_Firewall/predictions", "Firewall/S_statistics", "Firewall/coefficients"} <= found
-    assert {"Bursts/S_allsamples", "Proxy/sizing"} <= found
-    assert (tmp_path / "site" / "sizings.html").is_file()
 
 
 def views_of(folder: Path, *records: Record) -> Callable[[str], list[tuple[object, ...]]]:
@@ -307,13 +272,10 @@ def test_rows_of_studies_are_views_of_the_dataset(tmp_path: Path) -> None:
     first = study.suspects[0]
     suspects = "select distinct chain, mean_distance from chains_suspects where rank = 1"
     assert ask(suspects) == [(first.chain.name, first.mean_distance)]
-    assert ask("select count(*) from chains_statistics") == [(len(study.statistics),)]
-    of_pair = "target = 'monitor' and against = 'balancer' and not guaranteed"
-    pps = [one.throughput_pps for one in found.measurements if (one.target, one.against) == ("monitor", ("balancer",))]
-    measured = f"select avg(throughput_pps) from interference_measurements where {of_pair}"  # noqa: S608
-    assert ask(measured) == [(pytest.approx(sum(pps[:5]) / 5),)]
     mean = next(row.mean for row in found.matrix if (row.target, row.against) == ("monitor", ("balancer",)))
+    of_pair = "target = 'monitor' and against = 'balancer' and not guaranteed"
     assert ask(f"select normalized from interference_matrix where {of_pair}") == [(mean,)]  # noqa: S608
+    assert ask("select count(*) from interference_measurements") == [(len(found.measurements),)]
     stored = {item.record.kind: item.record for item in Stored(Layout(tmp_path / "d")).characterizations}
     assert stored == {one.kind: one for one in (chains, interference, burst())}
 
@@ -331,7 +293,7 @@ def test_tables_of_outages_connections_and_sizes_are_views(tmp_path: Path) -> No
 
 def test_a_skipped_test_did_not_fail_also_without_an_output_xml(tmp_path: Path) -> None:
     lacks = {"passed": False, "skipped": True, "message": "needs 33 cores"}
-    skipped = [record.model_copy(update=lacks) for record in (result(ServiceType.CSC, 1, 1), burst())]
+    skipped = [record.model_copy(update=lacks) for record in (result(CSC, 1, 1), burst())]
     for record in (*skipped, burst(passed=False, message="it fell over")):
         write_record(record, tmp_path, record.message)
     ended = {("needs 33 cores", Status.SKIP), ("it fell over", Status.FAIL)}
@@ -344,9 +306,7 @@ def test_a_skipped_test_did_not_fail_also_without_an_output_xml(tmp_path: Path) 
 
 @pytest.mark.parametrize("formatted", [str, lambda text: json.dumps(json.loads(text), indent=2) + "\n"])
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_record_counts_once_whose_keys_were_added_since_it_was_written(
-    tmp_path: Path, formatted: Callable[[str], str], stored: bool
-) -> None:
+def test_a_record_of_fewer_keys_counts_once(tmp_path: Path, formatted: Callable[[str], str], stored: bool) -> None:
     written = interfered().model_dump_json().replace('"advice":[],', "")
     digest = hashlib.sha256(written.encode()).hexdigest()
     path = write_output_xml(tmp_path / "output.xml", [interfered()], dump=lambda made: pack(made, digest=digest))

@@ -136,7 +136,7 @@ def test_our_own_reader_of_csits_files_reads_the_same_figures() -> None:
     assert (rate["values"], rate["stdev"]) == (list(mrr.mrr.receive_rates_pps), pytest.approx(pstdev(rate["values"])))
 
 
-def test_soak_has_both_bounds() -> None:
+def test_soak_has_both_bounds_and_what_csit_cannot_say_is_no_passed_test_of_it() -> None:
     found = GoalResult(goal=SOAK, lower_pps=1e6, upper_pps=1.1e6, throughput_pps=None, complete=True)
     record = measured().model_copy(update={"soak": found, "ndr": None, "pdr": None})
     read = content(record)
@@ -146,9 +146,6 @@ def test_soak_has_both_bounds() -> None:
     asked = record.asked.model_copy(update={"profile": profile})
     without = content(record.model_copy(update={"asked": asked, "soak": None}))
     assert (without["test_type"], without["passed"]) == ("soak", False)
-
-
-def test_what_csit_cannot_say_is_no_passed_test_of_it() -> None:
     none = measured().ndr.model_copy(update={"lower_pps": None, "throughput_pps": None})
     read = content(measured().model_copy(update={"ndr": none}))
     assert (read["passed"], read["result"]) == (False, {"type": "unknown"})
@@ -218,9 +215,7 @@ def test_files_lie_as_csits_etl_looks_for_them(tmp_path: Path) -> None:
         ({"started_at": "2026-11-21T10:00:00Z"}, {}, "more than once"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_written_is_one_sentence(
-    tmp_path: Path, other: dict[str, str], options: dict[str, Any], expected: str
-) -> None:
+def test_refusals_are_sentences(tmp_path: Path, other: dict[str, str], options: dict[str, Any], expected: str) -> None:
     second = measured().model_copy(update=other) if other else builders.mrr_result(ServiceType.CSC, 1, 1)
     with pytest.raises(ConfigError, match=expected):
         exported(tmp_path, measured(), second, **options)

@@ -12,10 +12,9 @@ from typer.testing import CliRunner, Result
 from csit_utils.cli import make_app
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.records import NotARecord, read_record
 from resources.libraries.python.recording.writer import pack
-from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.builders import CSC, result
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, packed, pps
 from tests.unit.examples import share
 
@@ -78,7 +77,7 @@ def test_a_table_and_a_sentence_show_control_characters(capsys: pytest.CaptureFi
         assert "\\x1b[31m" in said.replace("\\\\", "\\").replace("\\u001b", "\\x1b"), form
 
 
-RECORD = json.loads(result(ServiceType.CSC, 2, 1, histograms=False).model_dump_json())
+RECORD = json.loads(result(CSC, 2, 1, histograms=False).model_dump_json())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_a_record_with_an_impossible_time_is_refused(key: str, time: str) -> Non
 def test_what_import_refuses_the_dataset_does_not_have(tmp_path: Path) -> None:
     """As a record file, and packed in an output.xml; what it has is of any time, also of no night."""
     (bad := tmp_path / "bad.json").write_text(json.dumps(RECORD | {"started_at": "2026-01-100"}), encoding="utf-8")
-    text = pack(result(ServiceType.CSC, 3, 1, histograms=False)).replace('"started_at":"2', '"started_at":"2026-01-100')
+    text = pack(result(CSC, 3, 1, histograms=False)).replace('"started_at":"2', '"started_at":"2026-01-100')
     log = f"<kw name='k'><msg level='INFO'>CSIT-RESULT {text.replace('&', '&amp;').replace('<', '&lt;')}</msg></kw>"
     (tmp_path / "output.xml").write_text(
         f"<robot><suite name='S'><test name='t'>{log}<status status='PASS'/></test></suite></robot>", encoding="utf-8"
@@ -125,9 +124,7 @@ NAMED = ("test_id", "test_name", "message", "testbed")
 @example(dict.fromkeys(NAMED, "\0/.."))
 @example(dict.fromkeys(NAMED, ""))
 @given(changes=st.fixed_dictionaries(dict.fromkeys(NAMED, TEXTS)))
-def test_what_import_takes_is_read_whatever_the_texts_of_a_record_are(
-    tmp_path_factory: pytest.TempPathFactory, changes: dict[str, str]
-) -> None:
+def test_records_of_any_text_are_read(tmp_path_factory: pytest.TempPathFactory, changes: dict[str, str]) -> None:
     folder = tmp_path_factory.mktemp("texts")
     (folder / "a.json").write_text(json.dumps(RECORD | changes), encoding="utf-8")
     data = str(folder / "data")

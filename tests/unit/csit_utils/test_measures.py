@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +46,6 @@ def firewall(capacity_pps: float = 2e5, **parts: Any) -> SweepRecord:
     return swept("Firewall", sweep_of("firewall", FIREWALL, capacity_pps=capacity_pps), **parts)
 
 
-def nights(*capacities: float) -> list[MeasuredRow]:
-    begin = datetime(2026, 1, 1, 20, tzinfo=UTC)
-    return [
-        row
-        for night, capacity in enumerate(capacities)
-        for row in rows(
-            firewall(capacity, started_at=(begin + timedelta(days=night)).isoformat()), source=f"night-{night}.xml"
-        )
-    ]
-
-
 def test_a_sweep_has_its_break_point_what_arrives_there_and_the_highest_load_without_loss() -> None:
     (row,) = rows(firewall())
     found = {each.measure: each for each in row.measures}
@@ -69,31 +57,31 @@ def test_a_sweep_has_its_break_point_what_arrives_there_and_the_highest_load_wit
     without = found[WITHOUT_LOSS]
     assert 2e5 - STEP < without.value <= 2e5
     assert without.highest == pytest.approx(without.value + STEP)
-
-
-def test_a_sweep_that_never_loses_has_no_upper_bound_and_no_break_point() -> None:
     sweep = sweep_of("router", (NfKind("linux_router"),))
     below = sweep.model_copy(update={"points": sweep.points[:4], "samples": sweep.samples[:8]})
     ((only,),) = (row.measures for row in rows(swept("Router", below)))
     assert (only.measure, only.value, only.highest) == (WITHOUT_LOSS, below.points[-1].input_pps, None)
 
 
-def test_a_sizing_has_a_capacity_for_each_size_that_carries_something() -> None:
+def test_a_sizing_has_a_capacity_for_each_size_and_cells_are_named_by_service_size_and_frame() -> None:
     found = figures(rows(sized()))
     assert {(cell.series.nf_size, cell.metric, own[0].value_pps, own[0].upper_pps) for cell, own in found.items()} == {
         ("fr1s-ba1s", CAPACITY, 300.0, 400.0),
         ("fr1m-ba1s", CAPACITY, 500.0, None),
     }
-
-
-def test_cells_are_named_by_service_size_and_frame_and_failed_tests_have_none() -> None:
     names = [cell.name for cell in figures(rows(chained(), sized()))]
     assert "local (local) router-firewall 1x2 NF-1c vSwitch-1c 64B break-point" in names
     assert "local (local) proxy 1x2 NF-fr1s-ba1s calls/s capacity" in names
     assert rows(burst()) == [] and not figures(rows(firewall(passed=False, message="the vSwitch died")))
 
 
-OUTAGE = Measure("outage", "s", less_is_better=True)
+def lasting(*seconds: float) -> list[MeasuredRow]:
+    """Nights of a study whose figure is a time."""
+    found, outage = [], Measure("outage", "s", less_is_better=True)
+    for night, each in enumerate(seconds, 1):
+        (row,) = rows(firewall(started_at=f"2026-01-0{night}T20:00:00+00:00"), source=f"night-{night}.xml")
+        found.append(replace(row, measures=(MeasuredValue(outage, each, each, each),)))
+    return found
 
 
 def test_an_increase_is_a_regression_of_what_is_better_the_less_there_is() -> None:
@@ -107,14 +95,6 @@ def test_an_increase_is_a_regression_of_what_is_better_the_less_there_is() -> No
     assert b"1.00 s changed to 2.00 s: +100" in junit_xml(decision)
     (better,) = compare(lasting(2.0, 2.02, 1.98), lasting(1.0, 1.01, 0.99)).of(Outcome.PROGRESSION)
     assert better.worsening == pytest.approx(-0.5)
-
-
-def lasting(*seconds: float) -> list[MeasuredRow]:
-    """Nights of a study whose figure is a time."""
-    return [
-        replace(row, measures=(MeasuredValue(OUTAGE, each, each, each),))
-        for row, each in zip(nights(*(2e5,) * len(seconds)), seconds, strict=True)
-    ]
 
 
 def test_other_traffic_is_unlike() -> None:
@@ -145,15 +125,12 @@ def objects(*words: object) -> list[dict[str, Any]]:
 OF_SWEEPS = ("break-point", "saturated", "without-loss")
 
 
-def test_compare_prints_changes_and_units(sides: tuple[Path, Path]) -> None:
+def test_compare_and_the_gate_have_units_and_let_a_service_that_fell_not_pass(sides: tuple[Path, Path]) -> None:
     found = {(each["metric"], each["outcome"]) for each in objects("compare", *sides)}
     assert found == {*((metric, "regression") for metric in OF_SWEEPS), ("capacity", "no change seen")}
     table = invoked("compare", *sides).stdout
     assert "proxy 1x2 NF-fr1s-ba1s calls/s capacity\t300 calls/s" in table
     assert "firewall 1x1 NF-1c vSwitch-1c 64B saturated\t20" in table
-
-
-def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) -> None:
     done = invoked("gate", *sides)
     assert done.exit_code == 1, done.output
     assert "fell\tfirewall 1x1 NF-1c vSwitch-1c 64B break-point" in done.stdout
@@ -162,7 +139,7 @@ def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) ->
     assert same.exit_code == 0 and not same.stderr
 
 
-def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> None:
+def test_pages_show_what_commands_print_and_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:
     """Each number with its unit, compared and over time, though there is no test of the matrix."""
     shown = ReportContents(opened([*sides]).contents())
     beside, over_time = render(compare_page.PAGE, shown), render(trend_page.PAGE, shown)
@@ -173,11 +150,7 @@ def test_the_pages_show_what_the_commands_print(sides: tuple[Path, Path]) -> Non
     assert all(cell["m"] >= data["of_matrix"] for cell in data["cells"])
     (points,) = over_time.figures
     traces = [trace for variant in points.variants.values() for trace in variant["data"]]
-    assert {trace["name"] for trace in traces} >= {"firewall 1c 64B", "proxy fr1s-ba1s calls/s"}
     assert "300 calls/s" in [text for trace in traces for text in trace["text"]]
-
-
-def test_a_selection_finds_services_by_name(sides: tuple[Path, Path]) -> None:
     done = invoked("compare", "service=firewall", "service=firewall", "--data", sides[0], "--format", "csv")
     assert done.stdout.count("firewall") >= 3 and "proxy" not in done.stdout
     refused = invoked("compare", "service=dpi", "service=firewall", "--data", sides[0]).exception

@@ -49,7 +49,6 @@ abouts = st.builds(
     missing=st.integers(1, 2),
 )
 
-
 Offered = tuple[list[NightTest], dict[NightKey, StoredEvidence]]
 
 
@@ -98,9 +97,7 @@ def test_each_test_is_decided_once_and_each_run_has_it_once(offered: Offered, bu
 
 
 @given(offers(), st.floats(0, 20000), st.floats(1, 3))
-def test_more_hours_give_nothing_up_but_for_something_more_pressing(
-    offered: Offered, budget: float, factor: float
-) -> None:
+def test_more_hours_give_nothing_up_but_for_the_more_pressing(offered: Offered, budget: float, factor: float) -> None:
     less, more = (
         {(line.test.key, line.repeat): line.urgency[:2] for line in lines(plan(offered, each))}
         for each in (budget, factor * budget)
@@ -135,28 +132,16 @@ def test_suspected_before_unseen_before_uncertain_and_repeats_in_order(offered: 
         assert len(repeats) <= MAX_REPEATS
 
 
-def one(known: StoredEvidence | None, took_s: float | None = 60.0, budget_s: float = 3600.0) -> list[Measurement]:
+def one(known: StoredEvidence) -> list[Measurement]:
     """What is planned of a single test."""
     key = NightKey("Csc-Ndrpdr", "one", "ladder")
-    test = NightTest(key, "CSC 1R1C", "Density.Csc-Ndrpdr.one", took_s)
-    return lines(plan(([test], {key: known} if known else {}), budget_s, 0.0))
+    test = NightTest(key, "CSC 1R1C", "Density.Csc-Ndrpdr.one", 60.0)
+    return lines(plan(([test], {key: known}), 3600.0, 0.0))
 
 
-def test_a_suspected_step_is_measured_as_often_as_a_step_lacks_figures() -> None:
+def test_a_suspected_step_lacks_figures_and_an_interval_is_narrowed_until_it_is_narrow_enough() -> None:
     found = one(StoredEvidence(NOW, None, "PDR", 20, 0.01, None, -0.04, "PDR", 2))
     assert [(line.reason, line.score) for line in found] == [(NightReason.SUSPECTED, 0.04)] * 2
-
-
-@pytest.mark.parametrize("metric", ["PDR", ""])
-def test_what_has_not_passed_for_a_week_is_measured_once_and_what_is_settled_is_left_out(metric: str) -> None:
-    """Also where no figure of it is followed, as of a latency test beside one of PDR."""
-    found = {} if not metric else {"metric": metric, "count": 20, "spread": 0.01}
-    (old,) = one(StoredEvidence(NOW - timedelta(days=8), **found))  # type: ignore[arg-type]
-    assert (old.reason, old.score) == (NightReason.UNSEEN, 8)
-    assert not one(StoredEvidence(NOW - timedelta(days=6), **found))  # type: ignore[arg-type]
-
-
-def test_an_interval_is_narrowed_until_it_is_narrow_enough() -> None:
     known = StoredEvidence(NOW, metric="NDR", count=3, spread=0.02)
     found = one(known)
     # Student's t: 4.303 / sqrt(3), 3.182 / sqrt(4), 2.776 / sqrt(5), 2.571 / sqrt(6), 2.447 / sqrt(7) times 2 %.
@@ -168,8 +153,13 @@ def test_an_interval_is_narrowed_until_it_is_narrow_enough() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_test_that_is_longer_than_the_night_or_of_unknown_duration_is_left_out() -> None:
-    assert [one(None, took_s=took_s) for took_s in (7200.0, None)] == [[], []]
+@pytest.mark.parametrize("metric", ["PDR", ""])
+def test_what_has_not_passed_for_a_week_is_measured_once_and_what_is_settled_is_left_out(metric: str) -> None:
+    """Also where no figure of it is followed, as of a latency test beside one of PDR."""
+    found = {} if not metric else {"metric": metric, "count": 20, "spread": 0.01}
+    (old,) = one(StoredEvidence(NOW - timedelta(days=8), **found))  # type: ignore[arg-type]
+    assert (old.reason, old.score) == (NightReason.UNSEEN, 8)
+    assert not one(StoredEvidence(NOW - timedelta(days=6), **found))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -188,18 +178,18 @@ def test_a_fall_of_the_last_night_is_suspected_also_with_too_few_figures_for_a_t
         assert (about.count, about.spread) == (10, pytest.approx(0.005, abs=0.003)), "of the present level"
 
 
-def test_one_figure_has_the_spread_of_the_other_cells_or_none() -> None:
+def test_one_figure_has_the_spread_of_the_other_cells_or_none_and_the_duration_of_the_latest_that_passed() -> None:
     others = [each for cell in range(1, 9) for each in nights(5, lambda _: RATE, cell=("CSC", cell, 2))]
     alone = row(RATE, cell=("CSC", 1, 1))
     about = known_tests([*others, alone])[key_of(alone)]
     assert (about.count, about.freedom) == (1, 7)
     assert about.half_width() == pytest.approx(2.365 * 0.005, rel=0.5)
     assert known_tests([alone])[key_of(alone)].half_width() is None
+    rows = [*nights(4, lambda night: RATE if night else None)]
+    assert [each.seconds for each in known_tests(rows).values()] == [300.0]
 
 
-def test_a_study_without_followed_figures_was_measured_when_its_record_began(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_studies_without_figures_are_as_old_as_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name, began = "Four Network Functions With A Planted Fault", datetime.now(UTC) - timedelta(days=1)
     times = {"started_at": began.isoformat(), "finished_at": (began + timedelta(minutes=7)).isoformat()}
     made = chain_studied(test_id=f"Characterization.Chains.{name}", test_name=name, **times)
@@ -209,11 +199,6 @@ def test_a_study_without_followed_figures_was_measured_when_its_record_began(
     make_app(["night"])(["night", local, *options], standalone_mode=False)
     (found,) = (line for line in map(json.loads, capsys.readouterr().out.splitlines()) if name in line["test"])
     assert (found["reason"], found["seconds"]) == ("settled", 420)
-
-
-def test_durations_are_those_of_the_latest_tests_that_passed() -> None:
-    rows = [*nights(4, lambda night: RATE if night else None)]
-    assert [each.seconds for each in known_tests(rows).values()] == [300.0]
 
 
 CELLS, NIGHTS, LEVEL, FALL, BUDGET_S, TOOK_S = range(1, 31), 12, 5e6, 0.88, 4 * 3600.0, 300.0

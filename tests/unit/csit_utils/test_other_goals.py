@@ -48,7 +48,7 @@ def test_trials_of_the_goals_duration_decide_as_in_rfc_2544() -> None:
     assert other_goals([]) == ()
 
 
-def test_minutes_decide_by_the_loss_verification_of_tst_009_and_for_seconds() -> None:
+def test_minutes_and_trials_that_were_to_end_early_decide_where_they_can() -> None:
     lossy, clean = minute(1e6, 1), minute(1e6)
     assert said("tst009", lossy).needed == TrialsNeeded(1e6, 1, 60.0)
     assert said("tst009", lossy, clean).lower is not None
@@ -57,6 +57,15 @@ def test_minutes_decide_by_the_loss_verification_of_tst_009_and_for_seconds() ->
     assert said("csit-ndr", minute(1e6)).lower is not None
     may_be = said("csit-ndr", minute(1e6, 1))
     assert may_be.lower is may_be.upper is None
+    trial = minute(1e6).trial.model_copy(update={"abort_loss_ratio": 0.0})
+    passed = minute(1e6).model_copy(update={"trial": trial})
+    ended = passed.model_copy(update={"aborted": True, "offered_duration_s": 1.0})
+    assert said("nfvbench-pdr", passed).lower.load_pps == 1e6
+    assert said("nfvbench-pdr", passed, ended).lower is None
+    lossy = trial_result(2e6, 900, sent=1000)
+    trial = lossy.trial.model_copy(update={"abort_loss_ratio": 0.0})
+    answer = said("loss=0.5,trial=1", lossy.model_copy(update={"trial": trial, "aborted": True}))
+    assert answer.upper is None and answer.needed is not None
 
 
 def test_seconds_disprove_a_minute_without_loss_and_do_not_prove_it() -> None:
@@ -70,18 +79,6 @@ def test_seconds_disprove_a_minute_without_loss_and_do_not_prove_it() -> None:
     lost = round(0.001 * 1e6 * 60)
     assert said("nfvbench-pdr", *seconds_of(1e6, [lost] * 8)).upper is None
     assert said("nfvbench-pdr", *seconds_of(1e6, [lost + 1] * 8)).upper is not None
-
-
-def test_trials_that_were_to_end_early_count_where_none_did_and_not_for_a_larger_ratio() -> None:
-    trial = minute(1e6).trial.model_copy(update={"abort_loss_ratio": 0.0})
-    passed = minute(1e6).model_copy(update={"trial": trial})
-    ended = passed.model_copy(update={"aborted": True, "offered_duration_s": 1.0})
-    assert said("nfvbench-pdr", passed).lower.load_pps == 1e6
-    assert said("nfvbench-pdr", passed, ended).lower is None
-    lossy = trial_result(2e6, 900, sent=1000)
-    trial = lossy.trial.model_copy(update={"abort_loss_ratio": 0.0})
-    answer = said("loss=0.5,trial=1", lossy.model_copy(update={"trial": trial, "aborted": True}))
-    assert answer.upper is None and answer.needed is not None
 
 
 @pytest.mark.slow
@@ -111,8 +108,7 @@ def test_bounds_by_shorter_trials_are_wrong_in_at_most_5_percent(share: float, n
     ("text", "part"),
     [
         ("ndr", "no goal ndr; choose from csit-ndr, "), ("loss=x", "loss is no number"),
-        ("loss=nan", "loss is not between 0 and"), ("loss=2", "loss: 2.0 is not below 1"),
-        ("trial=1e9", "trial is not between"), ("trial=0", "trial is not between 0.001"),
+        ("loss=nan", "loss is not between 0 and"), ("trial=1e9", "trial is not between"),
         ("ratio=1", "unknown setting ratio; choose from loss, "),
         ("trial=30,sum=3", "sum of 3 s is below one trial of 30 s"),
     ],
@@ -153,23 +149,13 @@ def checked(profile: SearchProfile, capacity_pps: float = 4e6) -> dict[str, Chec
     return {each.key: each for each in checklist(record)}
 
 
-@pytest.mark.parametrize("profile", [LADDER, REFERENCE], ids=lambda each: each.name)
-def test_all_requirements_are_there_and_each_has_evidence_or_a_deviation(profile: SearchProfile) -> None:
-    found = checked(profile)
-    assert list(found) == list(REQUIREMENTS)
-    assert all(each.evidence or each.deviations for each in found.values())
-
-
 def test_requirements_that_are_not_met_and_evidence_have_the_numbers_of_the_record() -> None:
+    assert all(each.evidence or each.deviations for each in checked(LADDER).values())
     found = checked(REFERENCE)
+    assert list(found) == list(REQUIREMENTS)
     assert [key for key, each in found.items() if not each.met] == ["trial", "trial-forwarding-ratio"]
-    for key, evidence in (
-        ("relevant-lower-bound", "NDR 3.99 Mpps, upper bound 4.0"),
-        ("goal-width", "0.5 % asked"),
-        ("irregular-result", "NDR regular; PDR regular"),
-        ("attributes", "exceed ratio 50 %"),
-    ):
-        assert evidence in found[key].evidence
+    assert "NDR 3.99 Mpps, upper bound 4.0" in found["relevant-lower-bound"].evidence
+    assert found["irregular-result"].evidence == "NDR regular; PDR regular"
     assert checklist(result(search=None)) == (), "records without a search have no checklist"
     found = checked(REFERENCE, 40e6)
     assert found["irregular-result"].evidence == "NDR irregular; PDR irregular"

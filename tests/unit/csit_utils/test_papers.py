@@ -1,12 +1,10 @@
 """Figures of papers: that they are those that are printed, and what of one's own is laid beside them."""
 
-from pathlib import Path
 from typing import cast
 
 import pytest
 
 from csit_utils.dataset.papers import paper, paper_names
-from csit_utils.report.figures import Figure
 from csit_utils.report.record_page import PublishedSection
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import render
@@ -21,7 +19,6 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.service.workload import Option
-from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.chains.model import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Mode, VnfSpec
 from resources.libraries.python.studies.interference.model import NfType
@@ -31,7 +28,6 @@ from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model import ProfileMetric
 from tests.unit.csit_utils.characterization_records import sized, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import shown, words
-from tests.unit.csit_utils.datasets import invoked
 from tests.unit.csit_utils.study_records import chain_studied, interfered, interference
 from tests.unit.studies.chains.chain_runs import run, spec_of
 
@@ -73,19 +69,16 @@ def test_calls_of_the_papers_kind_may_be_an_option_of_the_workload(calls: str, v
     assert own(section)["bn1s-sp1s-hs1s", "reg-dereg"] == values
 
 
-def test_every_figure_has_a_place_a_unit_or_a_ratio_and_a_known_kind() -> None:
+def test_figures_are_those_that_are_printed_with_a_place_a_unit_or_a_ratio_and_a_known_kind() -> None:
     assert paper_names() == ("nfv-vital", "zeng", "probius", "troia")
+    with pytest.raises(ConfigError, match="no figures of a paper 'etsi'; choose from nfv-vital, zeng"):
+        paper("etsi")
     for name in paper_names():
         found = paper(name)
         assert found.figures and found.source
         for figure in found.figures:
             assert figure.kind in record_kinds() and figure.place
             assert figure.value > 0 and (figure.unit or figure.value < 1)
-    with pytest.raises(ConfigError, match="no figures of a paper 'etsi'; choose from nfv-vital, zeng"):
-        paper("etsi")
-
-
-def test_printed_numbers_are_those_of_the_papers() -> None:
     values = {name: {(row.match, row.condition): row.value for row in paper(name).figures} for name in paper_names()}
     assert [values["nfv-vital"][f"bn1{s}-sp1{s}-hs1{s}", "reg-dereg"] for s in "sml"] == [350, 600, 1000]
     means = [values["zeng"][name, ""] for name in ("I", "II", "III", "IV", "V")]
@@ -165,21 +158,3 @@ def test_saturation_and_functions_are_laid_beside_those_of_a_vnf_of_the_same_kin
     assert names == ["published: router, ADVA testbed", "published: router, BONSAI testbed", "router, 64B, 1c on local"]
     page = render(profiles.PAGE, with_paper("troia", ROUTER))
     assert {figure.identity for figure in page.figures} >= {"published-troia-sweep", "published-troia-functions"}
-
-
-def test_functions_are_simulated_only_where_those_of_a_simulated_router_are_drawn() -> None:
-    def functions(*records: Record) -> Figure:
-        return beside("troia", "sweep", *records).figures[1]
-
-    firewall = swept("Firewall", sweep_of("firewall", (NfKind("linux_firewall"),)))
-    simulated = {"world": World.SIM, "simulated": True, "test_name": "Simulated", "test_id": "simulated"}
-    assert not functions(ROUTER, firewall.model_copy(update=simulated)).simulated
-    found = functions(ROUTER, ROUTER.model_copy(update=simulated))
-    assert found.simulated
-    names = [trace["name"] for trace in found.variants["delay"]["data"]]
-    assert names[2:] == ["Router on local", "Simulated on local, simulated"]
-
-
-def test_an_unknown_set_is_refused_with_the_names_of_all(tmp_path: Path) -> None:
-    refused = str(invoked("report", tmp_path, "--reference", "etsi").exception)
-    assert "no reference set 'etsi'; choose from fdio-2019, nfv-vital, zeng, probius, troia" in refused

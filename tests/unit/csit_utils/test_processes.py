@@ -21,18 +21,6 @@ FORK = multiprocessing.get_context("fork")
 WITHIN_S = 60.0
 
 
-def all_have_an_item(processes: int) -> Callable[[], None]:
-    """A function that waits, in the first item of each process, until all processes have one."""
-    barrier, waited = FORK.Barrier(processes), set[int]()
-
-    def wait() -> None:
-        if os.getpid() not in waited:
-            waited.add(os.getpid())
-            barrier.wait(WITHIN_S)
-
-    return wait
-
-
 def square(number: int) -> tuple[int, int]:
     return number * number, os.getpid()
 
@@ -46,18 +34,6 @@ def test_every_item_is_worked_on_once(processes: int, items: int) -> None:
     assert not multiprocessing.active_children()
 
 
-def test_this_process_does_something_else_while_others_work() -> None:
-    begun, seen = FORK.Event(), list[bool]()
-
-    def work(number: int) -> tuple[int, int]:
-        begun.set()
-        return square(number)
-
-    found = list(shared(work, range(3), 2, meanwhile=lambda: seen.append(begun.wait(WITHIN_S))))
-    assert seen == [True]
-    assert sorted(result for result, _ in found) == [0, 1, 4]
-
-
 def test_results_that_are_not_read_to_the_end_leave_no_process() -> None:
     results = shared(square, range(50), 2)
     next(results)
@@ -65,25 +41,13 @@ def test_results_that_are_not_read_to_the_end_leave_no_process() -> None:
     assert not multiprocessing.active_children()
 
 
-def test_others_begin_with_the_last() -> None:
-    me, wait = os.getpid(), all_have_an_item(2)
-
-    def work(number: int) -> tuple[int, bool]:
-        wait()
-        return number, os.getpid() == me
-
-    found = dict(shared(work, range(9), 2, from_both_ends=True))
-    assert sorted(found) == list(range(9))
-    assert found[0] and not found[8]
-    mine = [number for number in range(9) if found[number]]
-    assert mine == list(range(len(mine)))
-
-
 def raised_by_another_process(make: Callable[[], BaseException]) -> Exception:
-    me, wait = os.getpid(), all_have_an_item(2)
+    me, both_have_an_item, waited = os.getpid(), FORK.Barrier(2), set[int]()
 
     def fail_there(number: int) -> int:
-        wait()
+        if os.getpid() not in waited:
+            waited.add(os.getpid())
+            both_have_an_item.wait(WITHIN_S)
         if os.getpid() != me:
             raise make()
         return number
@@ -142,9 +106,7 @@ def kill() -> BaseException:
 
 
 @pytest.mark.parametrize("end", [kill, KeyboardInterrupt])
-def test_a_killed_process_is_reported_without_output_and_not_waited_for(
-    end: Callable[[], BaseException], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_process_is_told_at_once(end: Callable[[], BaseException], capfd: pytest.CaptureFixture[str]) -> None:
     assert "was killed" in str(raised_by_another_process(end))
     assert capfd.readouterr() == ("", "")
 

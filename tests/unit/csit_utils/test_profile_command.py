@@ -1,7 +1,5 @@
-"""`profile` as a person calls it, on sweeps of services whose functions are known."""
+"""`profile` on sweeps of services whose functions are known, and `convert`, which writes what others read."""
 
-import csv
-import io
 import json
 import re
 from itertools import pairwise
@@ -9,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.studies.sweep.analysis.tables import statistics
+from tests.unit.planning.labs import TWO_NODES, written
 from tests.unit.studies.sweep.synthetic_sweeps import ADVA, growing_to, plain_router, printed_sweep, sweep_of
 
 
@@ -65,15 +64,6 @@ def test_the_break_point_is_reported_with_its_interval(files: Path) -> None:
     assert 2.475 < low <= rate <= high < 2.525
 
 
-def test_programs_get_raw_numbers(files: Path) -> None:
-    table = list(csv.DictReader(io.StringIO(run(files / "router" / "S_statistics.csv", "--format", "csv").stdout)))
-    lines = rows(files / "router" / "S_statistics.csv")
-    assert [float(row["standard_error"]) for row in table] == [line["standard_error"] for line in lines]
-    (loss,) = (line for line in lines if (line["metric"], line["region"]) == ("loss", "nonsat"))
-    assert loss["a"] == pytest.approx(8.503e-17, rel=0.05)
-    assert loss["b"] == pytest.approx(14.95, rel=0.05)
-
-
 def test_the_highest_rate_for_a_loss_and_a_delay(files: Path) -> None:
     (found,) = rows(files / "firewall.csv", "--loss", "1", "--delay", "2")
     assert found["highest_gbps"] == pytest.approx(1.5, rel=0.01), "where the delay jumps from 0.4 ms to 5.5 ms"
@@ -98,24 +88,6 @@ def test_the_best_flavor_and_where_vcpus_stop_to_help(files: Path) -> None:
     assert "none is known to carry 9 Gbit/s" in run(*flavors, "--rate", "9", "--loss", "1").stderr
 
 
-@pytest.mark.slow
-def test_a_chain_is_predicted_and_the_error_reported(files: Path) -> None:
-    done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
-    assert len(done.stdout.splitlines()) == 1 + 35
-    assert "chain from two + firewall (by the bottleneck VNF)" in done.stderr and "throughput 0." in done.stderr
-
-
-@pytest.mark.slow
-def test_the_path_of_a_chain_is_taken_off_the_delay_of_its_parts(files: Path) -> None:
-    chain = ["--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--rate", "0.5"]
-    (with_path,), (without,) = rows(*chain, "--path", files / "path.csv"), rows(*chain)
-    assert (with_path["path"], without["path"]) == ("path", None)
-    assert with_path["delay_summed_ms"] == without["delay_predicted_ms"]
-    (path,) = rows("--chain", files / "path.csv", "--rate", "0.5")
-    alone_ms = path["delay_predicted_ms"]
-    assert with_path["delay_predicted_ms"] == pytest.approx(without["delay_predicted_ms"] - alone_ms, rel=0.02)
-
-
 def test_a_path_without_delay_is_refused(files: Path, tmp_path: Path) -> None:
     (tmp_path / "path.csv").write_text("input_pps,output_pps,input_gbps,output_gbps\n1e6,1e6,0.5,0.5\n", "utf-8")
     with pytest.raises(ConfigError, match=r"path.csv: --path needs delays; column delay_ms is empty"):
@@ -123,7 +95,17 @@ def test_a_path_without_delay_is_refused(files: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_chain_is_predicted_at_a_rate_for_branches_and_shared_cpus(files: Path) -> None:
+def test_a_chain_is_predicted_with_its_path_branches_and_shared_cpus_and_the_error_reported(files: Path) -> None:
+    done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
+    assert len(done.stdout.splitlines()) == 1 + 35
+    assert "chain from two + firewall (by the bottleneck VNF)" in done.stderr and "throughput 0." in done.stderr
+    chain = ["--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--rate", "0.5"]
+    (with_path,), (without,) = rows(*chain, "--path", files / "path.csv"), rows(*chain)
+    assert (with_path["path"], without["path"]) == ("path", None)
+    assert with_path["delay_summed_ms"] == without["delay_predicted_ms"]
+    (path,) = rows("--chain", files / "path.csv", "--rate", "0.5")
+    alone_ms = path["delay_predicted_ms"]
+    assert with_path["delay_predicted_ms"] == pytest.approx(without["delay_predicted_ms"] - alone_ms, rel=0.02)
     fire = files / "firewall.csv"
     branches = ["--chain", f"a={fire},b={fire}", "--shares", "0.5,0.5", "--rate", "2.5"]
     (found,) = rows(*branches)
@@ -133,17 +115,6 @@ def test_a_chain_is_predicted_at_a_rate_for_branches_and_shared_cpus(files: Path
     assert shared[1]["throughput_predicted_gbps"] == pytest.approx(1.5, rel=0.05)
 
 
-@pytest.mark.slow
-def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> None:
-    table = pd.read_csv(files / "three.csv")
-    sums = table[[name for name in table.columns if "_vcpu" not in name]]
-    sums.to_csv(tmp_path / "sums.csv", index=False)
-    with pytest.raises(ConfigError, match=r"three used 2\d\d % of a CPU, but has 1 vCPUs; give --vcpus three=N"):
-        run(tmp_path / "sums.csv")
-    for vcpus in ("three=3", "3"):
-        assert "uses no more than 2.00 of 3 CPUs" in run(tmp_path / "sums.csv", "--vcpus", vcpus).stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -151,17 +122,37 @@ def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> 
         (("nowhere.csv",), "nowhere.csv: cannot be read"),
         (("{files}/one.csv", "{files}/one.csv"), "two files are named 'one'"),
         (("{files}/one.csv", "--rate", "1"), "--rate 1: needs a bound, --loss or --delay"),
-        (("{files}/one.csv", "--loss", "101"), "--loss 101: out of range"),
-        (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: give N, VNF=N, SERVICE=N or SERVICE/VNF=N"),
         (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: no such VNF; choose from one"),
         (("{files}/pair.csv", "--vcpus", "pair=2"), "it is a service of 2 VNFs; give pair/firewall=N or pair/router=N"),
-        (("{files}/one.csv", "--against", "x.csv"), "--against, --shares, --path and --shared-cpus need --chain"),
         (("--chain", "{files}/one.csv"), "--chain needs either --against (a measured chain) or --rate"),
         (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: give 1 numbers above 0"),
-        (("--chain", "{files}/one.csv", "--rate", "1", "--loss", "1"), "--chain cannot be combined with"),
     ],
 )
 def test_a_wrong_question_gets_one_sentence(files: Path, arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         run(*(argument.format(files=files) for argument in arguments))
     assert message in str(caught.value)
+
+
+def convert(*arguments: str) -> None:
+    make_app(["convert"])(["convert", *arguments], standalone_mode=False)
+
+
+def test_the_file_is_written_once_and_can_be_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, output = written(tmp_path, TWO_NODES), tmp_path / "new" / "icx.yaml"
+    convert(str(source), "-o", str(output))
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nodes.TG.password: not copied" in said.err
+    assert "runs use the 2 TG ports cabled to Intel-E810CQ" in said.err
+    assert "in the clear" not in said.err + output.read_text(encoding="utf-8")
+    assert load_topology(output).metadata.name == "some_2n_testbed1"
+    with pytest.raises(ConfigError, match=r"icx\.yaml: exists; --force overwrites it"):
+        convert(str(source), "-o", str(output))
+    convert(str(source), "-o", str(output), "--force")
+
+
+def test_standard_output_is_the_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    convert(str(written(tmp_path, TWO_NODES)))
+    piped = written(tmp_path, capsys.readouterr().out, "piped.yaml")
+    assert load_topology(piped).tg.generator.driver == "trex"

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from itertools import product
 from typing import get_args
 
@@ -11,7 +10,7 @@ import pytest
 from csit_utils import cli
 from csit_utils.dataset.rows import MEASURES
 from csit_utils.report.details.machines import noise_figure, noise_floor
-from csit_utils.report.record_blocks import Column, Heat, Plot, RecordTables, Row, amounts
+from csit_utils.report.record_blocks import Column, Heat, Plot, RecordTables, Row
 from csit_utils.report.site import RenderedPage, every_page, render, single_file
 from csit_utils.studies import folders, study_commands
 from csit_utils.studies.registry import explanations, measures, record_kinds, studies
@@ -78,15 +77,14 @@ def test_a_test_without_a_result_has_its_reason_and_no_figure(kind: str) -> None
     assert [render(page, shown()) for page in OF_KINDS.values()] == [None] * len(OF_KINDS), "there for its records only"
 
 
-def hostile(table: Sequence[Row]) -> list[Row]:
-    return [
-        {name: f"{HOSTILE}{value}" if type(value) is str else value for name, value in row.items()} for row in table
-    ]
-
-
 def test_texts_of_rows_and_records_are_no_markup(records: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
     rows = RecordTables.rows
-    monkeypatch.setattr(RecordTables, "rows", lambda tables, table: hostile(rows(tables, table)))
+
+    def hostile(tables: RecordTables, table: str) -> list[Row]:
+        found = (row.items() for row in rows(tables, table))
+        return [{name: f"{HOSTILE}{each}" if type(each) is str else each for name, each in row} for row in found]
+
+    monkeypatch.setattr(RecordTables, "rows", hostile)
     written = [
         each.model_copy(update={"test_name": HOSTILE, "testbed": HOSTILE, "warnings": (HOSTILE,)}) for each in records
     ]
@@ -111,7 +109,7 @@ TABLES = RecordTables("a", simulated=True, content=None, tables={"losses": ROWS}
 LOSS = Column("loss", "loss, %", scale=100, ends=("low", "high"))
 
 
-def test_a_plot_has_a_line_for_each_value_of_a_column_and_a_variant_for_each_choice() -> None:
+def test_a_plot_has_a_line_for_each_value_and_readers_choose_rows_quantities_and_a_logarithmic_axis() -> None:
     plot = Plot("loss", "Loss", "losses", Column("load"), (LOSS, Column("unknown")), "nf", choose=("way",))
     figure = plot.draw(TABLES)
     assert figure.simulated and figure.identity == "a-loss"
@@ -121,9 +119,6 @@ def test_a_plot_has_a_line_for_each_value_of_a_column_and_a_variant_for_each_cho
     assert (nat["error_y"]["array"], nat["error_y"]["arrayminus"]) == ([3, 3], [1, 1])
     assert (nat["meta"]["colour"], ids["meta"]["colour"]) == (0, 1)
     assert Plot("loss", "Loss", "losses", Column("load"), Column("unknown"), "nf").draw(TABLES) is None
-
-
-def test_readers_choose_quantities_and_a_logarithmic_axis_has_no_zero() -> None:
     log = Column("loss", "loss, %", log=True, choice="logarithmic")
     figure = Plot("loss", "Loss", "losses", Column("load"), (LOSS, log), "nf", dash="way").draw(TABLES)
     assert figure.selectors == (("loss", "logarithmic"),)
@@ -141,14 +136,6 @@ def test_a_heat_map_has_the_mean_of_its_rows() -> None:
     assert squares[0][0].value == 10 and "mean of 2" in squares[0][0].tip
 
 
-@pytest.mark.parametrize(
-    ("mean", "half", "written"),
-    [(0, 0, ("0", "0")), (0.25, 0.1, ("0.25", "0.10")), (47_191, 4117.2, ("47,191", "4,117"))],
-)
-def test_a_mean_and_its_interval_have_the_same_decimals(mean: float, half: float, written: tuple[str, str]) -> None:
-    assert amounts(mean, half) == written
-
-
 def test_the_table_has_the_cpus_of_the_test_the_noisiest_first() -> None:
     plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)
     used = sorted(each.cpu for each in plan.cores.threads if each.role is ThreadRole.DATA)
@@ -162,6 +149,9 @@ def test_the_table_has_the_cpus_of_the_test_the_noisiest_first() -> None:
     assert [line.owners for line in noise_floor(None, rows)] == [""] * len(rows), (
         "without one plan all that were observed"
     )
+    observed = [cpu_noise(used[0], 3_000, 3_000, 50_000, observed_s=0.5)]
+    (trace,) = noise_figure("n", "t", plan, observed, simulated=False).variants[""]["data"]
+    assert trace["x"][-1] == 50.0 and trace["y"] == [6.0, 2.0], "those that are as long or longer"
 
 
 NOISE = (cpu_noise(3, 57_000), cpu_noise(4, 9_000))
@@ -176,15 +166,6 @@ def test_the_head_of_each_record_of_a_study_has_the_table(records: list[Record],
         assert ("Noise floor: the longest interruption of an idle data CPU was 57" in text) is is_there
 
 
-def test_the_figure_counts_interruptions_as_long_or_longer() -> None:
-    plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)
-    cpu = next(each.cpu for each in plan.cores.threads if each.role is ThreadRole.DATA)
-    figure = noise_figure("n", "t", plan, [cpu_noise(cpu, 3_000, 3_000, 50_000, observed_s=0.5)], simulated=False)
-    (trace,) = figure.variants[""]["data"]
-    assert trace["x"][-1] == 50.0 and trace["y"] == [6.0, 2.0]
-    assert noise_figure("n", "t", plan, [cpu_noise(cpu)], simulated=False) is None
-
-
 def test_the_doctor_warns_of_long_and_of_frequent_interruptions() -> None:
     assert not list(noise_check.check_cpu_noise("nodes.DUT1", []))
     (fine,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, 9_000), cpu_noise(2)])
@@ -194,12 +175,9 @@ def test_the_doctor_warns_of_long_and_of_frequent_interruptions() -> None:
         assert warned.level == "warning" and why in warned.what
 
 
-def test_every_kind_of_record_has_a_study() -> None:
+def test_every_kind_of_record_has_a_study_and_studies_do_not_share_names() -> None:
     patterns = get_args(SweepRecord.model_fields["pattern"].annotation)
     assert {*record_kinds()} == {*RECORDS, *patterns} - {"density"}, "its tests have tables and pages of their own"
-
-
-def test_studies_do_not_share_names() -> None:
     every = studies()
     assert len(every) == len(folders()) == len({study.order for study in every})
     assert len({page.name for page in every_page()}) == len(every_page())

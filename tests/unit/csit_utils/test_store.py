@@ -16,12 +16,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from robot.api import TestSuite as Suite
 
 from csit_utils.commands.results import inputs
 from csit_utils.dataset.flatten import TABLES
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import InstanceRow, LatencyRow
-from csit_utils.dataset.store import batch
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
@@ -30,13 +30,13 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.findings import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.measurements.node_costs import NodeCost, NodeCosts
 from resources.libraries.python.model.measurements.trial import Direction
-from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.recording.writer import pack
-from resources.libraries.python.studies.density.model import DensityRecord
+from resources.libraries.python.studies.density.model import REFUSED_CELLS, DensityRecord
 from resources.libraries.python.unpacking import PACKED
 from tests.builders import raising
 from tests.loaded import load
-from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+from tests.unit.csit_utils.builders import CSC, CSP, does_not_fit, mrr_result, refused_cell, result
 from tests.unit.csit_utils.datasets import imported, invoked
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -51,13 +51,13 @@ _COSTS = NodeCosts(
     load="PDR", load_pps=1e6, received=90, read_s=0.1, nodes=(NodeCost(part="vswitch", node="ip4-lookup", packets=90),)
 )
 
-_FULL = result(ServiceType.CSC, 2, 1, located=_LOCATED, costs=_COSTS)
+_FULL = result(CSC, 2, 1, located=_LOCATED, costs=_COSTS)
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five tests, of which two left no record."""
-    results = [_FULL, mrr_result(ServiceType.CSP, 1, 2), does_not_fit(ServiceType.CSC, 8, 8)]
+    results = [_FULL, mrr_result(CSP, 1, 2), does_not_fit(CSC, 8, 8)]
     unrecorded = [("No start", "Fail", "nf-1-1 is <down>", ("CSC", "2R1C")), ("No VPP", "Skip", "needs VPP", ())]
     return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", results, unrecorded)
 
@@ -85,16 +85,12 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
     assert {row.histogram for row in stored.rows(LatencyRow)} == {None}
     assert stored.environments == memory.environments
     assert [stored.record(anchor) for anchor in anchors] == [memory.record(anchor) for anchor in anchors]
-    assert sorted(map(str, stored.items())) == sorted(map(str, _items(output, stored)))
+    dataset, tags = load([output]), {row.test_id: tuple(row.tags.split()) for row in stored.tests}
+    items = [replace(item, named_digest=item.digest, label="nightly") for item in dataset.recorded]
+    items += [replace(item, tags=tags[item.test_id]) for item in dataset.unrecorded]
+    assert sorted(map(str, stored.items())) == sorted(map(str, items))
     with pytest.raises(KeyError):
         stored.record("test-none")
-
-
-def _items(output: Path, stored: Stored) -> list[object]:
-    dataset = load([output])
-    tags = {row.test_id: tuple(row.tags.split()) for row in stored.tests}
-    named = [replace(item, named_digest=item.digest, label="nightly") for item in dataset.recorded]
-    return [*named, *(replace(item, tags=tags[item.test_id]) for item in dataset.unrecorded)]
 
 
 @pytest.mark.parametrize("figure", ["real_cores", "version", "planned"])
@@ -108,7 +104,7 @@ def test_a_short_form_without_a_counted_figure_is_counted_anew(tmp_path: Path, f
 
     rows = []
     for name, dump in (("whole", DensityRecord.model_dump_json), ("earlier", uncounted)):
-        path = write_output_xml(tmp_path / f"{name}.xml", [result(ServiceType.CSC, 2, 1)], dump=dump)
+        path = write_output_xml(tmp_path / f"{name}.xml", [result(CSC, 2, 1)], dump=dump)
         imported(tmp_path / name, path)
         rows += Stored(Layout(tmp_path / name)).tests
     expected, found = (replace(row, source="", run="") for row in rows)
@@ -119,7 +115,7 @@ def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: P
     imported(tmp_path / "d", output)
     before, content = _tree(tmp_path / "d"), output.read_bytes()
     forms = {f"output.xml{ending}": PACKERS[Path(f"output.xml{ending}").suffix](content) for ending in PACKED}
-    forms |= {"output-2.xml": content, "all.zip": nested(content, "night/output.xml", 1)}
+    forms |= {"output-2.xml": content, "all.zip": nested(content, "night/output.xml", 2)}
     for name, packed in forms.items():
         (tmp_path / name).write_bytes(packed)
     done = imported(tmp_path / "d", output, *(tmp_path / name for name in forms), label="other")
@@ -130,7 +126,7 @@ def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: P
 def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_path: Path) -> None:
     (folder := tmp_path / "run" / "results").mkdir(parents=True)
     (folder / "known.json").write_text(_FULL.model_dump_json())
-    (folder / "fresh.json").write_text(result(ServiceType.CSC, 3, 1, histograms=False).model_dump_json())
+    (folder / "fresh.json").write_text(result(CSC, 3, 1, histograms=False).model_dump_json())
     (folder / "bad.json").write_text('{"schema_version": "0.1"}')
     done = imported(tmp_path / "d", output, tmp_path / "run")
     assert (done[-1].tests, len(done[-1].problems)) == (1, 1)
@@ -180,7 +176,7 @@ def test_files_with_the_same_content_are_imported_once_by_however_many_processes
 def nights_of_records(folder: Path, count: int, **changes: object) -> Path:
     """A folder with a record of each night."""
     folder.mkdir()
-    made = result(ServiceType.CSC, 2, 1, histograms=False)
+    made = result(CSC, 2, 1, histograms=False)
     for night in range(count):
         begun = f"2026-{1 + night // 28:02d}-{1 + night % 28:02d}T22:00:00+00:00"
         later = made.model_copy(update={"started_at": begun, **changes})
@@ -221,7 +217,7 @@ def test_a_record_with_half_a_character_is_named_and_costs_nothing_else(output: 
     (outcome,) = imported(tmp_path / "d", half)
     assert (outcome.tests, [str(half) in problem for problem in outcome.problems]) == (5, [True, True])
     recorded = [row.test_name for row in Stored(Layout(tmp_path / "d")).tests if row.recorded]
-    assert recorded == [does_not_fit(ServiceType.CSC, 8, 8).test_name]
+    assert recorded == [does_not_fit(CSC, 8, 8).test_name]
 
 
 @pytest.mark.parametrize("text", ["digest", "record"])
@@ -233,7 +229,7 @@ def test_texts_of_details_that_are_damaged_are_named(output: Path, tmp_path: Pat
         whole = pa.ipc.open_file(file).get_batch(0).column(text)[0].as_py().encode()[:60]
     path.write_bytes(path.read_bytes().replace(whole, b"\xff" * len(whole)))
     record = tmp_path / "record.json"
-    record.write_text(result(ServiceType.CSC, 3, 1).model_dump_json(), encoding="utf-8")
+    record.write_text(result(CSC, 3, 1).model_dump_json(), encoding="utf-8")
     with pytest.raises(ReadError, match=f"{re.escape(str(path))}: damaged; import its file again: .*UTF"):
         imported(tmp_path / "d", record) if text == "digest" else list(Stored(Layout(tmp_path / "d")).items())
 
@@ -259,6 +255,7 @@ def nested(inner: bytes, name: str, depth: int) -> bytes:
 ARCHIVES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "cut.xml.gz": (lambda content: gzip.compress(content)[:-2000], "too early"),
     "cut.zip": (lambda content: nested(content, "output.xml", 1)[:-100], "damaged"),
+    "other.zip": (lambda _: nested(b"", "readme.txt", 1), "no output.xml and no .json records"),
     "deep.zip": (lambda content: nested(content, "output.xml", 5), "deep"),
     "bomb.xml.gz": (lambda _: gzip.compress(b"<robot><suite name='s'>" + b" " * 50_000_000), "unpack to more than"),
 }
@@ -275,36 +272,7 @@ def test_bad_archives_are_named(output: Path, tmp_path: Path, name: str, monkeyp
     assert len(Stored(Layout(tmp_path / "d")).tests) >= 5, "the other file is there"
 
 
-def test_archives_inside_of_archives_are_read(output: Path, tmp_path: Path) -> None:
-    (tmp_path / "nightly.zip").write_bytes(nested(gzip.compress(output.read_bytes()), "a/output.xml.gz", 2))
-    dataset = load([tmp_path / "nightly.zip"])
-    assert (len(dataset.recorded), len(dataset.unrecorded), dataset.problems) == (3, 2, [])
-    assert dataset.recorded[0].source.endswith("nightly.zip!inner.zip!a/output.xml.gz")
-
-
-def test_every_file_beside_and_in_an_archive_is_counted_and_has_its_outcome(output: Path, tmp_path: Path) -> None:
-    text, layout = output.read_bytes(), Layout.make(tmp_path / "d")
-    with zipfile.ZipFile(tmp_path / "all.zip", "w") as file:
-        file.writestr("output-1.xml", text.replace(b"2026-11-20", b"2026-11-21"))
-        file.writestr("output-2.xml", text.replace(b"2026-11-20", b"2026-11-22"))
-        file.writestr("a.json", pack(result(ServiceType.VSC, 1, 1)))
-        file.writestr("z.zip", b"PK\5\6" + bytes(18))  # an empty archive
-    with layout.writing(lambda: None):
-        number, *done = import_all(layout, [tmp_path / "all.zip", output, tmp_path / "absent.xml"], None)
-    outcomes = [each for each in done if isinstance(each, FileImport)]
-    assert number == sum(each.files for each in outcomes) == 6
-    assert sorted(each.tests for each in outcomes) == [0, 0, 1, 5, 5, 5]
-    problems = sorted(text for each in outcomes for text in each.problems)
-    assert [("z.zip" in text, "absent.xml" in text) for text in problems] == [(False, True), (True, False)]
-
-
-def test_the_share_that_was_read_grows_to_its_end_and_is_shown_on_a_terminal(
-    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layout, shares = Layout.make(tmp_path / "d"), list[float]()
-    with layout.writing(lambda: None):
-        list(import_all(layout, [output], None, reading=shares.append))
-    assert shares == sorted(shares) and 0 < shares[0] <= shares[-1] < 1
+def test_progress_is_shown_on_a_terminal_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [write_output_xml(tmp_path / f"{each.test_name}.xml", [each], dump=pack) for each in _RESULTS]
     terminal = type("Terminal", (io.StringIO,), {"isatty": lambda _: True})()
     monkeypatch.setattr("sys.stderr", terminal)
@@ -313,7 +281,7 @@ def test_the_share_that_was_read_grows_to_its_end_and_is_shown_on_a_terminal(
     assert len(inputs.opened(files, quickly=True).contents().tests) == len(_RESULTS)
     first, *lines, last = terminal.getvalue().split("\r\x1b[K")
     shown = [int(line.removesuffix(" s left").partition(" % of 3 files, about ")[0]) for line in lines]
-    assert first == last == "" and shown == sorted(shown) and {33, 100} <= set(shown), "and nothing is left of it"
+    assert first == last == "" and shown == sorted(shown) and {33, 100} <= set(shown)
 
 
 def test_a_folder_with_something_else_is_left_alone(output: Path) -> None:
@@ -340,10 +308,10 @@ def test_a_file_that_vanishes_is_named_and_its_neighbours_are_imported(output: P
 def test_the_command_tells_new_files_from_repeated_and_earlier_ones(output: Path, tmp_path: Path) -> None:
     """Records beside the output.xml of their run are not there already: the same import has added them."""
     beside = [tmp_path / "2.json", tmp_path / "3.json"]
-    for path, record in zip(beside, (_FULL, mrr_result(ServiceType.CSP, 1, 2)), strict=True):
+    for path, record in zip(beside, (_FULL, mrr_result(CSP, 1, 2)), strict=True):
         path.write_text(record.model_dump_json(), encoding="utf-8")
     (tmp_path / "copy.xml").write_bytes(output.read_bytes())
-    (tmp_path / "new.json").write_text(result(ServiceType.CSC, 4, 1).model_dump_json(), encoding="utf-8")
+    (tmp_path / "new.json").write_text(result(CSC, 4, 1).model_dump_json(), encoding="utf-8")
 
     def said(*paths: Path) -> str:
         return invoked("import", *paths, "-o", tmp_path / "d").stdout.removeprefix(f"{tmp_path / 'd'}: ").strip()
@@ -367,7 +335,7 @@ def test_a_copy_by_rebot_has_the_same_tests(output: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("table", ["tests", "details"])
 @pytest.mark.parametrize("damage", ["removed", "truncated", "another file", "a folder"])
 def test_a_damaged_part_is_left_out_named_and_read_again(output: Path, tmp_path: Path, table: str, damage: str) -> None:
-    other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
+    other = write_output_xml(tmp_path / "other.xml", [result(CSC, 3, 1)], [])
     imported(tmp_path / "d", output, other)
     before = {row.test_id for row in Stored(Layout(tmp_path / "d")).tests}
     path = next(path for path in sorted((tmp_path / "d" / table).rglob("*.*")) if path.is_file())
@@ -403,7 +371,7 @@ def test_a_damaged_import_is_left_out_and_named(output: Path, tmp_path: Path, le
     assert len(Stored(Layout(tmp_path / "d")).tests) == 5
 
 
-_RESULTS = [mrr_result(ServiceType.CSP, 1, 2), result(ServiceType.CSC, 2, 1), does_not_fit(ServiceType.CSC, 8, 8)]
+_RESULTS = [mrr_result(CSP, 1, 2), result(CSC, 2, 1), does_not_fit(CSC, 8, 8)]
 
 
 def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,7 +379,7 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
     (run := tmp_path / "run").mkdir()
     write_output_xml(run / "output.xml", _RESULTS, dump=pack)
     for chains in (4, 8):
-        record = result(ServiceType.CSP, chains, 1, histograms=False)
+        record = result(CSP, chains, 1, histograms=False)
         (run / f"{chains}.json").write_text(record.model_dump_json())
     assert invoked("report", run, "-o", tmp_path / "small").exit_code == 0
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
@@ -423,7 +391,6 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
     "command", ["compare {0} {0}", "gate {0} {0}", "trend {0} --all", "trend {0} --new-with {0}", "show {0} --why"]
 )
 def test_large_files_are_judged_as_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """And no record is validated."""
     words = command.format(write_output_xml(tmp_path / "output.xml", _RESULTS, dump=pack)).split()
 
     def ended() -> tuple[int, str]:
@@ -433,7 +400,6 @@ def test_large_files_are_judged_as_small_ones(tmp_path: Path, monkeypatch: pytes
     small = ended()
     assert small[1]
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
-    monkeypatch.setattr(batch, "recorded_test", raising(AssertionError("a record was validated")))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert ended() == small
     gc.collect()  # of the error that ended the command
@@ -455,6 +421,19 @@ def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pyte
     del running
     assert not folder.exists()
     assert (tmp_path / "kept").is_dir()
+
+
+def test_refused_cells_of_several_suites_are_imported_once(tmp_path: Path) -> None:
+    refused, suite = refused_cell(10, 2, "needs 33 cores").refused, Suite("Density")
+    for name in ("Csc-Ndrpdr", "Csc-Mrr"):
+        inner = suite.suites.create(name)
+        inner.setup.config(name="Log", args=[f"{REFUSED_MARKER}{REFUSED_CELLS.dump_json((refused,)).decode()}"])
+        inner.tests.create("t").body.create_keyword("Fail")
+    path = tmp_path / "output.xml"
+    suite.run(output=str(path), console="none", log=None, report=None)
+    imported(tmp_path / "d", path)
+    for contents in (load([path]), Stored(Layout(tmp_path / "d"))):
+        assert [each.refused for each in contents.refused] == [refused]
 
 
 def test_a_damaged_record_in_a_large_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,25 +1,38 @@
-"""Trends of cells over nights whose truth is known, new failures, and testbeds that are twins."""
+"""Trends of cells over nights whose truth is known: steps, outliers, two bands, new failures, and twins."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise, permutations
 from math import inf, nan
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import t
 
 from csit_utils.analysis.causes import outcomes
-from csit_utils.analysis.trends.events import events
-from csit_utils.analysis.trends.trend import FEWEST, Trend, TrendState, trend_of, trends
+from csit_utils.analysis.cells import figures
+from csit_utils.analysis.trends.events import events, probable_events
+from csit_utils.analysis.trends.steps import FREEDOM, MIN_RUNS, find_steps, noise
+from csit_utils.analysis.trends.trend import FEWEST, SUSPICION, Findings, Trend, TrendState, look, trend_of, trends
+from csit_utils.analysis.trends.twobands import chance_of_runs, find_two_bands
 from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.trend import _called
+from csit_utils.commands.results.trend import _line as line_of_trend
 from csit_utils.commands.runs.twin import TwinVerdict, _cells_of, paired, unpaired
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import PDR, TestRow
+from csit_utils.report.pages.spread import repeats
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.histories import FIRST, nights, row
+from tests.unit.examples import share
 
 RATE = 5e6
 
@@ -41,6 +54,12 @@ def test_steps_are_dated_and_sized_and_the_last_gives_the_state() -> None:
     assert found.state is TrendState.PROGRESSION
 
 
+def test_the_table_names_what_changed_with_a_step() -> None:
+    rows = nights(8, lambda _: RATE, version="VPP 26.06") + nights(14, lambda _: 0.8 * RATE, version="VPP 26.10")[8:]
+    lines = [line_of_trend(found, {}) for found in trends(rows) if found.steps]
+    assert lines and all("VPP 26.06 → VPP 26.10" in line.texts for line in lines)
+
+
 def test_failed_nights_are_gaps_and_no_zeros() -> None:
     """Gaps lie between the first figure and the last run."""
     others = nights(30, lambda _: RATE, cell=("CSC", 2, 1))
@@ -59,13 +78,6 @@ def test_two_bands_and_one_bad_night_are_no_regression() -> None:
     assert (found.state, found.outliers) == (TrendState.STEADY, (20,))
     # Noise of a standard deviation of 0.5 %, as Student's t of 4 degrees of freedom, widened as nights are few.
     assert 0.002 * RATE < found.scale < 0.008 * RATE
-
-
-@pytest.mark.parametrize("fresh", [1, 2])
-def test_a_fall_of_the_last_nights_is_suspected_only(fresh: int) -> None:
-    found = pdr(nights(30, lambda night: 0.9 * RATE if night >= 30 - fresh else RATE))
-    assert (found.state, found.fresh, found.outliers) == (TrendState.STEADY, fresh, ())
-    assert found.suspected == pytest.approx(-0.1, abs=0.02)
 
 
 def test_a_slow_change_is_a_drift_few_nights_are_not_judged_and_equal_ones_steady() -> None:
@@ -163,3 +175,188 @@ def test_a_stored_run_whose_rates_cannot_be_is_refused(mrr_pps: float | None) ->
     one = SimpleNamespace(service_type="CSC", nf_size="1c", nf_chains=1, nf_nodes=1, mrr_pps=mrr_pps)
     with pytest.raises(ConfigError, match="no result of MRR"):
         _cells_of(SimpleNamespace(tests=[one]), Path("stored"))
+
+
+def series(levels: list[tuple[int, float]]) -> list[float]:
+    """Levels for so many nights each, with Gaussian noise."""
+    rng = np.random.default_rng(1)
+    return [float(level + rng.normal(0, 0.6)) for nights, level in levels for _ in range(nights)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "found"),
+    [
+        ([(12, 100.0), (6, 90.0), (12, 100.0)], [12, 18]),
+        ([(10, 100.0), (10, 95.0), (10, 102.0)], [10, 20]),
+        ([(15, 100.0), (1, 10.0), (14, 100.0)], []),  # nights that went wrong, however wrong
+        ([(15, 100.0), (2, 10.0), (14, 100.0)], []),
+        ([(27, 100.0), (2, 85.0)], []),
+        ([(27, 100.0), (3, 85.0)], [27]),
+        ([(30, 100.0), (3, 97.0)], []),  # a small fall needs more nights
+        ([(30, 100.0), (15, 97.0)], [30]),
+    ],
+)
+def test_steps_are_changes_of_level_for_three_nights_or_more(levels: list[tuple[int, float]], found: list[int]) -> None:
+    values = series(levels)
+    assert [step.index for step in find_steps(values, noise(values), 1e-5)] == found
+
+
+def test_noise_is_that_of_the_series_and_not_of_its_steps_and_never_below_the_resolution() -> None:
+    calm = noise(series([(30, 100.0)]))
+    assert noise(series([(15, 100.0), (15, 50.0)])) == pytest.approx(calm, rel=0.3)
+    assert noise([5.0] * 20, 0.25) == noise([5.0], 0.25) == 0.25
+
+
+values_ = st.lists(st.floats(1, 100), min_size=6, max_size=40)
+
+
+@settings(max_examples=share(60), deadline=None)
+@given(values_, st.floats(0.1, 1000))
+def test_units_do_not_matter(values: list[float], factor: float) -> None:
+    scale = max(noise(values), 1e-3)
+    plain = [step.index for step in find_steps(values, scale, 0.05)]
+    assert [step.index for step in find_steps([factor * x for x in values], factor * scale, 0.05)] == plain
+
+
+@settings(max_examples=share(60), deadline=None)
+@given(values_)
+def test_parts_are_long_enough_and_evidence_is_as_asked(values: list[float]) -> None:
+    steps = find_steps(values, 0.05, 0.01)
+    ends = [0, *(step.index for step in steps), len(values)]
+    assert all(two - one >= MIN_RUNS for one, two in pairwise(ends)) or not steps
+    assert all(0 <= step.probability <= 0.01 for step in steps)
+
+
+LEVEL = 10_000.0
+SCALE = LEVEL * 1e-4
+"""Of series that repeat exactly."""
+
+
+def looked_at(values: Sequence[float]) -> Findings:
+    return look(values, [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in range(len(values))], 0, 0.01)
+
+
+def departure(chance: float) -> float:
+    """Which noise reaches to either side with this probability."""
+    return float(t.isf(chance / 2, FREEDOM)) * SCALE
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("fresh", [1, 2])
+def test_last_values_are_suspected_below_a_chance_of_one_in_thousand(fresh: int, sign: int) -> None:
+    """Noise makes `fresh` values on one side that far with the probability 2 (chance / 2) ^ fresh."""
+    limit = 2 * (SUSPICION / 2) ** (1 / fresh)
+    for chance, suspected in ((1.05 * limit, False), (0.95 * limit, True)):
+        away = sign * departure(chance)
+        found = looked_at([LEVEL] * 20 + [LEVEL + away] * fresh)
+        assert found.scale == SCALE
+        assert found.suspected == (pytest.approx(away / LEVEL) if suspected else None)
+        assert found.fresh == (fresh if suspected else 0)
+
+
+def test_last_values_are_suspected_on_one_side_only_and_are_no_outliers_which_noise_makes_once_in_thousand() -> None:
+    away = departure(1e-3)
+    assert looked_at([*[LEVEL] * 20, LEVEL + away, LEVEL - away]).fresh < 2
+    found = looked_at([*[LEVEL] * 20, 0.9 * LEVEL])
+    assert (found.fresh, found.outliers) == (1, ())
+    for chance, outliers in ((1.05e-3, ()), (0.95e-3, (8,))):
+        values = [LEVEL] * 20
+        values[8] += departure(chance)
+        assert looked_at(values).outliers == outliers
+
+
+@pytest.mark.parametrize(("settled", "fresh"), [(MIN_RUNS, 0), (MIN_RUNS + 1, 1)])
+def test_after_a_step_a_last_value_is_suspected_once_the_new_level_is_settled(settled: int, fresh: int) -> None:
+    """The last value is held against the three or more of the new level, not against values before the step."""
+    values = [LEVEL] * 15 + [0.8 * LEVEL] * (settled - 1) + [0.5 * LEVEL]
+    found = looked_at(values)
+    assert [step.index for step in found.steps] == [15]
+    assert found.fresh == fresh
+
+
+@pytest.mark.parametrize("bad", [None, 4])
+def test_a_level_that_changed_and_stayed_is_no_band_also_after_an_early_bad_night(bad: int | None) -> None:
+    rng = Random(1)
+    values = [rng.gauss(1.0 if night < 15 else 0.9, 0.006) for night in range(30)]
+    if bad is not None:
+        values[bad] = 0.9
+    assert find_two_bands(values) is None
+
+
+@pytest.mark.parametrize(("one", "other"), [(2, 3), (3, 3), (1, 4)])
+def test_the_chance_of_runs_is_that_of_all_orders(one: int, other: int) -> None:
+    orders = set(permutations("a" * one + "b" * other))
+
+    def runs(order: tuple[str, ...]) -> int:
+        return 1 + sum(x != y for x, y in pairwise(order))
+
+    for most in range(2, one + other + 1):
+        share = sum(runs(order) <= most for order in orders) / len(orders)
+        assert chance_of_runs(most, one, other) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("level", [0.9, 1.1])
+@pytest.mark.parametrize(("visits", "is_band"), [(2, False), (3, True)])
+def test_two_values_are_no_band_on_either_side(level: float, visits: int, is_band: bool) -> None:
+    values = [1.0 + 0.001 * (place % 3) for place in range(20)]
+    for place in (4, 9, 14)[:visits]:
+        values[place] = level
+    assert (find_two_bands(values) is not None) is is_band
+
+
+def test_a_band_has_a_tenth_of_the_values_and_is_no_rounding_and_no_level_that_stayed() -> None:
+    for count, is_band in ((46, False), (40, True)):
+        values = [1.0 + 0.001 * (place % 3) for place in range(count)]
+        for place in (4, 12, 20, 30):
+            values[place] = 0.9
+        assert (find_two_bands(values) is not None) is is_band
+    rng = Random(5)
+    assert find_two_bands([rng.choice([1.0, 1.005]) for _ in range(40)], resolution=0.0025) is None
+
+
+STEP_NIGHT = 6
+PROBABLE_NIGHTS = 16
+
+
+def fallen(night: int) -> float:
+    return 3e6 if night < STEP_NIGHT else 0.92 * 3e6
+
+
+def neighbours(count: int) -> list[TestRow]:
+    """Cells whose falls are confirmed."""
+    return [each for chains in range(1, count + 1) for each in nights(PROBABLE_NIGHTS, fallen, cell=("CSC", chains, 1))]
+
+
+NOISY = nights(PROBABLE_NIGHTS, fallen, cell=("CSP", 1, 1), noise=0.03)
+"""The same fall, which noise hides from the search over all places."""
+STEADY = nights(PROBABLE_NIGHTS, lambda _: 3e6, cell=("VSC", 1, 1))
+ELSEWHERE = nights(PROBABLE_NIGHTS, fallen, "lab-b", ("CSP", 1, 1), noise=0.03)
+
+
+def test_a_fall_in_the_same_run_as_others_is_probable_and_no_other_is() -> None:
+    found = trends([*neighbours(2), *NOISY, *STEADY, *ELSEWHERE])
+    events = probable_events(found)
+    cells = {(each.trend.cell.series.system.testbed, each.trend.cell.series.service_type) for each in events}
+    assert cells == {("lab-a", "CSP")}
+    assert not any(each.trend.steps for each in events)
+    assert {each.after.row.run for each in events} == {f"lab-a/{STEP_NIGHT}/output.xml"}
+    assert {(each.probable, each.doubt) for each in events} == {(4, "probable")}
+
+
+def test_two_confirmed_series_or_a_change_in_the_other_direction_make_no_other_probable() -> None:
+    rise = nights(PROBABLE_NIGHTS, lambda night: 6e6 - fallen(night), cell=("CSP", 1, 1), noise=0.03)
+    for rows in ([*neighbours(1), *NOISY], [*neighbours(2), *rise]):
+        assert probable_events(trends(rows)) == []
+
+
+def test_runs_before_and_after_a_step_are_distinguished() -> None:
+    rows = nights(20, lambda night: 2e6 if night < 12 else 1.8e6)
+    rows += nights(20, lambda _: 5e6, cell=("CSC", 2, 1))
+    steps = {trend.cell: trend.steps for trend in trends(rows)}
+    found = [each for each in repeats(figures(rows), steps=steps) if each.cell.metric == PDR]
+    assert sorted((each.cell.dimensions.instances, each.level, each.levels, *each.nights) for each in found) == [
+        (1, 1, 2, "2026-11-01", "2026-11-12"),
+        (1, 2, 2, "2026-11-13", "2026-11-20"),
+        (2, 1, 1, "2026-11-01", "2026-11-20"),
+    ]
+    assert all(each.variation < 0.01 for each in found), "and none of them is as wide as the step"
