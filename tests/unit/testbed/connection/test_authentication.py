@@ -18,7 +18,6 @@ from resources.libraries.python.testbed.connection.known_hosts import (
     check,
     entries_of,
     fingerprint,
-    name_of,
 )
 from resources.libraries.python.testbed.connection.route import SshHop
 from tests.builders import raising
@@ -66,12 +65,6 @@ def test_a_host_is_let_in_by_its_key_alone(tmp_path: Path, line: str, said: str)
     assert said in found and bool(said) == bool(found)
 
 
-def test_a_host_on_another_port_is_another_host(tmp_path: Path) -> None:
-    assert (name_of("host", 22), name_of("host", 2222)) == ("host", "[host]:2222")
-    assert judge(f"[host.lab]:2222 ssh-ed25519 {KEY}", tmp_path, "[host.lab]:2222") == ""
-    assert "is unknown" in judge(f"host.lab ssh-ed25519 {KEY}", tmp_path, "[host.lab]:2222")
-
-
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed here")
 def test_hashed_names_and_fingerprints_are_those_of_openssh(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
@@ -83,6 +76,7 @@ def test_hashed_names_and_fingerprints_are_those_of_openssh(tmp_path: Path) -> N
     assert hashed.startswith("|1|")
     assert judge(hashed, tmp_path, "[host.lab]:2222", public) == ""
     assert "is unknown" in judge(hashed, tmp_path, "[host.lab]:2223", public)
+    assert "is unknown" in judge(hashed, tmp_path, "host.lab", public), "on another port it is another host"
     shown = subprocess.run(["ssh-keygen", "-lf", str(tmp_path / "key.pub")], check=True, capture_output=True, text=True)
     assert fingerprint(base64.b64decode(public)) == shown.stdout.split()[1]
 
