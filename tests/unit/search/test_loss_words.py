@@ -97,17 +97,6 @@ def test_a_server_that_pauses_regularly_loses_at_its_period(period_s: float) -> 
     assert f" every {period_s * 1000:g} ms (" in losses_in_words(found)
 
 
-def test_a_period_with_jitter_and_gaps_among_random_losses_is_found() -> None:
-    random, lost = Random(5), set[int]()
-    for tick in range(250):
-        if random.random() < 0.7:
-            first = tick * 400 + random.randrange(20)
-            lost.update(range(first, first + random.randint(5, 20)))
-    arrived = [number for number in range(100_000) if number not in lost and random.random() >= 0.0005]
-    found = told(arrived, 100_000, 100_000)
-    assert pattern_of(found) is LossPattern.PERIODIC and " every 4 ms (" in losses_in_words(found)
-
-
 @pytest.mark.parametrize("every", [33, 61, 100, 250])
 def test_a_short_period_with_gaps_does_not_alias(every: int) -> None:
     random = Random(every)

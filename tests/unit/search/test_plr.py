@@ -10,7 +10,6 @@ from scipy.integrate import quad
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.search.algorithms import plrsearch
 from resources.libraries.python.search.algorithms.plrsearch import FUNCTIONS, CriticalLoad, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
@@ -137,13 +136,3 @@ def test_loads_are_chosen_as_the_draft_has_it(monkeypatch: pytest.MonkeyPatch) -
         ],
         rel=1e-3,
     )
-
-
-def test_a_trial_that_fell_short_is_not_the_first_one() -> None:
-    class Tired(Bench):
-        def measure(self, trial: Trial) -> TrialResult:
-            return super().measure(trial).model_copy(update={"generator_limited": len(self.asked) == 1})
-
-    bench = Tired(above)
-    search(bench, 10_000.0, profile=profile(f"soak,loss={_RATIO},time=30"))
-    assert [trial.load_pps for trial in bench.asked][:3] == [5050, 5050, 10_000]
