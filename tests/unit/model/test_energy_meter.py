@@ -7,24 +7,16 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
+from resources.libraries.python.model.testbed.access import EnergyMeter, Powercap
 from resources.libraries.python.testbed.node.energy import power_of
 
 METER: TypeAdapter[EnergyMeter] = TypeAdapter(EnergyMeter)
 LOCAL = Path(__file__).parents[3] / "topologies" / "local.yaml"
 
 
-def test_each_meter_is_chosen_by_its_name() -> None:
-    assert METER.validate_python({"meter": "powercap"}) == Powercap()
-    assert isinstance(METER.validate_python({"meter": "ipmi", "host": "10.0.0.5", "user": "a"}), Ipmi)
-    found = METER.validate_python({"meter": "redfish", "url": "https://[2001:db8::1]:8443/"})
-    assert isinstance(found, Redfish) and found.interval_s == 1.0
-
-
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"meter": "watts-up"}, "watts-up"),
         ({"meter": "redfish", "url": "http://bmc"}, "https://"),
         ({"meter": "redfish", "url": "https://user:secret@bmc"}, "is not a URL"),
         ({"meter": "redfish", "url": "https://bmc", "password": "letmein"}, "a password in a file is refused"),
@@ -55,7 +47,6 @@ def test_the_default_is_not_written_so_that_digests_stay(tmp_path: Path) -> None
     [
         ("Power", {"PowerControl": [{"PowerConsumedWatts": 211}, {"PowerConsumedWatts": 33.5}]}, 244.5),
         ("Power", {"PowerControl": [{"PowerConsumedWatts": None}]}, None),
-        ("Power", {"PowerControl": []}, None),
         ("Power", {}, None),
         ("EnvironmentMetrics", {"PowerWatts": {"Reading": 187.5}}, 187.5),
         ("EnvironmentMetrics", {"PowerWatts": {"Reading": None}}, None),
