@@ -1,21 +1,11 @@
 """`./csit bench`: what it runs, and figures of benchmarks without a machine."""
 
-import importlib
-import inspect
 from math import exp
 
 import numpy as np
 import pytest
 
-from tests.benchmarks import __main__ as bench
 from tests.benchmarks.watching import BLOCKS, costs, orders
-
-
-@pytest.mark.parametrize("name", bench.BENCHMARKS)
-def test_every_benchmark_takes_what_makes_it_quick(name: str) -> None:
-    entry = bench.BENCHMARKS[name]
-    module = importlib.import_module(f"tests.benchmarks.{entry.module}")
-    inspect.signature(getattr(module, entry.function)).bind(**entry.quick)
 
 
 def test_costs_are_found_in_spite_of_a_drift_and_of_a_disturbed_round() -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
@@ -23,20 +24,21 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType, Tes
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.traffic import as_taken
-from resources.libraries.python.studies.density.planning.matrix import candidates, make_rows
+from resources.libraries.python.studies.density.planning.matrix import make_rows
 from resources.libraries.python.studies.density.planning.selection import parse_kinds, parse_selection
 from resources.libraries.python.studies.shared.choices import choices
 from resources.libraries.python.testbed.kinds import machine
+from tests.builders import cpus
 from tests.how_to_driver import DRIVERS as DRIVERS_FOLDER
 from tests.how_to_driver import added_drivers, with_bridge
 from tests.how_to_pages import ADD_A_DRIVER, files_of, lint, write_files_of
 
 ROOT = Path(__file__).parents[2]
+MACHINE = cpus(32)
 DRIVERS: list[Driver] = [
     *driver_registry.vswitches().values(),
     *driver_registry.generators().values(),
@@ -56,7 +58,7 @@ def topology(tmp_path: Path) -> Iterator[Path]:
 def test_a_package_and_a_topology_add_a_vswitch(topology: Path) -> None:
     testbed = load_topology(topology)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2)
-    plan = make_plan(testbed, cell, layout((cpu, cpu, 0, 0) for cpu in range(32)))
+    plan = make_plan(testbed, cell, MACHINE)
     assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-lnxip4"
     assert not list(machine.missing(testbed.dut))
     factory = driver_registry.vswitches()["learning_bridge"].factory
@@ -72,7 +74,7 @@ def test_a_package_adds_a_network_function(tmp_path: Path) -> None:
     with added_drivers(tmp_path):
         testbed, simulated = with_generator("iperf3"), load_topology(ROOT / "topologies/sim.yaml")
         (asked,) = parse_kinds("haproxy")
-        plan = make_plan(testbed, haproxy_cell(), layout((cpu, cpu, 0, 0) for cpu in range(32)))
+        plan = make_plan(testbed, haproxy_cell(), MACHINE)
         assert plan.suite_id == "eth-l2bd-1ch-4veth-2dcr1t-haproxy"
         assert plan.load_ports[Protocol.TCP] == (5201,)
         assert Plan.model_validate_json(plan.model_dump_json()) == plan
@@ -109,22 +111,15 @@ def test_a_proxy_of_tcp_is_sent_connections_or_refused(
     generator: str, asked: Protocol | None, expected: Protocol | None, tmp_path: Path
 ) -> None:
     trial = Trial(load_pps=1e3, duration_s=1, frame=frame("512B"), protocol=asked)
+    refused = pytest.raises(Unsupported, match="an NF of kind haproxy takes TCP connections only")
     with added_drivers(tmp_path):
-        kind = NfKind("haproxy")
-        if expected is None:
-            with pytest.raises(Unsupported, match="an NF of kind haproxy takes TCP connections only"):
-                as_taken(trial, generator, [kind])
-        else:
-            assert as_taken(trial, generator, [kind]).protocol is expected
+        with nullcontext() if expected else refused:
+            assert as_taken(trial, generator, [NfKind("haproxy")]).protocol is expected
         if asked is None:
-            selection = parse_selection(
-                service_types="CSC", cells="1x1,2x1", nf_sizes="1c", nf_kinds="haproxy", frames="512B"
-            )
-            testbed = with_generator(generator)
-            (one, two) = candidates(testbed, layout((cpu, cpu, 0, 0) for cpu in range(32)), selection)
-            made = make_rows(testbed, layout((cpu, cpu, 0, 0) for cpu in range(32)), selection, TestType.MRR)
-            assert one.runs == two.runs == (expected is not None)
-            assert len(made.rows) == 2 * (expected is not None)
+            words = {"service_types": "CSC", "cells": "1x1,2x1", "nf_sizes": "1c", "nf_kinds": "haproxy"}
+            selection = parse_selection(**words, frames="512B")
+            made = make_rows(with_generator(generator), MACHINE, selection, TestType.MRR)
+            assert len(made.rows) == 2 * (expected is not None) == 2 - len(made.refused)
             assert all("iperf3" in row.refused.reason for row in made.refused)
 
 

@@ -150,9 +150,6 @@ def page(*lines: str, opening: str = "```console", closing: str = "```") -> str:
 )
 def test_what_differs_is_rewritten_but_times_and_durations(shown: tuple[str, ...], printed: tuple[str, ...]) -> None:
     assert rewritten(page(*shown)).startswith(page(*printed).removesuffix("```\n"))
-
-
-def test_commands_of_a_comment_run_and_show_nothing() -> None:
     hidden = page("$ echo 5 > number; echo done", opening="<!-- console", closing="-->")
     assert rewritten(hidden + page("$ cat number")) == hidden + page("$ cat number", "5")
 

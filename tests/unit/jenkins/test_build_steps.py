@@ -117,6 +117,7 @@ def test_the_lease_is_longer_than_the_build(tmp_path: Path) -> None:
     ("outcomes", "status", "commands"),
     [
         ([0], 0, ["doctor", "robot", "outcome"]),
+        ([1], 1, ["doctor", "robot", "outcome"]),
         ([2], 2, ["doctor", "robot", "outcome"]),
         ([3, 0], 0, ["doctor", "robot", "outcome", "cleanup", "doctor", "robot", "outcome"]),
         ([3, 3], 3, ["doctor", "robot", "outcome", "cleanup", "doctor", "robot", "outcome"]),
@@ -132,7 +133,9 @@ def test_an_interrupted_run_is_resumed_once(
     assert [call[1] for call in build.calls if call[0] == "robot"] == ["--args", "--resume"][: len(outcomes)]
 
 
-@pytest.mark.parametrize(("outcomes", "status", "runs"), [([1, 0], 1, 2), ([0, 3, 1], 1, 3), ([3, 3], 3, 2)])
+@pytest.mark.parametrize(
+    ("outcomes", "status", "runs"), [([0, 0], 0, 2), ([1, 0], 1, 2), ([0, 3, 1], 1, 3), ([3, 3], 3, 2)]
+)
 def test_the_runs_of_a_night_are_measured_until_one_is_incomplete(
     build: Build, outcomes: list[int], status: int, runs: int
 ) -> None:

@@ -113,8 +113,9 @@ def tg(driver: str, **keys: Any) -> TgNode:
 @pytest.mark.parametrize(
     "known",
     [
-        *({"driver": name} for name in ("ice", "iavf", "e1000", "virtio_net", "virtio-pci", "ena", "bnxt_en")),
-        *({"model": name} for name in ("Intel-E810CQ", "Amazon-Nitro-50G")),
+        *({"driver": name} for name in ("ice", "i40e", "iavf", "ixgbe", "igb", "e1000", "e1000e", "virtio_net")),
+        *({"driver": name} for name in ("virtio-pci", "vmxnet3", "ena", "hns3", "bnxt_en", "gve")),
+        *({"model": name} for name in ("Intel-E810CQ", "Intel-XXV710", "Intel-X710", "Amazon-Nitro-50G")),
         {"driver": "something-new", "uio_driver": "vfio-pci"},
         {"driver": "vfio-pci"},
     ],

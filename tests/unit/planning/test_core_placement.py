@@ -85,7 +85,7 @@ def test_the_cores_of_an_instance_and_of_the_vswitch_share_a_last_level_cache_wh
 
 
 @pytest.mark.parametrize("size", ["0.5c", "0.5c-shared", "1c+0.5c"])
-@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (4, 8), (3, 3), (6, 2)])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (4, 8), (4, 3), (3, 3), (4, 1), (6, 2)])
 def test_an_instance_of_half_cores_shares_a_last_level_cache_where_it_fits(size: str, rows: int, columns: int) -> None:
     """Also one with an odd number of NFs, which shares a core with the next instance."""
     sizes = [size] if "+" not in size else [size.split("+")[node % 2] for node in range(columns)]

@@ -140,6 +140,8 @@ def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -
     [
         (1, 1, "mac", "DUT1.port1: 1 address pair for 4 receive queues: RSS hashes nothing else of these packets, so"),
         (1, 4, "mac", "DUT1.port1: 4 address pairs for 4 receive queues: too few for RSS to spread them evenly"),
+        (1, 3, "vlan", "DUT1.port1: 3 address pairs for 4 receive queues"),
+        (16, 2, "link", "DUT1.port1: 16 address pairs for 4 receive queues: too few"),
         (31, 1, "link", "DUT1.port1: 31 address pairs for 4 receive queues: too few"),
         (32, 1, "link", None),
         (16, 2, "mac", None),
@@ -159,11 +161,6 @@ NO_SMT = layout([(cpu, cpu, 0, 0) for cpu in range(400)])
 def of(kind: str, chains: int, nodes: int, *sizes: str, vs_dtc: int = 1, smt: bool = True) -> Balance:
     asked = cell_of(kind, chains, nodes, nf_sizes=tuple(NfSize(size) for size in sizes or ("1c",)), vs_dtc=vs_dtc)
     return balance(asked, make_plan(SIM, asked, MANY if smt else NO_SMT).cores)
-
-
-@pytest.mark.parametrize(("size", "even"), [("0.5c", True), ("1c", True), ("2c", False)])
-def test_an_nf_with_as_many_threads_as_queues_is_even(size: str, even: bool) -> None:
-    assert of("CSC", 1, 1, size).even == even
 
 
 def test_threads_that_are_siblings_are_counted_and_named() -> None:

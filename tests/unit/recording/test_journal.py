@@ -75,6 +75,8 @@ def test_a_machine_that_goes_down_in_a_test_counts_as_an_attempt(tmp_path: Path)
         assert run.started(key()) == number
         run = resume(tmp_path, f"boot-{number + 1}", killed=run)
     assert run.history(key()).broken == (runs.MACHINE_DOWN, runs.MACHINE_DOWN)
+    run = resume(tmp_path, "boot-4", killed=run)  # nothing was running this time
+    assert run.history(key()).broken == (runs.MACHINE_DOWN, runs.MACHINE_DOWN)
     run.close()
 
 
@@ -120,6 +122,7 @@ def test_several_cells_in_a_row_mean_that_the_machine_is_broken_and_they_are_mea
         ({"topology_digest": "e"}, "the topology has changed"),
         ({"variables": {"CELLS": "2x2"}}, "with CELLS '1x1' and cannot be resumed with '2x2'"),
         ({"include": ("CSC",)}, "with --include nothing and cannot be resumed with CSC"),
+        ({"exclude": ("CSC",)}, "with --exclude nothing and cannot be resumed with CSC"),
         ({"profile": CHOICES.profile.model_copy(update={"mrr_trials": 77})}, "has other settings than at the"),
     ],
 )

@@ -164,13 +164,6 @@ def test_a_load_is_decided_when_further_trials_cannot_change_it(
     assert LoadEvidence(1.0, good_s, bad_s).proven(goal) is reading
 
 
-def test_short_trials_beside_long_ones_and_good_loads_above_a_bad_one_do_not_count() -> None:
-    results = [trial_result(load, lost) for load, lost in [(100, 0), (200, 1), (300, 0)] for _ in range(10)]
-    assert proven_bounds(gather(results, NDR), NDR).pair == (100, 200)
-    results = [trial_result(100, 1, duration_s=0.1), trial_result(100, 0), trial_result(200, 1, duration_s=0.1)]
-    assert [(row.load_pps, row.good_s, row.bad_s) for row in gather(results, NDR)] == [(100, 1.0, 0.0), (200, 0.0, 0.1)]
-
-
 def test_without_enough_trials_the_majority_decides() -> None:
     results = [trial_result(100, 0), trial_result(200, 1), trial_result(200, 0), trial_result(300, 1)]
     rows = gather(results, NDR)
@@ -186,12 +179,6 @@ def test_trials_that_say_nothing_are_left_out() -> None:
     assert gather([silent, limited], NDR) == []
     known = best_known([silent, limited], NDR)
     assert (known.lower_pps, known.upper_pps, known.throughput_pps, known.lowest_tried_pps) == (None,) * 4
-
-
-def test_throughput_takes_the_loss_that_the_exceed_ratio_leaves_over() -> None:
-    pdr = Goal(name="PDR", loss_ratio=0.005)
-    (row,) = gather([trial_result(1000, lost) for lost in (0, 2, 4, 6, 8)], pdr)
-    assert row.throughput_pps(pdr) == pytest.approx(996)
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 1)), max_size=60))

@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
-from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, profile
 from tests.unit.search.search_fakes import Bench, capped, search
 
 
@@ -51,9 +51,11 @@ def test_the_reference_is_csits_settings_with_mlrsearch_as_in_results_before_the
     [
         ("ladder,width=0.01", "relative_width", 0.01),
         ("rfc2544,trial=120", "final_trial_duration_s", 120.0),
+        ("rfc2544,trial=120", "duration_sum_s", 120.0),
         ("rfc2544,trial=120", "initial_trial_duration_s", 10.0),
         ("ladder,sum=42", "duration_sum_s", 42.0),
         ("ladder,trial=2", "initial_trial_duration_s", 2.0),
+        ("ladder,trial=2", "duration_sum_s", 21.0),
         ("ladder,time=60", "duration_max_s", 60.0),
         ("quick,latency=0.5", "latency_duration_s", 0.5),
         ("quick,mrr=1,mrr_trial=0.1", "mrr_duration_s", 0.1),
@@ -103,10 +105,3 @@ def words(profile: SearchProfile, capacity_pps: float) -> dict[str, str]:
 def test_what_is_irregular_is_named(profile: SearchProfile, capacity_pps: float, requirement: str, said: str) -> None:
     assert said in words(profile, capacity_pps)[requirement]
     assert set(words(REFERENCE, 4e6)) == {"trial", "trial-forwarding-ratio"}, "the library deviates by trials alone"
-
-
-@pytest.mark.parametrize("profile", [LADDER, RFC2544], ids=lambda each: each.name)
-def test_trials_that_end_early_are_counted(profile: SearchProfile) -> None:
-    outcome = search(Bench(capped(4e6)), profile=profile)
-    aborted = sum(each.aborted for each in outcome.trials)
-    assert words(profile, 4e6)["trial-duration"].startswith(f"{aborted} of {len(outcome.trials)} trials")

@@ -187,6 +187,7 @@ def text(*hops: HopLoss, **more: object) -> str:
         ([(0.98, 0.0)], "nf-1-1's data thread on CPU 3 (csn1x1i1) was busy for 98 % of the time\n"),
         ([(0.49, 0.0)], "had work for only 49 % of the time"),
         ([(0.51, 0.0)], "was busy for 51 % of the time, which neither confirms nor rules out"),
+        ([(0.89, 0.0)], "was busy for 89 % of the time, which neither confirms nor rules out"),
         ([(0.91, 0.0)], "was busy for 91 % of the time\n"),
         ([(0.79, 0.21)], "had work for 100 % of the time and ran for 79 %; the CPU had nf-1-1 79 %"),
         ([(0.81, 0.19)], "was busy for 100 % of the time\n"),

@@ -75,7 +75,9 @@ def negotiating(topology: Topology, looks: float) -> tuple[Deployment, list[str]
     return Deployment(make_plan(topology, cell, topology.dut.layout), replace(parts, switch=switch)), notes
 
 
-def test_a_deployment_waits_for_cables_between_two_duts_if_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cables_between_two_duts_are_waited_for_and_one_without_link_or_the_crash_that_is_its_cause_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=3)
     with deployed:
@@ -84,11 +86,7 @@ def test_a_deployment_waits_for_cables_between_two_duts_if_there_are_some(monkey
     deployed, notes = negotiating(TOPOLOGY, looks=float("inf"))
     with deployed:
         assert notes == []
-
-
-def test_a_cable_that_gets_no_link_is_named_or_the_crash_that_is_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_module, "CABLES_WITHIN_S", 0.01)
-    monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
     with pytest.raises(NotReady) as found:
         deployed.__enter__()

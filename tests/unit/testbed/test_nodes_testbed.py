@@ -186,7 +186,9 @@ def chosen(monkeypatch: pytest.MonkeyPatch, found: Mapping[str | None, Found]) -
         (point(1e6), point(1.04e6), None),
         (point(1e6), point(1.06e6), "af_xdp"),
         (point(1e6), point(2e6, rate_error=0.02), None),
+        (point(1e6), point(2e6, rate_error=None), None),
         (point(1e6, rate_error=0.02), point(5e5), "af_xdp"),
+        (point(None), point(None), None),
         (point(1e6), FAILED, None),
     ],
 )

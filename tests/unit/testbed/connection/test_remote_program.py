@@ -1,10 +1,13 @@
 """Programs on a node or here: their start among anything on stderr, how much they may say, why they fail or end."""
 
+import queue
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,12 +18,29 @@ from resources.libraries.python.redaction import keep_secret
 from resources.libraries.python.testbed.connection import machine
 from resources.libraries.python.testbed.connection.local import LocalConnection, _Pipes
 from resources.libraries.python.testbed.connection.machine import StreamConnection
-from resources.libraries.python.testbed.connection.program import TAIL_BYTES
+from resources.libraries.python.testbed.connection.program import TAIL_BYTES, RemoteProgram
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.node_query import ask_all
 from tests.builders import shell_program
-from tests.unit.testbed.connection.scripted_streams import TOKEN, started
+
+TOKEN = "csit-0123456789abcdef"  # noqa: S105 - of the announcement
+
+
+@contextmanager
+def started(*blocks: bytes) -> Iterator[tuple[RemoteProgram, list[int]]]:
+    """A program that runs, with an error output of the test's own, and what is killed at its end."""
+    errors, killed = queue.SimpleQueue[bytes](), list[int]()
+    for block in blocks:
+        errors.put(block)
+    end = {"status": lambda _: None, "broken": str, "release": lambda: errors.put(b"")}
+    streams: Any = SimpleNamespace(read_errors=errors.get, **end)
+    program = RemoteProgram(["agent"], streams, TOKEN, "DUT1", killed.append)
+    try:
+        program.await_start(60.0)
+        yield program, killed
+    finally:
+        program.end()
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -86,7 +86,7 @@ def test_settings_are_changed_and_put_back_to_what_was_there_at_first(machine: M
     assert machine.now() == BEFORE
 
 
-@pytest.mark.parametrize("written", [0, 2])
+@pytest.mark.parametrize("written", range(4))
 @pytest.mark.parametrize("do", ["apply", "restore"])
 def test_what_was_there_is_known_wherever_a_change_or_its_end_was_cut_off(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, written: int, do: str
