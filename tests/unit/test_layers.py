@@ -13,6 +13,8 @@ import pytest
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.driver import Driver
+from tests.how_to_driver import added_drivers
+from tests.how_to_pages import ADD_A_DRIVER, ADD_A_STUDY, files_of
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
@@ -362,6 +364,19 @@ def test_class_names_are_used_once_and_only_methods_of_a_protocol_have_no_docstr
 
 def is_production(path: str) -> bool:
     return path.startswith(("resources/", "csit_utils/"))
+
+
+def test_files_of_how_to_pages_keep_to_their_rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them at once, as in a project that follows both pages."""
+    texts = files_of(ADD_A_DRIVER) | files_of(ADD_A_STUDY)
+    with added_drivers(tmp_path):
+        added = {word.lower(): {each.name} for each in every_driver() for word in each.product_words - PRODUCT_WORDS}
+    packages = {**added, **packages_of_products()}
+    monkeypatch.setitem(globals(), "packages_of_products", lambda: packages)
+    monkeypatch.setitem(globals(), "PRODUCTS", any_of(packages))
+    monkeypatch.setitem(globals(), "text_of", texts.__getitem__)
+    trees = {path: ast.parse(text) for path, text in texts.items() if path.endswith(".py")}
+    assert not [(path, *found) for path, tree in trees.items() for rule in RULES for found in rule(path, tree)]
 
 
 @pytest.mark.parametrize(

@@ -234,26 +234,20 @@ def test_no_other_data_threads_share_a_cpu(rows: int, sizes: list[str]) -> None:
     assert {cpu for cpu, count in data.items() if count > 1} == set(cores.shared_cpus)
 
 
-def test_the_last_of_an_odd_number_has_a_core_to_itself_and_the_plan_says_so() -> None:
+def test_turns_are_taken_on_cores_with_one_thread_alone_at_best_and_the_plan_says_who_takes_none() -> None:
     plan = make_plan(WITHOUT_SMT, turns(3, 1), cpus(28))
     assert plan.warnings == ("nf-2-1 of 0.5c-shared has a core to itself: no second NF takes turns with it",)
     assert Plan.model_validate_json(plan.model_dump_json()) == plan and "NF_0.5C-SHARED" in plan.tags
     assert plan.suite_id != make_plan(WITHOUT_SMT, turns(3, 1, "1c"), cpus(28)).suite_id
-
-
-def test_cores_with_siblings_refuse_it() -> None:
+    pairs = [(cpu, cpu, 0, 0) for cpu in range(10)] + [(cpu + 20, cpu, 0, 0) for cpu in range(6)]
+    mixed: CpuLayout = layout(pairs)
+    cores = allocate(turns(1, 3, "0.5c-shared", "0.5c-shared", "1c"), mixed, 0, Sizes())
+    assert [len(core) for core in cores.physical if set(core) & set(cores.shared_cpus)] == [1]
     smt = layout([(cpu, cpu % 28, 0, 0) for cpu in range(56)])
     with pytest.raises(PlanError, match=r"all cores of NUMA 0 have two; half a core is 0\.5c there"):
         allocate(turns(1, 2), smt, 0, Sizes(), oversubscribe=True)
     with pytest.raises(PlanError, match=r"needs SMT .* and SMT is off"):
         allocate(turns(1, 2, "0.5c"), PLAIN, 0, Sizes())
-
-
-def test_of_unequal_cores_those_with_one_thread_are_shared() -> None:
-    pairs = [(cpu, cpu, 0, 0) for cpu in range(10)] + [(cpu + 20, cpu, 0, 0) for cpu in range(6)]
-    mixed: CpuLayout = layout(pairs)
-    cores = allocate(turns(1, 3, "0.5c-shared", "0.5c-shared", "1c"), mixed, 0, Sizes())
-    assert [len(core) for core in cores.physical if set(core) & set(cores.shared_cpus)] == [1]
 
 
 def test_the_matrix_names_turns_and_marks_them_as_intended() -> None:

@@ -110,16 +110,13 @@ def test_half_a_core_is_refused_without_siblings_on_the_node_of_the_interfaces()
             allocate(cell(1, 1, "0.5c"), machine, 0, Sizes(), oversubscribe=True)
 
 
-def test_two_cores_run_oversubscribed_with_the_generator_apart() -> None:
+def test_folded_data_threads_take_the_cores_in_turn_and_those_of_nfs_follow_the_vswitch() -> None:
     two = layout([(0, 0, 0, 0), (1, 1, 0, 0)])
     cores = allocate(cell(2, 2), two, 0, Sizes(), generator_cores=1, oversubscribe=True)
     assert cores.oversubscribed
     assert (cores.cores_needed, cores.cores_there) == (10, 2)
     assert cores.cpus("generator") == (0,)
     assert set(data_cpus(cores)) == {0, 1}
-
-
-def test_folded_data_threads_take_the_cores_in_turn_and_those_of_nfs_follow_the_vswitch() -> None:
     four = layout([(cpu, cpu, 0, 0) for cpu in range(4)])
     cores = allocate(cell(2, 2, vs_dtc=2), four, 0, Sizes(), generator_cores=1, oversubscribe=True)
     assert cores.cpus("vswitch") == (1, 2)
@@ -192,16 +189,12 @@ def test_a_folded_placement_covers_every_thread_and_says_so(asked: Cell, machine
     assert all(cores.cpus(name) for name, _ in sized_nfs(asked, 1))
 
 
-def test_the_generator_leaves_p_cores_to_data_threads() -> None:
+def test_data_threads_get_p_cores_while_there_are_any_and_the_generator_leaves_them() -> None:
     machine = hybrid(4, 8)
     cores = allocate(cell(1, 1), machine, 0, Sizes(), generator_cores=2)
     single = {core[0] for core in machine.cores(0) if len(core) == 1}
     assert set(cores.cpus("generator")) <= single
     assert not single & set(cores.cpus("vswitch"))
-
-
-def test_data_threads_get_p_cores_while_there_are_any() -> None:
-    machine = hybrid(4, 8)
     small, large = (allocate(cell(1, nfs), machine, 0, Sizes()) for nfs in (2, 4))
     folded = allocate(cell(2, 4, "0.5c"), hybrid(4, 20), 0, Sizes(), oversubscribe=True)
     assert folded.oversubscribed and folded.cores_needed <= folded.cores_there, "too few have siblings"

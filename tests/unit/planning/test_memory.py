@@ -84,7 +84,7 @@ def test_a_cell_takes_the_memory_of_its_parts(topology: Topology, asked: Cell, n
     assert need(topology, asked) == needs
 
 
-def test_a_vpp_takes_huge_pages_where_there_are_enough_and_a_guest_its_own() -> None:
+def test_a_vpp_takes_huge_pages_where_there_are_enough_else_ordinary_memory_and_a_guest_its_own() -> None:
     found = need(VPP, cell("CSC", 1, 2))
     assert found.where(3 * VPP_MB) == MemoryNeed(3 * 130, 3 * VPP_MB)
     assert found.where(3 * VPP_MB - 1) == MemoryNeed(3 * (130 + VPP_MB))
@@ -92,6 +92,13 @@ def test_a_vpp_takes_huge_pages_where_there_are_enough_and_a_guest_its_own() -> 
     huge_pages = 256 + 20 + 8  # heap, buffers, rings of its network cards; of 2 MB each
     assert guest_hugepages(GUEST.dut) == huge_pages
     assert guest_mb(GUEST.dut) == 128 + 128 + 2 * huge_pages
+    asked, ordinary, either = cell("CSC", 1, 2), 3 * (2 + 128), 3 * VPP_MB
+    pages = -(-either // 2)
+    enough = MemoryNode(total_mb=1024 + ordinary + 2 * pages, hugepages_2mb=pages)
+    assert not list(shortages(VPP, asked, enough))
+    few = MemoryNode(total_mb=1024 + ordinary + either - 1)
+    (reason,) = shortages(VPP, asked, few)
+    assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, ordinary + either, ordinary + either - 1)
 
 
 def test_the_node_of_the_interfaces_counts_no_other_and_what_is_not_known_refuses_nothing() -> None:
@@ -125,16 +132,6 @@ def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out_of_spare_me
     assert spare_mb(MemoryNode(total_mb=8192, available_mb=8000)) == 8192 - 1024
     assert spare_mb(MemoryNode(total_mb=512)) == 0
     assert MemoryNode(total_mb=4096, hugepages_2mb=10, hugepages_1gb=1).hugepages_mb == 20 + 1024
-
-
-def test_ordinary_memory_must_do_where_huge_pages_are_too_few() -> None:
-    asked, ordinary, either = cell("CSC", 1, 2), 3 * (2 + 128), 3 * VPP_MB
-    pages = -(-either // 2)
-    enough = MemoryNode(total_mb=1024 + ordinary + 2 * pages, hugepages_2mb=pages)
-    assert not list(shortages(VPP, asked, enough))
-    few = MemoryNode(total_mb=1024 + ordinary + either - 1)
-    (reason,) = shortages(VPP, asked, few)
-    assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, ordinary + either, ordinary + either - 1)
 
 
 @given(

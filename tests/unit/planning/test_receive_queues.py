@@ -11,7 +11,7 @@ from resources.libraries.python.model.plan import Link, Plan, Port
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.placement.queue_balance import Balance, balance, vswitch_ports
+from resources.libraries.python.planning.placement.queue_balance import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from resources.libraries.python.studies.density.planning.selection import parse_selection
@@ -56,6 +56,12 @@ SMT = lab(smt=True, discriminator="mac")
 def test_a_port_has_as_many_queues_as_threads_and_nic_allow(topology: Topology, vs_dtc: int, queues: int) -> None:
     ports = [port for port in planned(topology, vs_dtc=vs_dtc).ports("vswitch") if port.nic]
     assert [len(port.queues) for port in ports] == [len(set(port.queues)) for port in ports] == [queues] * 2
+
+
+def test_two_queues_for_each_side_are_polled_by_both_threads_or_by_one_of_four_each() -> None:
+    """As DPDK's testpmd deals its streams: first queues first."""
+    assert queues_of(planned(lab(smt=True)), "nf-1-1") == {"csn1x1i1": (0, 1), "csn1x1i2": (0, 1)}
+    assert queues_of(planned(lab(smt=True), size="2c"), "nf-1-1") == {"csn1x1i1": (0, 2), "csn1x1i2": (1, 3)}
 
 
 def ends(links: tuple[Link, ...]) -> list[tuple[Link, Port]]:
@@ -184,6 +190,10 @@ def test_oversubscribed_cores_name_the_fewest_and_most_threads_and_no_siblings()
     assert (found.least_threads, found.most_threads) == (5, 5)
     assert "5 data threads per logical CPU" in found.uneven()
     assert not found.even
+    for most, said in ((1, ()), (2, ("1 to 2 data threads per logical CPU",))):
+        found = Balance(Spread(4, 2), (("1c", Spread(2, 2)),), 0, 0, 1, most)
+        assert (found.even, found.uneven()) == (most == 1, said)
+    assert of("CSC", 1, 1, "0.5c").even and of("CSC", 1, 1).even and not of("CSC", 1, 1, "2c").even
 
 
 @pytest.mark.parametrize(("kind", "inner"), [("CSC", 2 * 3 * 4), ("CSP", 2 * 3)])

@@ -229,17 +229,7 @@ def test_no_two_tests_share_a_file_name_and_each_keeps_its_own(tests: list[tuple
     assert {test_id: again.of(test_id, test) for test_id, test in ids} == found
 
 
-def test_profiles_of_this_run_are_found_by_name_and_frame() -> None:
-    shelf = ProfileStore(World.LOCAL, "local")
-    shelf.put(characterization("router"))
-    assert shelf.profile("router", "64B").name == "router"
-    for name, frame, available in (("router", "512B", "none"), ("nat", "64B", "router")):
-        sentence = rf"no profile of '{name}' with {frame} frames on testbed local \(available: {available}\)"
-        with pytest.raises(ConfigError, match=sentence):
-            shelf.profile(name, frame)
-
-
-def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_path: Path) -> None:
+def test_profiles_are_found_by_name_and_frame_in_this_run_and_the_newest_of_earlier_ones(tmp_path: Path) -> None:
     for night in ("2026-01-03", "2026-01-02"):
         writer.write_record(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
     writer.write_record(result(ServiceType.CSC, 1, 1), tmp_path / "density")
@@ -247,3 +237,10 @@ def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_pat
     assert found.notes == ("2026-01-03T00:00:00+00:00",)
     with pytest.raises(ConfigError, match="on testbed sim"):
         ProfileStore(World.SIM, "sim", tmp_path).profile("firewall", "64B")
+    shelf = ProfileStore(World.LOCAL, "local")
+    shelf.put(characterization("router"))
+    assert shelf.profile("router", "64B").name == "router"
+    for name, frame, available in (("router", "512B", "none"), ("nat", "64B", "router")):
+        sentence = rf"no profile of '{name}' with {frame} frames on testbed local \(available: {available}\)"
+        with pytest.raises(ConfigError, match=sentence):
+            shelf.profile(name, frame)

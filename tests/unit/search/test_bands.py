@@ -63,9 +63,6 @@ def test_what_makes_two_bands() -> None:
     assert not bands(0, 20, 40, 60, 80, 100, 120), "a spread, and no gap in it"
     assert not bands(0, 0, 0, 60, 100, 140), "the gap is narrower than the group behind it"
     assert not bands(*[0] * 40, 100, 100, 100), "less than a tenth of the trials"
-
-
-def test_two_bands_say_how_far_apart_they_are_and_at_how_many_loads() -> None:
     trials = [trial_result(load, lost) for load in (1e6, 2e6) for lost in (200, 220, 360, 380)]
     found = find_bands([*trials, trial_result(3e6, 0)])
     assert isinstance(found, Bands), "shares of the 800 that the best forwarded: 0, 2.5, 20 and 22.5 % less"

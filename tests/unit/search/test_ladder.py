@@ -164,16 +164,13 @@ def test_a_load_is_decided_when_further_trials_cannot_change_it(
     assert LoadEvidence(1.0, good_s, bad_s).proven(goal) is reading
 
 
-def test_without_enough_trials_the_majority_decides() -> None:
+def test_without_enough_trials_the_majority_decides_and_trials_that_say_nothing_are_left_out() -> None:
     results = [trial_result(100, 0), trial_result(200, 1), trial_result(200, 0), trial_result(300, 1)]
     rows = gather(results, NDR)
     assert proven_bounds(rows, NDR).pair == (None, None)
     assert likely_bounds(rows, NDR).pair == (200, 300)
     known = best_known(results, NDR)
     assert (known.lower_pps, known.upper_pps, known.complete) == (200, 300, False)
-
-
-def test_trials_that_say_nothing_are_left_out() -> None:
     silent = trial_result(100, sent=0)
     limited = trial_result(200, 5).model_copy(update={"generator_limited": True})
     assert gather([silent, limited], NDR) == []

@@ -62,16 +62,13 @@ def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> No
     assert durations == pytest.approx([5.1 + 0.1 * number for number in range(len(durations))])
 
 
-def test_a_system_that_loses_nothing_is_generator_bound() -> None:
+def test_a_system_that_loses_nothing_is_generator_bound_and_one_that_always_loses_below_range() -> None:
     outcome = search(Bench(capped(2 * LINE_PPS)), profile=profile("soak,time=60"))
     assert outcome.generator_bound
     (result,) = outcome.goals
     assert result.complete and result.upper_pps is None
     assert 0 < (result.lower_pps or 0.0) <= LINE_PPS
     assert any(each.text.startswith("SOAK: loss ratio 1e-07 was still met") for each in outcome.findings)
-
-
-def test_a_system_that_loses_at_any_load_is_below_range() -> None:
     (result,) = search(Bench(capped(0.0)), profile=profile("soak,time=60")).goals
     assert (result.lower_pps, result.lowest_tried_pps) == (None, MIN_LOAD_PPS)
 

@@ -96,16 +96,13 @@ def test_both_rates_are_found_within_the_width(loop: Loop, loss_free_pps: float 
     assert found.received_pps == pytest.approx(min(loop.receives_pps, loop.sends_pps), rel=0.01)
 
 
-def test_gaps_floor_and_rate_error_are_those_of_the_trials() -> None:
+def test_gaps_floor_and_rate_error_are_those_of_trials_and_what_a_generator_cannot_measure_is_not_asked_for() -> None:
     found = point(Loop())
     assert (found.gap_p50_ns, found.gap_p99_ns, found.gap_p999_ns) == (9, 99, 999)
     assert found.gap_load_pps == 100e3
     assert (found.floor_ns, found.floor_p50_ns) == (8000, 9000)
     assert found.rate_error == pytest.approx(0.0005, rel=0.1)
     assert (found.frame, found.flows) == (FRAME, 2)
-
-
-def test_what_a_generator_cannot_measure_is_not_asked_for() -> None:
     loop = Loop()
     found = point(loop, measures_itself=False)
     assert found.counted_pps is None and found.floor_ns is None

@@ -135,14 +135,10 @@ def test_a_charged_trial_says_what_was_not_sent() -> None:
     assert loads == sorted(set(loads), reverse=True), "only where no load as low was charged before"
 
 
-@pytest.mark.parametrize(("sent", "limited"), [(9_950, False), (9_900, False), (9_890, True)])
-def test_a_percent_less_than_the_load_is_still_the_load(sent: int, limited: bool) -> None:
-    """One packet of each flow may be lost to rounding."""
-    assert judged(trial_result(10_000, sent=sent)).generator_limited is limited
-
-
-def test_a_stretched_trial_is_charged_by_its_rate() -> None:
-    """All packets were sent, in a fiftieth more time."""
+def test_a_percent_less_than_the_load_is_still_the_load_and_a_stretched_trial_is_charged_by_its_rate() -> None:
+    """One packet of each flow may be lost to rounding; all packets are sent, in a fiftieth more time."""
+    for sent, limited in ((9_950, False), (9_900, False), (9_890, True)):
+        assert judged(trial_result(10_000, sent=sent)).generator_limited is limited
     trial = Trial(load_pps=1000, duration_s=1.0, frame=FRAME)
     result = judged(finished(trial, (1000, 1000), offered_duration_s=1.02, total_duration_s=1.02))
     assert result.generator_limited

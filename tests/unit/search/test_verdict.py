@@ -104,15 +104,12 @@ def test_the_greater_loss_comes_first() -> None:
     assert crowded.of("NDR") == (VerdictKind.OVERSUBSCRIBED,)
 
 
-def test_a_trial_beyond_the_bounds_that_meets_the_goal_speaks_against_the_bounds() -> None:
+def test_later_trials_that_meet_a_goal_or_fail_speak_against_its_bounds() -> None:
     found = judged(outcome=outcome(4e6), located=located(("vswitch", 40), purpose="locate"))
     assert found.kinds == (VerdictKind.UNSTABLE, VSWITCH)
     assert "PDR: 40 of 10,000 packets were lost in a later trial at 1.00 Gpps" in found.evidence[0]
     assert found.of("NDR") == (VSWITCH,)
     assert judged(outcome=outcome(4e6), located=located(("vswitch", 60), purpose="locate")).kinds == (VSWITCH,)
-
-
-def test_failures_during_a_latency_measurement_are_reported_as_such() -> None:
     lossy = trial_result(2e6, 10)
     found = judged(outcome=outcome(4e6), latency_trials=[lossy, trial_result(1e6, 5)])
     assert found.kinds == (VerdictKind.UNSTABLE,)

@@ -74,7 +74,7 @@ Verdicts:
 """
 
 
-def test_the_last_whole_statistic_of_suricata_counts() -> None:
+def test_the_last_whole_statistic_of_suricata_and_report_of_snort_count() -> None:
     text = statistic(10, 1) + statistic(200, 50, drops=7, blocked=50)
     found = {"inspected": 200, "missed": 7, "hits": 50, "blocked": 50}
     assert COUNTERS.of_suricata(text) == found
@@ -83,9 +83,6 @@ def test_the_last_whole_statistic_of_suricata_counts() -> None:
     assert COUNTERS.of_suricata(statistic(1, 0)) == {"inspected": 1, "missed": 0, "hits": 0, "blocked": 0}
     assert COUNTERS.of_suricata("") is None
     assert COUNTERS.of_suricata('{"event_type":"flow","flow":{}}\n') is None
-
-
-def test_the_last_whole_report_of_snort_counts() -> None:
     first, last = SNORT.format(udp=400, alerts=100), SNORT.format(udp=996, alerts=249)
     found = {"inspected": 996, "missed": 10, "hits": 249, "blocked": 0}
     assert COUNTERS.of_snort(first + last) == found
