@@ -38,14 +38,6 @@ def test_cells_within_measured_rows_and_columns_are_predicted(law: object) -> No
     assert sorted(errors)[len(errors) // 2] < 0.005
 
 
-def test_fewer_than_three_cells_predict_nothing() -> None:
-    neighbours = Neighbours()
-    for cell in CELLS[:2]:
-        assert neighbours.predict(*cell) is None
-        neighbours.add(CellRate(*cell, vswitch_bound(*cell)))
-    assert neighbours.predict(2, 2) is None
-
-
 def test_predictions_end_where_they_were_wrong() -> None:
     rng, neighbours = Random(1), Neighbours()
     for cell in CELLS:
