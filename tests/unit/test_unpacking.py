@@ -23,6 +23,7 @@ from resources.libraries.python.unpacking import (
     inflate,
     open_archive,
     open_member,
+    read_packed,
     unpacked,
 )
 from tests.fuzz.oracle import run
@@ -150,3 +151,15 @@ def test_a_file_that_is_not_packed_stays_as_it_is(content: bytes) -> None:
 def _unpacked(packed: bytes) -> bytes:
     with unpacked(cast(BinaryIO, Bounded(io.BytesIO(packed), Budget(10**9))), Budget(len(packed))) as stream:
         return b"".join(iter(lambda: stream.read(1000), b""))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_modules_of_the_kernel_are_unpacked_within_bounds(pack: Callable[[bytes], bytes]) -> None:
+    opened = gzip.open if pack is gzip.compress else lzma.open
+    packed = pack(b"module" * 1000)
+    assert read_packed(opened(io.BytesIO(packed)), len(packed)) == b"module" * 1000
+    with pytest.raises(UnpackError, match="too early"):
+        read_packed(opened(io.BytesIO(packed[:-9])), len(packed))
+    bomb = pack(bytes(20_000_000))
+    with pytest.raises(UnpackError, match="unpack to more than"):
+        read_packed(opened(io.BytesIO(bomb)), len(bomb))

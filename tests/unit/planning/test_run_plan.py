@@ -93,7 +93,8 @@ def test_tests_that_are_passed_over_take_no_time_and_say_nothing_about_others() 
 STUDY = StudyCost("pairs", steps=4, runs=20, unit="measurements", seconds=100.0, counted={"pairs": 4})
 
 
-def test_too_many_measurements_and_too_much_time_are_refused_with_their_numbers() -> None:
+def test_a_step_takes_its_share_and_too_many_measurements_or_too_much_time_are_refused() -> None:
+    assert (STUDY.step_s, replace(STUDY, steps=0).step_s) == (25.0, 100.0)
     with pytest.raises(ConfigError, match=r"^pairs: 1,000,000,000 measurements; at most"):
         replace(STUDY, runs=10**9)
     with pytest.raises(ConfigError, match=r"^pairs: 20 measurements take about 11,574 days; at most"):

@@ -208,3 +208,12 @@ def test_time_is_reported_in_shares_of_the_sending() -> None:
     earlier, later = CpuTime(half // 2, 70, half, 50), CpuTime(half, 70, 2 * half, 50 + half)
     (cpu,) = usage(plan, Sample(cpus={5: earlier, 6: earlier}), Sample(cpus={5: later, 7: later}), 0.5).cpus
     assert (cpu.cpu, cpu.user, cpu.system, cpu.softirq, cpu.stolen) == (5, 0.25, 0.0, 0.5, 0.5)
+
+
+def test_a_thread_is_on_the_machine_of_its_owner() -> None:
+    plan = make_plan(lab(2), cell_of(), {})
+    threads = {port.receiver: ThreadTime(0, 0) for link in plan.links for port in (link.a, link.b)}
+    found = usage(plan, Sample(threads), Sample(threads), 1.0)
+    expected = {(thread.owner, thread.machine) for thread in plan.cores.threads}
+    assert {(row.owner, row.machine) for row in found.threads} <= expected
+    assert len({row.machine for row in found.threads}) > 1

@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
-from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, profile
+from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from tests.unit.search.search_fakes import Bench, capped, search
 
 
@@ -105,3 +105,22 @@ def words(profile: SearchProfile, capacity_pps: float) -> dict[str, str]:
 def test_what_is_irregular_is_named(profile: SearchProfile, capacity_pps: float, requirement: str, said: str) -> None:
     assert said in words(profile, capacity_pps)[requirement]
     assert set(words(REFERENCE, 4e6)) == {"trial", "trial-forwarding-ratio"}, "the library deviates by trials alone"
+
+
+@pytest.mark.parametrize("profile", [LADDER, RFC2544], ids=lambda each: each.name)
+def test_trials_that_end_early_are_counted(profile: SearchProfile) -> None:
+    outcome = search(Bench(capped(4e6)), profile=profile)
+    aborted = sum(each.aborted for each in outcome.trials)
+    assert words(profile, 4e6)["trial-duration"].startswith(f"{aborted} of {len(outcome.trials)} trials")
+
+
+def test_partial_trials_of_the_ladder_are_named() -> None:
+    """NDR's own trials end at the first lost packet, and say nothing about PDR."""
+
+    def forward(load_pps: float, duration_s: float) -> tuple[int, int]:
+        sent, received = capped(4e6)(load_pps, duration_s)
+        return sent, min(received, sent - (1 if load_pps > 2e6 else 0))
+
+    record = search(Bench(forward)).record
+    texts = [each.text for each in record.deviations or () if each.requirement == "load-classification"]
+    assert any("below a loss ratio of 0.005" in text for text in texts)

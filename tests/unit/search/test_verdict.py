@@ -199,12 +199,28 @@ def test_a_thread_is_idle_below_half_of_the_time_alone_from_80_and_at_its_limit_
     assert expected in f"{text(loss('nf-1-1', 1000), threads=threads)}\n"
 
 
+def test_times_of_other_threads_are_named_and_may_contradict() -> None:
+    waits = (thread("nf-1-1", "csn1x1i1", 0.2, 0.75), thread("vswitch", "csv1p1", 0.7, 0.2))
+    said = text(loss("nf-1-1", 1000), threads=waits)
+    assert "had work for 95 % of the time and ran for 20 %; the CPU had vswitch 70 %, nf-1-1 20 %: the place of" in said
+    elsewhere = (thread("nf-1-1", "csn1x1i1", 0.3), thread("vswitch", "csv1p1", 0.97, cpu=2))
+    said = text(loss("nf-1-1", 1000), threads=elsewhere)
+    assert "this contradicts the CPU time of threads: vswitch's data thread on CPU 2 was busy for 97 %" in said
+    cpu = CpuLoad(cpu=3, user=0.85, system=0.12, softirq=0.0, stolen=0.0)
+    said = text(loss("vswitch", 1000), threads=(thread("vswitch", "csv1p1", 0.1, 0.9),), cpus=(cpu,))
+    assert "ran for 10 %; the CPU had vswitch 10 %, other threads 87 %" in said
+
+
 def test_evidence_names_owners_by_their_shares_places_and_numbers() -> None:
     said = text(loss("nf-2-1", 900, "inside", 2), loss("nf-1-1", 100))
     assert "at 1.00 Mpps 1,000 of 500,000 packets were lost, 900 of them at nf-2-1" in said
     assert "900 in instance 2 forward were received at csn2x1i1 and not sent at csn2x1i2" in said
     assert "100 in instance 1 forward met a full receive queue at csn1x1i1" in said
     assert all(finding.numbers == ("NDR",) for finding in found(loss("vswitch", 9)))
+    places = text(*(loss("nf-1-1", 100, instance=number) for number in range(1, 7)))
+    assert places.count("full receive queue") == 4 and places.endswith("; 2 more places")
+    owners = [loss("nf-1-1", 100).model_copy(update={"owner": f"nf-{number}-1"}) for number in range(1, 8)]
+    assert text(*owners).endswith("\n300 of 700 packets were lost at nf-5-1, nf-6-1, nf-7-1")
     assert kinds(loss("nf-1-1", 740), loss("vswitch", 260)) == [NF, VSWITCH]
     assert kinds(loss("nf-1-1", 760), loss("vswitch", 240)) == [NF]
     assert "60 of them at nf-2-1" in text(loss("nf-1-1", 940), loss("nf-2-1", 60))
