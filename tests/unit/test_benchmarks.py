@@ -1,31 +1,11 @@
 """`./csit bench`: what it runs, and figures of benchmarks without a machine."""
 
-import importlib
-import inspect
 from math import exp
 
 import numpy as np
 import pytest
 
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.paths import PROJECT
-from tests.benchmarks import __main__ as bench
-from tests.benchmarks.overhead import trial_overhead
 from tests.benchmarks.watching import BLOCKS, costs, orders
-
-
-@pytest.mark.parametrize("name", bench.BENCHMARKS)
-def test_every_benchmark_takes_what_makes_it_quick(name: str) -> None:
-    entry = bench.BENCHMARKS[name]
-    module = importlib.import_module(f"tests.benchmarks.{entry.module}")
-    inspect.signature(getattr(module, entry.function)).bind(**entry.quick)
-
-
-def test_overhead_of_a_trial_is_that_of_the_simulated_generator() -> None:
-    """The search has trials that end early."""
-    topology = load_topology(PROJECT / "topologies" / "sim.yaml")
-    overhead_s = (topology.simulation or {}).get("overhead_s", 0.5)
-    assert trial_overhead(topology, 0.015, most_s=10.0)["ours"] == pytest.approx(overhead_s)
 
 
 def test_costs_are_found_in_spite_of_a_drift_and_of_a_disturbed_round() -> None:

@@ -37,8 +37,8 @@ def test_records_come_out_whole_however_the_pipe_cuts_them(records: list[dict[st
 @pytest.mark.parametrize(
     ("said", "quoted"),
     [
-        (b"Welcome to \x1b[2J!", "Welcome to \\x1b[2J!"), (b"[1, 2]", "[1, 2]"), (b"[" * 100_000, "[[["),
-        (b'{"a":' * 100_000, '{"a":'), (b'{"a": ' + b"9" * 5000 + b"}", "999"), (b"\xff\xfe", ""), (b"", "nothing"),
+        (b"Welcome to \x1b[2J!", "Welcome to \\x1b[2J!"), (b"[1, 2]", "[1, 2]"), (b'{"a":' * 100_000, '{"a":'),
+        (b'{"a": ' + b"9" * 5000 + b"}", "999"), (b"\xff\xfe", ""), (b"", "nothing"),
     ],
 )  # fmt: skip
 def test_what_is_no_dialogue_is_quoted_and_not_at_length(said: bytes, quoted: str) -> None:
@@ -58,21 +58,18 @@ def test_a_line_without_end_takes_time_in_proportion_to_its_length() -> None:
         list(lines.feed(b"\n"))
 
 
-def test_a_line_may_have_so_many_bytes_and_no_more() -> None:
+def test_a_line_may_have_so_many_bytes_and_values_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialogue, "MAX_VALUES", 2000)
+    for value in (b"[]", b"{}", b'""'):
+        few, many = (b'{"a":[' + b",".join([value] * number) + b"]}\n" for number in (900, 2500))
+        assert len(next(JsonLines().feed(few))["a"]) == 900
+        with pytest.raises(CsitError, match="at most 2,000"):
+            list(JsonLines().feed(many))
     lines = JsonLines(most_bytes=12)
     assert list(lines.feed(b'{"a":"1234"}\n')) == [{"a": "1234"}]
     assert not list(lines.feed(b'{"a":"12'))
     with pytest.raises(CsitError, match=r"a line of more than 12 bytes, which begins with {\"a\":\"12"):
         list(lines.feed(b'345"}'))
-
-
-@pytest.mark.parametrize("value", [b"[]", b"{}", b'""'])
-def test_a_line_may_have_so_many_values_and_no_more(value: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialogue, "MAX_VALUES", 2000)
-    few, many = (b'{"a":[' + b",".join([value] * number) + b"]}\n" for number in (900, 2500))
-    assert len(next(JsonLines().feed(few))["a"]) == 900
-    with pytest.raises(CsitError, match="at most 2,000"):
-        list(JsonLines().feed(many))
 
 
 def test_a_process_hears_records_one_by_one_until_the_end() -> None:
@@ -107,6 +104,20 @@ def test_any_record_of_an_error_is_an_error(record: object, kind: object) -> Non
         record = {"class": kind, **record}
     error = error_of(record, "DUT1")
     assert str(error).startswith("DUT1") or isinstance(error, OSError)
+
+
+@pytest.mark.parametrize("kind", ["NotReady", "CommandFailed", "OSError", "c" * 100_000])
+def test_a_text_that_no_driver_writes_is_cut(kind: str) -> None:
+    texts = dict.fromkeys(("text", "stderr", "what", "last_seen", "file"), "x" * 100_000)
+    record = {
+        "class": kind,
+        **texts,
+        "argv": ["x" * 5000, *map(str, range(200))],
+        "status": 1,
+        "after_s": 1.0,
+        "number": 2,
+    }
+    assert len(str(error_of(record, "DUT1"))) < 3 * LONGEST_ERROR
 
 
 def carried(error: BaseException, where: str = "DUT1") -> Exception:
@@ -144,15 +155,3 @@ def test_a_defect_there_is_a_defect_here() -> None:
     assert type(back) is RemoteDefect
     assert str(back) == "DUT1: KeyError: 'vswitch'"
     assert back.__notes__[0].startswith("DUT1: ") and "KeyError: 'vswitch'" in back.__notes__[0]
-
-
-def test_a_text_that_no_driver_writes_is_cut() -> None:
-    words = ["x" * 5000, *map(str, range(200))]
-    for record in (
-        {"class": "NotReady", "what": "w" * 10_000, "after_s": 1.0, "last_seen": "s" * 10_000},
-        {"class": "CommandFailed", "argv": words, "status": 1, "stderr": "e" * 100_000},
-        {"class": "OSError", "number": 2, "text": "t" * 100_000, "file": "f" * 100_000},
-        {"class": "c" * 100_000, "text": "t" * 100_000},
-        ["x" * 100_000],
-    ):
-        assert len(str(error_of(record, "DUT1"))) < 3 * LONGEST_ERROR

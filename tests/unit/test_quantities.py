@@ -1,20 +1,12 @@
 """Quantities as texts: three digits and a unit, in full only where rates are compared."""
 
-from resources.libraries.python.quantities import DASH, count, latency, rate, rates
+from resources.libraries.python.quantities import DASH, rate, rates
 
 
-def test_a_rate_has_three_digits_and_a_unit() -> None:
+def test_a_rate_has_three_digits_and_a_unit_and_rates_that_are_compared_differ() -> None:
     assert [rate(value_pps) for value_pps in (544_088, 999_600, 0, 3.2, 14_880_952, None)] == [
         "544 kpps", "1.00 Mpps", "0 pps", "3.20 pps", "14.9 Mpps", DASH,
     ]  # fmt: skip
-
-
-def test_rates_that_are_compared_differ_as_texts() -> None:
     assert rates(544_088, 200_000) == ("544 kpps", "200 kpps")
     assert rates(544_088, 544_011) == ("544,088 pps", "544,011 pps")
     assert rates(5e5, 5e5) == ("500 kpps", "500 kpps")
-
-
-def test_counts_have_separators() -> None:
-    assert (count(1234.6), count(999), count(0), count(None)) == ("1,235", "999", "0", DASH)
-    assert latency(2_130_000) == "2.13 ms"

@@ -4,9 +4,8 @@ import json
 import os
 import shlex
 import subprocess
-import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import redaction
-from resources.libraries.python.dialogue import LONGEST_ERROR, short
 from resources.libraries.python.errors import (
     LONGEST_MESSAGE,
     ConfigError,
@@ -25,10 +23,9 @@ from resources.libraries.python.errors import (
     HostRefused,
     NotReady,
     chain,
-    ending_of_shell,
     message,
 )
-from resources.libraries.python.model.base import Frozen, error_text
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.recording.lines import Lines
 from resources.libraries.python.redaction import (
     MASK,
@@ -58,12 +55,6 @@ def forgetting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     redaction._pattern.cache_clear()
 
 
-def test_names_of_secrets() -> None:
-    secret = ["TOKEN", "lab_password", "Api Key", "DB-PASSPHRASE", "client.secret", "PRIVATE_KEY"]
-    others = ["TOPOLOGY", "CELLS", "PWD", "TOKEN_FILE", "SECRET_PATH", "KEYS", "PASS", "SEARCH"]
-    assert [name for name in secret + others if is_secret_name(name)] == secret
-
-
 @pytest.mark.parametrize(
     "shown", [str, repr, json.dumps, escape, shlex.quote, lambda text: quote(text, safe=""), lambda text: f"<{text}>"]
 )
@@ -89,7 +80,10 @@ def test_what_is_masked_of_a_text(secrets: list[str], text: str, shown: str) -> 
     assert redacted(text) == shown
 
 
-def test_variables_by_name() -> None:
+def test_variables_with_names_of_secrets_are_masked() -> None:
+    secret = ["TOKEN", "lab_password", "Api Key", "DB-PASSPHRASE", "client.secret", "PRIVATE_KEY"]
+    others = ["TOPOLOGY", "CELLS", "PWD", "TOKEN_FILE", "SECRET_PATH", "KEYS", "PASS", "SEARCH"]
+    assert [name for name in secret + others if is_secret_name(name)] == secret
     keep_named_secrets(
         {"TOKEN": "opensesame", "CELLS": "10x10-cells", "PASSWORDS": {"a": ["hunter22"]}, "SECRET": None}
     )
@@ -97,31 +91,19 @@ def test_variables_by_name() -> None:
 
 
 def test_command_lines() -> None:
-    known = redacted_words(
-        [
-            "-v",
-            "TOKEN:opensesame",
-            "-vAPI_KEY:hunter22",
-            "--variable=PASSWORD: str: xy",
-            "-v",
-            "CELLS:1x1",
-            "opensesame",
-        ]
-    )
+    words = ["-v", "TOKEN:opensesame", "-vAPI_KEY:hunter22", "--variable=PASSWORD: str: xy"]
+    known = redacted_words([*words, "-v", "CELLS:1x1", "opensesame"])
     assert known == ["-v", f"TOKEN:{MASK}", f"-vAPI_KEY:{MASK}", f"--variable=PASSWORD:{MASK}", "-v", "CELLS:1x1", MASK]
     assert masked_words(known) == [known[1], known[2], known[3], MASK]
     assert redacted("it is hunter22") == f"it is {MASK}"
 
 
-def test_documents_keep_keys_and_numbers() -> None:
-    keep_secret("123456")
+def test_journals_and_errors_have_no_secrets_and_documents_keep_keys_and_numbers(tmp_path: Path) -> None:
+    error = NotReady("login of opensesame", 3.0, "\x1b[2J")
+    keep_secret(PHRASE, "123456", "opensesame")
+    assert str(error) == "login of *** not ready after 3.0 s; last seen: \\x1b[2J", "also of one that is known later"
     line = json.dumps({"123456": 1234567, "text": "pin 123456", "items": [123456, "123456"]})
     assert json.loads(redacted_json(line)) == {"123456": 1234567, "text": f"pin {MASK}", "items": [123456, MASK]}
-    assert redacted_json('{"a": 1}') == '{"a": 1}'
-
-
-def test_journals_have_no_secrets(tmp_path: Path) -> None:
-    keep_secret(PHRASE)
     with Lines(tmp_path / "journal.jsonl") as lines:
         lines.add_line(json.dumps({"reason": f"login with {PHRASE} failed"}))
     (written,) = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
@@ -213,28 +195,3 @@ def test_a_command_to_copy_stays_whole_where_the_text_is_too_long() -> None:
 
     endless = str(HostRefused("DUT1 is unknown: ", "\x1b" * 5000))
     assert endless.startswith("DUT1 is unknown: ") and len(endless) <= LONGEST_MESSAGE
-
-
-def test_secrets_that_become_known_later_are_masked() -> None:
-    error = NotReady("login of opensesame", 3.0, "\x1b[2J")
-    keep_secret("opensesame")
-    assert str(error) == "login of *** not ready after 3.0 s; last seen: \\x1b[2J"
-
-
-@pytest.mark.slow
-def test_long_texts_are_shortened_in_linear_time() -> None:
-    began_s = time.process_time()
-    assert len(message("\x00 " * 20_000_000)) <= LONGEST_MESSAGE
-    assert time.process_time() - began_s < 2
-
-
-def test_a_status_of_a_shell_names_its_signal() -> None:
-    names = {0: "", 128: "", 137: " (SIGKILL)", 159: " (SIGSYS)", 255: ""}
-    assert {status: ending_of_shell(status) for status in names} == {at: f"ended with {at}{names[at]}" for at in names}
-
-
-@pytest.mark.parametrize("shown", [lambda text: error_text(ValueError(text)), short])
-def test_repeated_errors_keep_their_end_which_names_the_cause(shown: Callable[[str], str]) -> None:
-    text = f"{'a word ' * 1000}: no such file"
-    said = shown(text)
-    assert said.startswith("a word") and said.endswith(": no such file") and len(said) <= LONGEST_ERROR

@@ -19,11 +19,6 @@ def test_lines_that_are_laid_out_stay_as_they_are() -> None:
     ]
 
 
-def test_characters_that_are_already_on_the_line_count() -> None:
-    assert wrapped("three more words\n", 20, used=9) == "three more\n  words\n"
-    assert wrapped("three more words\n", 20, used=3) == "three more words\n"
-
-
 def test_a_command_to_copy_has_a_line_of_its_own_where_it_does_not_fit() -> None:
     command = f"./csit robot --resume {_PATH}"
     for width in (None, 120):

@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import re
 import tomllib
 from configparser import ConfigParser
 from dataclasses import replace
@@ -21,7 +20,6 @@ from tests.tiers import ALL, Test, added, by_name_only, environments, report
 ROOT = Path(__file__).parents[2]
 DEFAULT = ("unit", "simulated", "traffic")
 """Folders of the default tier's tests."""
-IMPORTS_RETRIES = re.compile(r"^from tests import retries|^from tests.retries import", re.MULTILINE)
 BY_NAME_ONLY = {"spark"}
 """Its packages are larger than all others together."""
 
@@ -32,32 +30,29 @@ def test_every_environment_is_in_a_tier_but_for_those_that_are_named() -> None:
     assert set(DEFAULT) < set(environments("")) and "emulated" in added()
 
 
-def test_every_check_votes() -> None:
+def test_every_check_votes_and_a_server_runs_the_default_tier() -> None:
     settings = ConfigParser(interpolation=None)
     settings.read(ROOT / "tox.ini", encoding="utf-8")
     assert not any("ignore_outcome" in settings[name] for name in settings.sections())
     assert tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["strict"]
-
-
-def test_a_server_runs_the_default_tier() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert [line for line in script.splitlines() if "./csit" in line] == ["exec ./csit test"]
 
 
 @pytest.mark.parametrize("folder", DEFAULT)
-def test_no_test_of_the_default_tier_has_a_second_try(folder: str) -> None:
-    files = [path for path in (ROOT / "tests" / folder).rglob("*.py") if path.name != "test_retries.py"]
-    assert files
-    assert [path for path in files if IMPORTS_RETRIES.search(path.read_text(encoding="utf-8"))] == []
-
-
-@pytest.mark.parametrize("folder", DEFAULT)
-def test_the_default_tier_needs_no_browser_java_containers_or_virtual_machines(folder: str) -> None:
+def test_the_default_tier_needs_no_browser_java_container_virtual_machine_or_second_try(folder: str) -> None:
     helpers = ("browser", "emulated", "lab", "lab_machine", "user_space", "otg_server")
-    words = [f"tests.integration.{name} " for name in helpers] + ["tests.chromium"]
+    words = [f"tests.integration.{name} " for name in helpers] + [
+        "tests.chromium",
+        "tests.retries",
+        "tests import retries",
+    ]
     for path in (ROOT / "tests" / folder).rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert [word for word in words if f"from {word}" in text] == [], path
+        assert (
+            path.name in {"test_tiers.py", "test_retries.py"}
+            or [word for word in words if f"from {word}" in text] == []
+        ), path
 
 
 def test_the_last_line_counts_and_others_have_failures_skips_retries_and_slow_tests() -> None:
@@ -82,10 +77,7 @@ def test_what_needs_root_takes_turns_unless_it_is_known_not_to(tmp_path: Path) -
     assert [takes_turns(INTEGRATION / name) for name in names] == [True, False, False]
     (tmp_path / "test_new.py").write_text("pytestmark = [pytest.mark.root, pytest.mark.parallel]\n", encoding="utf-8")
     assert takes_turns(tmp_path / "test_new.py")
-
-
-def test_no_exception_outlives_its_reason() -> None:
-    for name in BESIDE:
+    for name in BESIDE:  # no exception outlives its reason
         text = (INTEGRATION / name).read_text(encoding="utf-8")
         assert "mark.root" in text and "mark.parallel" in text, name
 

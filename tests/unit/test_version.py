@@ -2,12 +2,10 @@
 
 import subprocess
 
-import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
 from csit_utils.report.environments import environment_views, side_by_side
-from resources.libraries.python import version
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.quantities import DASH
 from resources.libraries.python.recording.environment import fingerprint
@@ -29,10 +27,3 @@ def test_records_carry_it_and_it_is_shown_with_the_revision() -> None:
     shown = {name: values for name, values, _ in side_by_side(environment_views(known, [], {}))}
     assert shown["program version"] == (DASH, "1.2.3")
     assert shown["revision of the suite"][0].startswith("c3313a2d0f5b")
-
-
-def test_a_node_without_the_whole_project_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    program_version.cache_clear()
-    monkeypatch.setattr(version, "PROJECT", PROJECT / "none")
-    assert program_version() is None
-    program_version.cache_clear()

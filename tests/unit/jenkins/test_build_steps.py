@@ -210,7 +210,7 @@ def test_a_pipeline_runs_steps_and_no_line_of_its_own(pipeline: Path) -> None:
     assert code.count("{") == code.count("}") and code.count("(") == code.count(")")
 
 
-def test_only_the_folder_of_vpp_is_another_one(tmp_path: Path) -> None:
+def test_only_the_folder_of_vpp_is_another_one_and_a_testbed_without_vpp_is_refused(tmp_path: Path) -> None:
     testbed = tmp_path / "testbed.yaml"
     with_vpp(LAB, "/opt/vpp/4711", testbed)
     then, now = load_topology(LAB), load_topology(testbed)
@@ -220,12 +220,9 @@ def test_only_the_folder_of_vpp_is_another_one(tmp_path: Path) -> None:
         for name, node in now.nodes.items()
     }
     assert now.model_copy(update={"nodes": as_before}) == then
-
-
-def test_a_testbed_without_vpp_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no DUT uses VPP"):
-        with_vpp(ROOT / "topologies" / "sim.yaml", "/opt/vpp/4711", tmp_path / "testbed.yaml")
-    assert not (tmp_path / "testbed.yaml").exists()
+        with_vpp(ROOT / "topologies" / "sim.yaml", "/opt/vpp/4711", tmp_path / "none.yaml")
+    assert not (tmp_path / "none.yaml").exists()
 
 
 def test_the_lab_installs_before_the_topology_is_written(tmp_path: Path) -> None:

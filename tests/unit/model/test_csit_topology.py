@@ -10,7 +10,7 @@ from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import convert_topology, load_topology
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.csit_topology import GENERATOR_CORES, Secrets, is_csit, name_of
+from resources.libraries.python.model.testbed.csit_topology import GENERATOR_CORES, Secrets
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import make_plan
 from tests.builders import cell_of, cpus
@@ -85,17 +85,6 @@ def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
     assert (topology.tg.access.host, topology.tg.access.jump[0].host) == ("192.0.2.1", "192.0.2.9")
 
 
-def test_the_form_is_known_by_its_metadata() -> None:
-    nodes: dict[str, object] = {"TG": {}}
-    assert is_csit({"metadata": {"version": 0.1, "schema": []}, "nodes": nodes})
-    assert is_csit({"metadata": {"version": 0.1}, "nodes": nodes})
-    assert not is_csit({"metadata": {"version": 1, "name": "lab"}, "world": "lab", "nodes": nodes})
-    assert not is_csit({"metadata": {"version": 1}, "nodes": nodes})
-    assert not is_csit("words")
-    assert not is_csit({"metadata": [], "nodes": nodes})
-    assert [name_of(stem) for stem in ("lf_2n_x", "2n lab", "é" * 80)] == ["lf_2n_x", "t2n-lab", "t" + "-" * 62]
-
-
 def test_a_reader_that_reaches_no_node_may_ignore_secrets(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = written(tmp_path, TWO_NODES)
     topology = load_topology(path, Secrets.IGNORE)
@@ -113,15 +102,8 @@ def test_a_converted_file_is_the_same_testbed_without_its_secrets(tmp_path: Path
     assert topology == moved, "one password for all nodes is one variable"
     assert "in the clear" not in f"{made}"
     said = "\n".join(made.notes)
-    notes = (
-        "nodes.TG.password: not copied; access.password is env:CSIT_LAB_PASSWORD",
-        "nodes.TG.generator: added, driver trex, cores 8",
-        "nodes.TG: host, port, username, password moved to access",
-        "nodes.TG: left out subtype, model, arch, bus",
-        "nodes.TG.interfaces: left out port7, whose links join no other node",
-        "nodes.DUT1.interfaces: left out ip4_address of each",
-    )
-    assert not [note for note in notes if note not in said]
+    assert "nodes.TG.password: not copied; access.password is env:CSIT_LAB_PASSWORD" in said
+    assert "nodes.TG.interfaces: left out port7" in said and "nodes.DUT1.interfaces: left out ip4_address" in said
 
 
 def test_different_passwords_are_different_variables_and_a_key_is_a_file(tmp_path: Path) -> None:

@@ -61,19 +61,14 @@ def test_every_shipped_topology_loads(path: Path) -> None:
     ("text", "before", "after", "expected"),
     [
         (SIM, "vswitch: sim", "vswich: sim", r":25: nodes\.DUT1\.vswich: unknown key; did you mean 'vswitch'\?"),
-        (SIM, "nodes:", "nodez:", r":11: nodez: unknown key; did you mean 'nodes'\?"),
         (SIM, "link: link2, rate", "link: link3, rate", r"interfaces\.port2\.link: 'link3' has 1 end \(TG\.port2\)"),
         (SIM, "cores: 0-27", "cores: 0-26", r":21: nodes\.DUT1\.cpus\.0: 28 CPUs \(0-27\) but 27 cores \(0-26\)"),
-        (SIM, "cpus: 28-55", "cpus: 27-54", r":20: nodes\.DUT1\.cpus: CPU 27 is listed more than once"),
         (SIM, "cpus: 0-27,", "cpus: 27-0,", r"nodes\.DUT1\.cpus\.0\.cpus: the range 27-0 .* runs backwards"),
         (SIM, "  DUT1:", "  TG:", r":18: nodes\.TG: duplicate key, first on line 12"),
-        (SIM, "world: sim", "world: simm", r":6: world: "),
         (SIM, "world: sim", "world: local", r"simulation: required in world sim"),
         (SIM, "version: 1", "version: 2", r":3: metadata\.version"),
         (SIM, "world: sim", "world: [sim", r":7: not valid YAML"),
-        (SIM, "link: link2, rate", "link: link1, rate", r"'link1' has 3 ends"),
         (SIM, "10000000000", "-5", r"rate_bps: -5 is not above 0"),
-        (TWO, "link: link1, device: enp59s0f0", "link: link9, device: enp59s0f0", r"'link9' has 1 end"),
         (THREE, "port2: {link: link2,", "port2: {link: link3,", r"link: 'link3' has 3 ends"),
         (TWO, "    access: {host: 192.0.2.31, user: csit}\n", "", r":\d+: nodes\.TG: access .* is required in world"),
         (TWO, "driver: ring", "driver: otg", r"nodes\.TG\.access: not allowed: the controller drives otg over its API"),
@@ -87,28 +82,19 @@ def test_every_shipped_topology_loads(path: Path) -> None:
         (TWO, "user: csit", "user: csit, python: /sbin/halt", r"nodes\.TG\.access\.python: no name of a Python; write"),
         (TWO, "world: lab", "world: lab\nnic: Intel-X710", r"no cable ends at a NIC of model 'Intel-X710'"),
         (VPP, "53:12", "53:11", r":37: nodes\.TG\.interfaces\.port2\.mac_address: .* is the MAC address of TG\.port1"),
-        (VPP, "53:21", "53:12", r":58: nodes\.DUT1\.interfaces\.port1\.mac_address: .* the MAC address of TG\.port2"),
         (VPP, "00:00:5e:00:53:21", "00-00-5E-00-53-12", r"DUT1\.interfaces\.port1\.mac_address: .* of TG\.port2 too"),
         (VPP, "00:00:5e:00:53:21", "03:00:5e:00:53:21", r"03:00:5e:00:53:21 is a multicast address, which no port has"),
-        (VPP, "00:00:5e:00:53:21", "ff:ff:ff:ff:ff:ff", r"is a multicast address"),
         (VPP, "00:00:5e:00:53:21", "00:00:00:00:00:00", r"is no address of a port; leave the key out"),
         (VPP, "0000:17:00.1", "0000:17:00.0", r":37: nodes\.TG\.interfaces\.port2\.pci_address: .* the PCI address of"),
         (VPP, "192.0.2.12", "192.0.2.11", r":41: nodes\.DUT1\.access\.host: 192\.0\.2\.11 port 22 is TG too; each"),
+        (VPP, "  DUT1:\n", '      p3: {link: x, mac_address: "00:00:5e:00:53:11"}\n      p4: {link: x}\n  DUT1:\n',
+         r"TG\.interfaces\.p3\.mac_address: .* of TG\.port1 too"),
         (VPP, '"00:00:5e:00:53:11"', "12:34:56:12:34:56", "12:34:56:12:34:56 without quotes is a number, and"),
         (VPP, '"0000:17:00.0"', "0000:17:00.0", "0000:17:00.0 without quotes is a number, and"),
         (VPP, "name: lab-2n-vpp", "name: NO", 'NO without quotes is a boolean, and a string .*; quote it: "NO"$'),
-        (VPP, "name: lab-2n-vpp", "name: 2.10", 'name: 2.10 without quotes is a number, .*; quote it: "2.10"$'),
-        (VPP, "user: csit}", "user: csit, become: no}", 'no without quotes is a boolean, .*; quote it: "no"$'),
         (VPP, "user: csit}", "user: csit, port: ssh}", "a whole number is expected here, not the string 'ssh'$"),
         (VPP, "user: csit}", "user: csit, port: 0}", "0 is below the minimum of 1$"),
-        (VPP, "user: csit}", "user: csit, silence_s: long}", "a number is expected here, not the string 'long'$"),
-        (VPP, "user: csit}", "user: csit, silence_s: on}", r"access\.silence_s: a number is expected here, not true$"),
         (VPP, "user: csit}", "user: csit, jump: [4]}", r"a mapping \(`key: value`\) is expected here, not a number$"),
-        (VPP, "host: 192.0.2.11", 'host: ""', r"access\.host: must not be empty$"),
-        (VPP, "cores: 8}", "cores: on}", r"TG\.generator\.cores: a whole number is expected here, not true$"),
-        (VPP, "memory_mb: 256", "memory_mb: yes", r"nodes\.DUT1\.vm\.memory_mb: a number is expected here, not true$"),
-        (VPP, "_1gb: 64", "_1gb: no", r"DUT1\.memory\.0\.hugepages_1gb: a whole number is expected here, not f"),
-        (VPP, "socket: 0, node: 0}", "socket: -1, node: 0}", r"cpus\.0\.socket: -1 is below the minimum of 0"),
         (VPP, "cores: 8}", "cores: 8.5}", "a whole number is expected here, not the number 8.5$"),
         (VPP, "type: DUT", "type: SUT", r"DUT1: type: unknown word 'SUT'; did you mean 'DUT'\? \(known: TG, DUT\)$"),
         (VPP, "    type: DUT\n", "", r"nodes\.DUT1: .*type.* is missing"),
@@ -120,11 +106,13 @@ def test_every_shipped_topology_loads(path: Path) -> None:
         (CSIT, "subtype: TREX", "subtype: IXIA", r":10: nodes\.TG\.subtype: generator 'IXIA' is not supported"),
         (CSIT, "host: 192.0.2.1\n", "hots: 192.0.2.1\n", r":12: nodes\.TG\.hots: unknown key; did you mean 'host'"),
         (CSIT, "    host: 192.0.2.1\n", "", r":8: nodes\.TG\.host: is missing"),
-        (CSIT, '"0000:3B:00.0"', '"3B:00.0"', r"nodes\.TG\.interfaces\.port1\.pci_address: "),
         (CSIT, "link: link2, model: Intel-E810CQ}\n", "link: x, model: Intel-E810CQ}\n", "no path for a service"),
-        (CSIT, "port: 6001", "port: none", r":14: nodes\.TG\.port: "),
-        (CSIT, "username: tester", "username: NO", r":15: nodes\.TG\.username: NO without quotes is a boolean"),
         (CSIT, "env:CSIT_LAB_PASSWORD", "env:CSIT LAB PASSWORD", r":16: nodes\.TG\.password: a password in a file is"),
+        *((OTG, "    type: TG\n", f"    type: TG\n    {key}\n", rf"nodes\.TG\.{place}: not allowed: the")
+          for key, place in (("access: {host: a, user: b}", "access"), ("uio_driver: igb_uio", "uio_driver"))),
+        (OTG, "{driver: otg}", "{driver: otg, cores: 2}", r"nodes\.TG\.generator\.cores: not allowed: the controller"),
+        *((OTG, "port2: {", f"port2: {{{key}, ", r"nodes\.TG\.interfaces\.port2\.\w+: not allowed: the controller")
+          for key in ("driver: i40e", "nic_vfs: 1", "numa_node: 0", "rx_queues: 4", "pci_address: '0000:3b:00.1'")),
         *((THREE, "{engine: auto}", f"{{engine: podman, image: '{image}'}}", r"nodes\.DUT1\.container\.image")
           for image in ("--privileged", "a b", "", "x" * 256)),
         (THREE, "{engine: auto}", "{engine: docker}", r"nodes\.DUT2\.container: differs from the first DUT's"),
@@ -132,7 +120,6 @@ def test_every_shipped_topology_loads(path: Path) -> None:
         (SIM, "{node: 0, total_mb", "{node: 1, total_mb", r"memory: has NUMA nodes \[1\], but interfaces are on"),
         (SIM, "memory: ", "memory:\n      - {total_mb: 4096}", "memory: has a NUMA node more than once"),
         (SIM, "196608, hugepages_2mb: 65536", "1024, hugepages_1gb: 2", "2048 MB of huge pages in 1024 MB of memory"),
-        (VPP, "numa_node: 0", "numa_node: -2", "numa_node: -2 is below the minimum of 0"),
         (TWO, "enp59s0f1", "enp59s0f0", r":19: nodes\.TG\.interfaces\.port2\.device: .* is the device of TG\.port1"),
         (CSIT, "---\n", "---\nnic: Mellanox-CX6DX\n", "no cable ends at a NIC .*there are Intel-E810CQ, Intel-X710"),
         (CSIT, "host: 192.0.2.1\n", 'host: "{{ ip }}"\n', r":12: a template: fill in \{\{ ip \}\} and all other"),
@@ -145,29 +132,6 @@ def test_a_mistake_is_reported_with_its_place_in_our_words(
     said = refused(tmp_path, text, before, after)
     assert re.search(expected, said), said
     assert is_ours(said)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "place"),
-    [
-        ("    type: TG\n", "    type: TG\n    access: {host: 192.0.2.31, user: csit}\n", "access"),
-        ("    type: TG\n", '    type: TG\n    cpus: [{cpus: "0-3", cores: "0-3"}]\n', "cpus"),
-        ("    type: TG\n", "    type: TG\n    uio_driver: vfio-pci\n", "uio_driver"),
-        ("{driver: otg}", "{driver: otg, cores: 2}", "generator.cores"),
-        ("port2: {", 'port2: {pci_address: "0000:3b:00.1", ', "interfaces.port2.pci_address"),
-        *(
-            ("port2: {", f"port2: {{{key}: {value}, ", f"interfaces.port2.{key}")
-            for key, value in (
-                ("driver", "i40e"), ("uio_driver", "igb_uio"), ("nic_vfs", 1), ("numa_node", 0), ("rx_queues", 4)
-            )
-        ),
-    ],
-)  # fmt: skip
-def test_keys_of_a_machine_are_refused_where_only_the_api_of_the_generator_is_used(
-    tmp_path: Path, before: str, after: str, place: str
-) -> None:
-    why = "not allowed: the controller drives otg over its API, and uses nothing of its machine"
-    assert refused(tmp_path, OTG, before, after).endswith(f": nodes.TG.{place}: {why}")
 
 
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just words", "\x00"])
@@ -189,12 +153,6 @@ def test_addresses_that_look_wrong_and_are_not(tmp_path: Path) -> None:
 def test_two_spellings_of_a_host_are_one_machine(tmp_path: Path, tg: str, dut: str) -> None:
     said = refused(tmp_path, VPP.replace("host: 192.0.2.11", f"host: '{tg}'"), "host: 192.0.2.12", f"host: '{dut}'")
     assert re.search(r"DUT1\.access\.host: .* is TG too", said)
-
-
-def test_a_port_that_is_not_measured_on_is_looked_at_too(tmp_path: Path) -> None:
-    ports = '      port3: {link: loop, mac_address: "00:00:5e:00:53:11"}\n      port4: {link: loop}\n'
-    said = refused(tmp_path, VPP, "  DUT1:\n", f"{ports}  DUT1:\n")
-    assert re.search(r"TG\.interfaces\.port3\.mac_address: .* of TG\.port1 too", said)
 
 
 def models(found: object, seen: set[object]) -> Iterator[type[BaseModel]]:

@@ -27,19 +27,14 @@ from resources.libraries.python.model.request.variables import (
     STACKS,
     STOP_LOSS,
     SWEEP_WIDTH,
-    VARIABLES,
     Variable,
     texts,
 )
 
 
-def test_a_name_of_the_file_is_that_mix_however_it_is_written() -> None:
-    assert frame("imix") == frame("IMIX")
-    assert frame("IMIX").mean_bytes == pytest.approx(353.83, abs=0.01)
-
-
-@pytest.mark.parametrize("name", ["64B", "768B", "1300b", "9018B", "0768B"])
-def test_any_size_has_a_frame(name: str) -> None:
+@pytest.mark.parametrize("name", ["64B", "1300b", "9018B", "0768B"])
+def test_any_size_has_a_frame_and_names_of_the_file_are_its_mixes(name: str) -> None:
+    assert frame("imix") == frame("IMIX") and frame("IMIX").mean_bytes == pytest.approx(353.83, abs=0.01)
     made = frame(name)
     assert made.mean_bytes == made.largest_bytes == int(name[:-1])
     assert made.name == f"{made.largest_bytes}B"
@@ -55,10 +50,8 @@ def test_what_is_no_frame_is_refused_with_what_there_is(name: str) -> None:
     ("written", "sentence"),
     [
         (512, "no frame size '512'; did you mean 512B? "),
-        (512.0, "expected a frame size, such as 512B or IMIX"),
         (True, "expected a frame size, such as 512B or IMIX"),
         ({"name": "512B"}, "expected a frame size, such as 512B or IMIX"),
-        (["512B"], "expected a frame size, such as 512B or IMIX"),
     ],
 )
 def test_what_names_no_frame_in_a_file_is_refused_with_an_example(written: object, sentence: str) -> None:
@@ -98,17 +91,6 @@ def test_all_else_is_refused_with_what_there_is(text: str) -> None:
         SIZES.validate_python([text])
 
 
-@pytest.mark.parametrize("value", [1, 0.5, None, ["1c"]])
-def test_a_number_without_its_unit_is_no_size(value: object) -> None:
-    with pytest.raises(ValidationError, match="valid string"):
-        SIZES.validate_python([value])
-
-
-def test_schemas_list_all_kinds_and_have_the_form_of_a_size() -> None:
-    assert SIZES.json_schema()["items"] == {"type": "string", "pattern": r"^((0\.5|[1-9][0-9]{0,2})c|0\.5c-shared)$"}
-    assert KINDS.json_schema() == {"type": "string", "enum": [*driver_registry.functions()]}
-
-
 KINDS = TypeAdapter(NfKind)
 
 
@@ -120,11 +102,6 @@ def test_a_kind_is_a_word_in_files_and_keeps_its_meaning(kind: NfKind) -> None:
     assert type(pickle.loads(pickle.dumps(kind))) is NfKind  # noqa: S301 - made on the line itself
     assert kind.is_vm == (kind.in_guest is not None or kind in {"qemu", "qemu_vpp"})
     assert are_vms([kind]) is kind.is_vm
-
-
-def test_an_unknown_kind_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ValidationError, match=r"Input should be .*'linux_router'.*'qemu_nginx_proxy'"):
-        KINDS.validate_python("linux_ruter")
 
 
 EDGES = [
@@ -166,8 +143,3 @@ def test_records_have_what_a_study_reads_and_no_place_of_a_run() -> None:
     assert texts(given.get, "outage") == {"NIC_MODEL": "c"}
     assert texts(given.get).items() >= {"LOSSES": "1", "STOP_LOSS": "0.5"}.items()
     assert not {"TOPOLOGY", "RESUME"} & texts(given.get).keys()
-
-
-def test_the_default_of_each_variable_is_one_of_its_values() -> None:
-    for variable in VARIABLES.values():
-        variable.of({}.get)

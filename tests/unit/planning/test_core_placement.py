@@ -4,7 +4,7 @@ from collections import Counter
 from math import ceil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -12,35 +12,33 @@ from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell, TestType
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.nf_size import NfSize
-from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu, ranked
 from resources.libraries.python.model.testbed.nodes import DutNode, Sizes
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
-from resources.libraries.python.planning.placement.cores import allocate, cpu_without_data, demand, refusal, sized_nfs
+from resources.libraries.python.planning.placement.cores import allocate, cpu_without_data, demand, sized_nfs
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
+from resources.libraries.python.studies.density.planning.matrix import candidates
 from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM, cell_of, cpus
-from tests.unit.examples import share
-from tests.unit.planning.core_tables import FEASIBLE_HALF, GRID, SLIDES_HALF, cell
+from tests.unit.planning.core_tables import cell
 from tests.unit.planning.labs import lab
-from tests.unit.search.search_fakes import deployed
 
 HYBRID = layout(
     [(cpu, cpu // 2, 0, 0) for cpu in range(12)] + [(cpu, cpu - 6, 0, 0) for cpu in range(12, 22)],
     ranked({**dict.fromkeys(range(12), 5100.0), **dict.fromkeys(range(12, 20), 3800.0), 20: 2500.0, 21: 2500.0}),
 )
 """Six performance cores of two threads, eight efficiency cores and two low-power ones."""
-PERFORMANCE, EFFICIENCY, LOW_POWER = range(12), range(12, 20), range(20, 22)
+PERFORMANCE, EFFICIENCY = range(12), range(12, 20)
 
 
-def ccx(groups: int = 8, each: int = 4) -> CpuLayout:
-    """Cores in groups with a last-level cache of their own."""
-    rows = [(cpu, cpu, 0, 0) for cpu in range(groups * each)]
-    return layout(rows, last_caches={cpu: cpu // each for cpu in range(groups * each)})
+def ccx(groups: int = 8, each: int = 4, threads: int = 1) -> CpuLayout:
+    """Cores in groups with a last-level cache of their own; siblings are in the second half of the numbers."""
+    count = groups * each
+    rows = [(cpu, cpu % count, 0, 0) for cpu in range(threads * count)]
+    return layout(rows, last_caches={cpu: cpu % count // each for cpu in range(threads * count)})
 
 
 def data(cores: CoreMap) -> set[int]:
@@ -53,14 +51,6 @@ def instances(cores: CoreMap, asked: Cell) -> list[list[int]]:
     return [[cpu for name in names for cpu in cores.cpus(name)] for names in of]
 
 
-def test_kinds_are_told_apart_by_their_frequencies() -> None:
-    assert {HYBRID.kinds[cpu] for cpu in PERFORMANCE} == {0}
-    assert {HYBRID.kinds[cpu] for cpu in EFFICIENCY} == {1}
-    assert {HYBRID.kinds[cpu] for cpu in LOW_POWER} == {2}
-    assert ranked({0: 3700, 1: 3500, 2: 3400}) == {}, "favoured cores are no kind of their own"
-    assert HYBRID.kinds_in_words(HYBRID.cores(0)) == ("6 performance, 8 efficiency and 2 low-power efficiency cores")
-
-
 @pytest.mark.parametrize(
     ("asked", "kind", "named"),
     [
@@ -71,6 +61,7 @@ def test_kinds_are_told_apart_by_their_frequencies() -> None:
     ],
 )
 def test_data_threads_are_on_cores_of_one_kind_and_main_threads_on_others(asked: Cell, kind: range, named: str) -> None:
+    assert ranked({0: 3700, 1: 3500, 2: 3400}) == {}, "favoured cores are no kind of their own"
     cores = allocate(asked, HYBRID, 0, Sizes())
     assert data(cores) <= set(kind)
     assert not {thread.cpu for thread in cores.threads if thread.role is ThreadRole.MAIN} & set(kind)
@@ -93,20 +84,13 @@ def test_the_cores_of_an_instance_and_of_the_vswitch_share_a_last_level_cache_wh
     assert len({cpu // 4 for cpu in allocate(cell(2, 3, vs_dtc=4), ccx(), 0, Sizes()).cpus("vswitch")}) == 1
 
 
-def ccx_of_pairs(groups: int = 8, each: int = 4) -> CpuLayout:
-    """The same with two threads on each core, the siblings in the second half of the numbers."""
-    count = groups * each
-    rows = [(cpu, cpu % count, 0, 0) for cpu in range(2 * count)]
-    return layout(rows, last_caches={cpu: cpu % count // each for cpu in range(2 * count)})
-
-
 @pytest.mark.parametrize("size", ["0.5c", "0.5c-shared", "1c+0.5c"])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 5), (4, 8), (4, 3), (3, 3), (4, 1), (6, 2)])
 def test_an_instance_of_half_cores_shares_a_last_level_cache_where_it_fits(size: str, rows: int, columns: int) -> None:
     """Also one with an odd number of NFs, which shares a core with the next instance."""
     sizes = [size] if "+" not in size else [size.split("+")[node % 2] for node in range(columns)]
     asked = cell(rows, columns, *sizes)
-    machine = ccx(20, 8) if size == "0.5c-shared" else ccx_of_pairs(20, 8)
+    machine = ccx(20, 8) if size == "0.5c-shared" else ccx(20, 8, 2)
     cores = allocate(asked, machine, 0, Sizes())
     for own in instances(cores, asked):
         assert len({machine.last_caches[cpu] for cpu in own}) == 1
@@ -123,7 +107,7 @@ def test_a_topology_states_kinds_and_cache_groups_of_listed_cpus() -> None:
         return DutNode.model_validate({**fields, "cpus": groups}).layout
 
     rows = [{"cpus": cpus, "cores": "0-31"} for cpus in ("0-31", "32-63")]
-    assert found(*({**row, "cores_per_cache": 4} for row in rows)) == ccx_of_pairs()
+    assert found(*({**row, "cores_per_cache": 4} for row in rows)) == ccx(threads=2)
     hybrid = [
         {"cpus": "0,2,4,6,8,10", "cores": "0-5", "kind": "performance"},
         {"cpus": "1,3,5,7,9,11", "cores": "0-5", "kind": "performance"},
@@ -156,8 +140,7 @@ def test_no_cpu_is_given_twice_whatever_the_groups(rows: int, columns: int, each
     names = sizes.split("+")
     asked = cell(rows, columns, *(names * columns)[:columns] if len(names) > 1 else names)
     if "0.5c" in sizes:
-        rows_of_pairs = [(cpu, cpu % 80, 0, 0) for cpu in range(160)]
-        machine = layout(rows_of_pairs, last_caches={cpu: cpu % 80 // each for cpu in range(160)})
+        machine = ccx(-(-80 // each), each, 2)
     cores = allocate(asked, machine, 0, Sizes())
     cpus = [thread.cpu for thread in cores.threads if thread.role is ThreadRole.DATA]
     assert len(set(cpus)) == len(cpus)
@@ -170,19 +153,12 @@ PAIRS = "".join(f"{cpu},{cpu // 2},0,0\n" for cpu in range(8))
 MHZ = "# CPU,Core,Socket,Node,MaxMHz\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "caches"),
-    [
-        *(
-            (f"{heading}{ROWS}", (0, 0, 1, 1))
-            for heading in (f"{HEADING}\n", "", "# ЦП,Ядро,Сокет,Узел,,L1d,L1i,L2,L3\n")
-        ),
-        (f"{HEADING.removesuffix(',L3')}\n0,0,0,0,,0,0,0\n1,1,0,0,,1,1,1", (0, 1)),
-    ],
-)
+@pytest.mark.parametrize("heading", [f"{HEADING}\n", "", "# ЦП,Ядро,Сокет,Узел,,L1d,L1i,L2,L3\n"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_last_level_caches_are_read_from_lscpu(text: str, caches: tuple[int, ...], end: str) -> None:
-    assert parse_lscpu(text.replace("\n", end)).last_caches == dict(enumerate(caches))
+def test_last_level_caches_are_read_from_lscpu(heading: str, end: str) -> None:
+    assert parse_lscpu(f"{heading}{ROWS}".replace("\n", end)).last_caches == {0: 0, 1: 0, 2: 1, 3: 1}
+    without_l3 = f"{HEADING.removesuffix(',L3')}\n0,0,0,0,,0,0,0\n1,1,0,0,,1,1,1".replace("\n", end)
+    assert parse_lscpu(without_l3).last_caches == {0: 0, 1: 1}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +168,6 @@ def test_last_level_caches_are_read_from_lscpu(text: str, caches: tuple[int, ...
         (f"{MHZ}0,0,0,0,5100.0000\n1,1,0,0,-\n", {}),
         (f"{PAIRS}8,4,0,0\n9,5,0,0", {**dict.fromkeys(range(8), 0), 8: 1, 9: 1}),  # without frequencies
         (f"{PAIRS}8,4,0,0\n10,5,0,0", {}),  # siblings are offline
-        (f"{PAIRS}8,4,0,0", {}),
         ("0,0,0,0\n1,1,0,0\n2,2,0,0\n3,0,0,0\n", {}),  # siblings in halves
     ],
 )
@@ -216,19 +191,12 @@ def test_what_lscpu_prints(text: str, rows: list[tuple[int, int, int, int]]) -> 
     assert found.cpus == expected.cpus
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        *(
-            (text, "lscpu -p=CPU,CORE,SOCKET,NODE")
-            for text in ("", "# no\n", "0,0,0\n", "0,0,0,x\n", "99999999999,0,0,0")
-        ),
-        *((text, "is no row of") for text in (f"{HEADING}\n0,0,0,0\n", "0,,0,0\n", "# CPU,Core\n0,x\n")),
-        ("0,0,0,0\n0,1,0,0\n", "CPU 0 is there more than once"),
-    ],
-)
-def test_what_lscpu_does_not_print_is_refused(text: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
+NO_LSCPU = ("", "0,0,0\n", "0,0,0,x\n", "99999999999,0,0,0", f"{HEADING}\n0,0,0,0\n", "0,,0,0\n", "# CPU,Core\n0,x\n")
+
+
+@pytest.mark.parametrize("text", [*NO_LSCPU, "0,0,0,0\n0,1,0,0\n"])
+def test_what_lscpu_does_not_print_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"lscpu -p=CPU,CORE,SOCKET,NODE|is no row of|CPU 0 is there more than once"):
         parse_lscpu(text)
 
 
@@ -251,25 +219,6 @@ def owners(cores: CoreMap) -> dict[int, list[str]]:
     return found
 
 
-def test_the_drafts_cells_take_the_cores_of_half_core_nfs() -> None:
-    """Its table has one line for NF-0.5c, with SMT or without."""
-    for rows, line in SLIDES_HALF.items():
-        assert tuple(core_usage(turns(rows, columns)) for columns in GRID) == line
-    found = {
-        rows: [columns for columns in GRID if refusal(turns(rows, columns), PLAIN, 0, Sizes()) is None] for rows in GRID
-    }
-    assert found == FEASIBLE_HALF
-
-
-def test_two_nfs_take_turns_on_each_core() -> None:
-    cores = allocate(turns(2, 2), PLAIN, 0, Sizes())
-    assert owners(cores) == {5: ["nf-1-1", "nf-2-1"], 6: ["nf-1-2", "nf-2-2"]}
-    assert (cores.shared_cpus, cores.oversubscribed, cores.cores_needed) == ((5, 6), False, 7)
-    assert cores.takes_turns("nf-2-1")
-    assert not cores.takes_turns("vswitch")
-
-
-@settings(deadline=None, max_examples=share(100))
 @given(st.integers(1, 6), st.lists(st.sampled_from(["0.5c-shared", "1c", "2c"]), min_size=1, max_size=4))
 def test_no_other_data_threads_share_a_cpu(rows: int, sizes: list[str]) -> None:
     asked = turns(rows, len(sizes), *sizes)
@@ -285,24 +234,20 @@ def test_no_other_data_threads_share_a_cpu(rows: int, sizes: list[str]) -> None:
     assert {cpu for cpu, count in data.items() if count > 1} == set(cores.shared_cpus)
 
 
-def test_the_last_of_an_odd_number_has_a_core_to_itself_and_the_plan_says_so() -> None:
+def test_turns_are_taken_on_cores_with_one_thread_alone_at_best_and_the_plan_says_who_takes_none() -> None:
     plan = make_plan(WITHOUT_SMT, turns(3, 1), cpus(28))
     assert plan.warnings == ("nf-2-1 of 0.5c-shared has a core to itself: no second NF takes turns with it",)
-
-
-def test_cores_with_siblings_refuse_it() -> None:
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan and "NF_0.5C-SHARED" in plan.tags
+    assert plan.suite_id != make_plan(WITHOUT_SMT, turns(3, 1, "1c"), cpus(28)).suite_id
+    pairs = [(cpu, cpu, 0, 0) for cpu in range(10)] + [(cpu + 20, cpu, 0, 0) for cpu in range(6)]
+    mixed: CpuLayout = layout(pairs)
+    cores = allocate(turns(1, 3, "0.5c-shared", "0.5c-shared", "1c"), mixed, 0, Sizes())
+    assert [len(core) for core in cores.physical if set(core) & set(cores.shared_cpus)] == [1]
     smt = layout([(cpu, cpu % 28, 0, 0) for cpu in range(56)])
     with pytest.raises(PlanError, match=r"all cores of NUMA 0 have two; half a core is 0\.5c there"):
         allocate(turns(1, 2), smt, 0, Sizes(), oversubscribe=True)
     with pytest.raises(PlanError, match=r"needs SMT .* and SMT is off"):
         allocate(turns(1, 2, "0.5c"), PLAIN, 0, Sizes())
-
-
-def test_of_unequal_cores_those_with_one_thread_are_shared() -> None:
-    pairs = [(cpu, cpu, 0, 0) for cpu in range(10)] + [(cpu + 20, cpu, 0, 0) for cpu in range(6)]
-    mixed: CpuLayout = layout(pairs)
-    cores = allocate(turns(1, 3, "0.5c-shared", "0.5c-shared", "1c"), mixed, 0, Sizes())
-    assert [len(core) for core in cores.physical if set(core) & set(cores.shared_cpus)] == [1]
 
 
 def test_the_matrix_names_turns_and_marks_them_as_intended() -> None:
@@ -314,22 +259,6 @@ def test_the_matrix_names_turns_and_marks_them_as_intended() -> None:
     assert two.balance.even
     assert not three.balance.even, "one NF of it has twice the time"
     assert not rows["2x1", "0.5c"].runs
-
-
-def test_it_is_deployed_and_recorded() -> None:
-    test = deployed(WITHOUT_SMT, turns(2, 1), "quick,mrr=1,mrr_trial=0.1", TestType.MRR)
-    test.verify_traffic()
-    test.mrr()
-    test.remove()
-    plan = test.draft.plan
-    assert plan is not None
-    kept = [row for row in test.draft.affinity if row.owner.startswith("nf-")]
-    assert {cpu for row in kept for cpu in row.actual_cpus} == set(plan.cores.shared_cpus) != set()
-    assert test.draft.verdict is not None and VerdictKind.OVERSUBSCRIBED not in test.draft.verdict.kinds
-    assert plan.cores.model_validate_json(plan.cores.model_dump_json()).shared_cpus == plan.cores.shared_cpus
-    assert "NF_0.5C-SHARED" in plan.tags
-    one = make_plan(WITHOUT_SMT, turns(2, 1, "1c"), cpus(28))
-    assert plan.suite_id != one.suite_id, "both have one data thread for each NF"
 
 
 CELL = cell_of("CSP", 1, 2)
@@ -346,16 +275,9 @@ def test_with_smt_off_each_core_has_its_first_thread_only() -> None:
     assert [len(on.cores.cpus(name)) for name in ("nf-1-1", "nf-1-2")] == [2, 2]
     for owner in ("vswitch", "nf-1-1", "nf-1-2"):
         assert off.cores.cpus(owner) == tuple(cpu for cpu in on.cores.cpus(owner) if cpu < 28), "the same core"
-
-
-def test_a_plan_that_leaves_smt_as_it_is_stays_the_same() -> None:
     usual = make_plan(SIM, CELL, {})
-    assert digest_of_model(planned(SIM, smt=True)) == digest_of_model(usual)
+    assert digest_of_model(on) == digest_of_model(usual) != digest_of_model(off)
     assert "smt_off" not in usual.model_dump_json()
-    assert digest_of_model(planned(SIM, smt=False)) != digest_of_model(usual)
-
-
-def test_half_a_core_needs_what_is_switched_off() -> None:
     with pytest.raises(PlanError, match=r"NF size 0\.5c needs SMT"):
         planned(SIM, smt=False, cell=CELL.model_copy(update={"nf_sizes": (NfSize.HALF,)}))
 
@@ -371,12 +293,8 @@ def test_a_generator_of_another_machine_keeps_its_threads(duts: int) -> None:
 
 @pytest.mark.parametrize("smt", [True, False])
 def test_a_machine_without_smt_is_refused_in_one_sentence(smt: bool) -> None:
-    with pytest.raises(PlanError) as refused:
+    with pytest.raises(PlanError, match=r"^DUT1 has one thread .*echo on > /sys/devices/system/cpu/smt/control$"):
         planned(lab(1, cores=32), smt=smt, cell=cell_of())
-    assert str(refused.value) == (
-        "DUT1 has one thread on each core, so SMT on and off cannot be compared: enable SMT in the firmware, or "
-        "echo on > /sys/devices/system/cpu/smt/control"
-    )
     with pytest.raises(PlanError, match=r"^DUT1 and DUT2 have one thread"):
         planned(lab(2, cores=32), smt=smt, cell=cell_of())
 

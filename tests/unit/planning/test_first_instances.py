@@ -30,12 +30,6 @@ def test_what_stays_is_as_it_was_and_nothing_of_the_others_stays(kinds: list[NfK
     assert set(part.links) <= set(whole.links)
 
 
-@pytest.mark.parametrize("count", [0, 3])
-def test_there_are_only_so_many(count: int) -> None:
-    with pytest.raises(ValueError, match=f"{count} of 2 service instances"):
-        first_instances(together([NfKind("linux_router")] * 2), count)
-
-
 @pytest.mark.parametrize("discriminator", ["link", "vlan", "mac"])
 def test_the_first_alone_is_wired_as_if_no_other_had_been_planned(discriminator: str) -> None:
     """Also where instances share the cables to the generator."""
@@ -46,8 +40,11 @@ def test_the_first_alone_is_wired_as_if_no_other_had_been_planned(discriminator:
         assert getattr(part, what) == getattr(alone, what), what
 
 
-def test_instances_that_share_an_nf_cannot_be_alone() -> None:
+def test_there_are_only_so_many_and_those_that_share_an_nf_cannot_be_alone() -> None:
     whole = together([NfKind("linux_router")] * 2)
+    for count in (0, 3):
+        with pytest.raises(ValueError, match=f"{count} of 2 service instances"):
+            first_instances(whole, count)
     shared = tuple(function.model_copy(update={"instance": 0}) for function in whole.functions[:1])
     with pytest.raises(ValueError, match="service instances share nf-1-1"):
         first_instances(whole.model_copy(update={"functions": shared}), 1)

@@ -75,11 +75,6 @@ SIDE_BY_SIDE = tuple(map(NfKind, ("pktstat", "linux_router", "pktstat")))
         (PROGRAMS, cell("CSC", 2, 2, "pktstat", "linux_router"), MemoryNeed(2 + 2 * (2 + memory.PROGRAM_MB) + 2 * 2)),
         (
             PROGRAMS,
-            cell("CSC", 2, 2, "pktstat", "linux_router", limits=(Limits(memory_mib=300), Limits())),
-            MemoryNeed(2 + 2 * (2 + 300) + 2 * 2),
-        ),
-        (
-            PROGRAMS,
             cell_of("CSC", 3, instance_kinds=SIDE_BY_SIDE, limits=[Limits(memory_mib=mib) for mib in (100, None, 200)]),
             MemoryNeed(2 + (2 + 100) + 2 + (2 + 200)),
         ),
@@ -89,7 +84,7 @@ def test_a_cell_takes_the_memory_of_its_parts(topology: Topology, asked: Cell, n
     assert need(topology, asked) == needs
 
 
-def test_a_vpp_takes_huge_pages_where_there_are_enough_and_a_guest_its_own() -> None:
+def test_a_vpp_takes_huge_pages_where_there_are_enough_else_ordinary_memory_and_a_guest_its_own() -> None:
     found = need(VPP, cell("CSC", 1, 2))
     assert found.where(3 * VPP_MB) == MemoryNeed(3 * 130, 3 * VPP_MB)
     assert found.where(3 * VPP_MB - 1) == MemoryNeed(3 * (130 + VPP_MB))
@@ -97,22 +92,23 @@ def test_a_vpp_takes_huge_pages_where_there_are_enough_and_a_guest_its_own() -> 
     huge_pages = 256 + 20 + 8  # heap, buffers, rings of its network cards; of 2 MB each
     assert guest_hugepages(GUEST.dut) == huge_pages
     assert guest_mb(GUEST.dut) == 128 + 128 + 2 * huge_pages
+    asked, ordinary, either = cell("CSC", 1, 2), 3 * (2 + 128), 3 * VPP_MB
+    pages = -(-either // 2)
+    enough = MemoryNode(total_mb=1024 + ordinary + 2 * pages, hugepages_2mb=pages)
+    assert not list(shortages(VPP, asked, enough))
+    few = MemoryNode(total_mb=1024 + ordinary + either - 1)
+    (reason,) = shortages(VPP, asked, few)
+    assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, ordinary + either, ordinary + either - 1)
 
 
-def test_what_is_not_known_refuses_nothing() -> None:
-    asked = cell("VSC", 10, 10)
-    assert not list(shortages(local(), asked, None))
-    assert node_of(local(memory=None), None) is None
-    assert node_of(local(memory="discover"), None) is None
-
-
-def test_the_node_of_the_interfaces_counts_and_no_other() -> None:
+def test_the_node_of_the_interfaces_counts_no_other_and_what_is_not_known_refuses_nothing() -> None:
+    assert not list(shortages(local(), cell("VSC", 10, 10), None))
+    assert node_of(local(memory=None), None) is node_of(local(memory="discover"), None) is None
     rich, poor = MemoryNode(node=1, total_mb=500_000), MemoryNode(node=0, total_mb=2048)
     there = node_of(local(), (rich, poor))
     assert there == poor
     (reason,) = shortages(local(), cell("VSC", 2, 2), there)
     assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, 2 + 4 * 322, 1024)
-    assert reason.text == "needs 1290 MB of memory on NUMA 0, 1024 available"
 
 
 def test_too_few_huge_pages_are_told_by_size() -> None:
@@ -122,10 +118,7 @@ def test_too_few_huge_pages_are_told_by_size() -> None:
     few = MemoryNode(total_mb=500_000, hugepages_1gb=large - 1)
     (reason,) = shortages(SIM, asked, few)
     assert reason.limit is Limit.HUGEPAGES
-    assert reason.text == (
-        f"needs {needs.hugepages_mb} MB of huge pages on NUMA 0: {needs.hugepages_mb // 2} of 2 MB or {large} of 1 GB, "
-        f"0 and {large - 1} available"
-    )
+    assert f"{needs.hugepages_mb // 2} of 2 MB or {large} of 1 GB, 0 and {large - 1} available" in reason.text
     assert not in_pages(needs, few), "none are taken"
     enough = MemoryNode(total_mb=500_000, hugepages_1gb=large)
     assert not list(shortages(SIM, asked, enough))
@@ -141,17 +134,6 @@ def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out_of_spare_me
     assert MemoryNode(total_mb=4096, hugepages_2mb=10, hugepages_1gb=1).hugepages_mb == 20 + 1024
 
 
-def test_ordinary_memory_must_do_where_huge_pages_are_too_few() -> None:
-    asked, ordinary, either = cell("CSC", 1, 2), 3 * (2 + 128), 3 * VPP_MB
-    pages = -(-either // 2)
-    enough = MemoryNode(total_mb=1024 + ordinary + 2 * pages, hugepages_2mb=pages)
-    assert not list(shortages(VPP, asked, enough))
-    few = MemoryNode(total_mb=1024 + ordinary + either - 1)
-    (reason,) = shortages(VPP, asked, few)
-    assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, ordinary + either, ordinary + either - 1)
-
-
-@settings(deadline=None)  # a busy machine is no error
 @given(
     chains=st.integers(1, 10),
     nodes=st.integers(1, 10),
@@ -187,30 +169,7 @@ def by_owner(made: Plan) -> dict[str, dict[int, int]]:
     return {part.owner: part.masks for part in made.cache}
 
 
-@pytest.mark.parametrize(
-    ("reserved", "masks"),
-    [(0x600, (0x3, 0xC, 0x7F0)), (0x3, (0x600, 0x180, 0x7F))],
-    ids=["at the top", "at the bottom"],
-)
-def test_nfs_get_adjacent_ways_and_devices_keep_theirs(reserved: int, masks: tuple[int, ...]) -> None:
-    found = by_owner(plan(2, 1, 2, layout=machine(reserved=reserved)))
-    assert found == {name: {0: mask} for name, mask in zip(("nf-1-1", "nf-2-1", OTHERS), masks, strict=True)}
-
-
-def test_only_nfs_that_ask_have_ways_and_only_their_data_cpus_use_them() -> None:
-    made = plan(1, 2, 3, None)
-    (own, others) = made.cache
-    assert (own.owner, own.cpus, others.owner) == ("nf-1-1", made.cores.cpus("nf-1-1"), OTHERS)
-
-
-def test_each_cache_is_divided_for_itself() -> None:
-    masks = by_owner(plan(4, 1, 5, layout=machine(domain_of=6, ways=16)))
-    assert masks["nf-1-1"] == {0: 0x1F}, "CPU 5, alone in the first cache"
-    assert masks["nf-2-1"] == {1: 0x1F}
-    assert masks[OTHERS] == {0: 0xFFE0, 1: 0x8000}
-
-
-@settings(deadline=None, max_examples=share(200))
+@settings(max_examples=share(200))
 @given(
     rows=st.integers(1, 4),
     ways=st.lists(st.integers(1, 4) | st.none(), min_size=1, max_size=3).filter(any),
@@ -232,6 +191,7 @@ def test_parts_never_overlap_and_none_has_gaps(
     asked = {f"nf-{row}-{node}": each for row in range(1, rows + 1) for node, each in enumerate(ways, 1) if each}
     masks = by_owner(made)
     assert set(masks) == {*asked, OTHERS}
+    assert all(part.cpus == made.cores.cpus(part.owner) for part in made.cache if part.owner != OTHERS)
     for domain in masks[OTHERS]:
         here = {owner: own[domain] for owner, own in masks.items() if domain in own}
         assert sum(here.values()) == (1 << total) - 1, "each way has one owner"
@@ -263,23 +223,14 @@ def test_what_cannot_be_divided_is_refused_with_the_numbers(
         plan(4, 1, ways, layout=layout, size=size)
 
 
-def test_the_matrix_has_the_reason() -> None:
+def test_the_matrix_has_the_reason_and_results_with_and_without_ways_are_different_systems() -> None:
     selection = parse_selection(service_types="CSC", cells="1x1,6x1", nf_sizes="1c", cache_ways="2")
     fits, refused = candidates(SIM, SIM.dut.layout, selection)
     assert fits.runs
     assert [reason.limit for reason in refused.reasons] == [Limit.CACHE]
-    assert "needs 14 ways" in (refused.reason or "")
-
-
-@pytest.mark.parametrize("text", ["0", "65", "two", "1.5", "-1"])
-def test_other_ways_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"CACHE_WAYS '{text}': ways of the last-level cache of each NF, 1 to 64"):
-        parse_selection(cache_ways=text)
-
-
-def test_results_with_and_without_ways_are_different_systems() -> None:
-    made = plan(1, 1, 2)
-    asked = {"containers": "sim", "vswitch": "sim"}
+    with pytest.raises(ConfigError, match=r"CACHE_WAYS '65': .*, 1 to 64"):
+        parse_selection(cache_ways="65")
+    made, asked = plan(1, 1, 2), {"containers": "sim", "vswitch": "sim"}
     assert drivers_of(SIM, made.cell, asked) != drivers_of(SIM, plan(1, 1).cell, asked)
     assert made.suite_id != plan(1, 1).suite_id
 

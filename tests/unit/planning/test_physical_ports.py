@@ -12,7 +12,6 @@ from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.planning.physical_ports import assumptions, attached, conflicts, how, located, silent
 from resources.libraries.python.planning.placement.sender_threads import (
     counting_limit,
-    senders_per_pair,
     too_few_senders,
 )
 from resources.libraries.python.planning.plan import make_plan
@@ -29,10 +28,7 @@ DPDK = "ports of TG: port1 (0000:00:01.0) by DPDK (vfio-pci), port2 (0000:00:02.
         ({}, "DPDK (vfio-pci)"),
         ({"uio_driver": "igb_uio"}, "DPDK (igb_uio)"),
         ({"vpp": {"ports": "native"}}, "the vSwitch's own driver (vfio-pci)"),
-        ({"vpp": {"ports": "af_xdp"}}, "AF_XDP sockets"),
         ({"vpp": {"ports": "af_packet"}}, "the kernel (AF_PACKET sockets)"),
-        ({"vswitch": "ovs", "ovs": {"ports": "system"}}, "the kernel (sockets of Open vSwitch)"),
-        ({"vswitch": "ovs", "ovs": {"ports": "kernel"}}, "the kernel"),
         ({"vswitch": "linux_bridge"}, "the kernel"),
     ],
 )
@@ -60,6 +56,9 @@ def test_a_silent_file_is_completed() -> None:
     found = located(topology, {"DUT1": on(1)["DUT1"], "TG": on(0)["TG"]})
     assert (found.dut.numa_node, found.tg.numa_node) == (1, 0)
     assert silent(found) == assumptions(found) == ()
+    unknown = located(lab(), on(None))
+    assert unknown.dut.numa_node == 0
+    assert assumptions(unknown)[1].startswith("nodes.DUT1: no port says its numa_node, so NUMA 0")
 
 
 def test_a_file_that_contradicts_the_node_or_itself_is_refused_with_both_numbers() -> None:
@@ -71,12 +70,6 @@ def test_a_file_that_contradicts_the_node_or_itself_is_refused_with_both_numbers
     assert located(topology, on(0)) == located(topology, on(None)) == topology
     with pytest.raises(ConfigError, match=r"nodes\.DUT1\.interfaces: on NUMA nodes \[0, 1\]"):
         located(lab(), {"DUT1": {"port1": 0, "port2": 1}})
-
-
-def test_a_machine_that_does_not_know_leaves_the_assumption() -> None:
-    topology = lab()
-    assert located(topology, on(None)).dut.numa_node == 0
-    assert assumptions(located(topology, on(None)))[1].startswith("nodes.DUT1: no port says its numa_node, so NUMA 0")
 
 
 B64 = frame("64B")
@@ -135,10 +128,7 @@ def test_the_slowest_cable_on_the_way_decides_for_all() -> None:
     found = max_rate(make_plan(slower, cell_of("CSP", 2, 2), {}), B64)
     assert found is not None and found.aggregate_pps == pytest.approx(4 * 1e9 / 8 / 84), "flows are sent at one rate"
     assert found.reason.startswith("DUT1.port4: 1 Gb/s")
-
-
-def test_without_speeds_nothing_is_known() -> None:
-    assert max_rate(make_plan(with_ports(lab(), rate_bps=None), cell_of(), {}), B64) is None
+    assert max_rate(make_plan(with_ports(lab(), rate_bps=None), cell_of(), {}), B64) is None, "nothing is known"
 
 
 def sending(cores: int, generator: str = "trex", **facts: Any) -> Plan:
@@ -146,31 +136,15 @@ def sending(cores: int, generator: str = "trex", **facts: Any) -> Plan:
     return make_plan(topology, cell_of(), {})
 
 
-@pytest.mark.parametrize(
-    ("cpus", "pairs", "queues", "senders"), [(3, 1, 64, 1), (10, 1, 64, 8), (10, 3, 64, 2), (10, 1, 4, 4), (2, 1, 9, 1)]
-)
-def test_cpus_are_shared_evenly(cpus: int, pairs: int, queues: int, senders: int) -> None:
-    assert senders_per_pair(cpus, pairs, queues) == senders
-
-
 def test_two_ports_of_100_gb_with_small_frames_are_too_much_for_eight_cores() -> None:
     said = too_few_senders(sending(8), frame("64B"))
     assert said is not None and "297.6 Mpps from 8 sending cores is 37.2 Mpps each" in said
     assert "cannot send" in said
     assert "may not be able to send" in str(too_few_senders(sending(16), frame("64B")))
-
-
-def test_large_frames_or_slow_ports_are_no_trouble() -> None:
+    assert "from 1 sending core is" in str(too_few_senders(sending(8, rx_queues=1), frame("64B")))
     assert too_few_senders(sending(8), frame("1518B")) is None
     assert too_few_senders(sending(4, rate_bps=10**10), frame("64B")) is None
-
-
-def test_a_port_with_one_queue_has_one_sender() -> None:
-    assert "from 1 sending core is" in str(too_few_senders(sending(8, rx_queues=1), frame("64B")))
-
-
-def test_there_is_no_remark_about_generators_that_do_not_poll() -> None:
-    assert too_few_senders(sending(1, generator="ring"), frame("64B")) is None
+    assert too_few_senders(sending(1, generator="ring"), frame("64B")) is None, "it does not poll"
 
 
 def with_nics(cores: int = 4, pairs: int = 1, generator: str = "trex", ports: str = "auto", **nic: object) -> Topology:

@@ -10,7 +10,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
-from resources.libraries.python.planning.cost import RunPlan, StudyCost, TimedTest, TimeLeft, readable_s
+from resources.libraries.python.planning.cost import RunPlan, StudyCost, TimedTest, TimeLeft
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.extras import test_s as planned_s
@@ -84,40 +84,17 @@ def test_tests_that_are_passed_over_take_no_time_and_say_nothing_about_others() 
     left.end(2.0)
     left.begin("c", 2.0)
     assert left.left_s(2.0) == 60
-
-
-def test_steps_of_the_present_test_take_the_place_of_its_plan() -> None:
-    left = TimeLeft()
     left.plan(RunPlan([TimedTest("a", 30.0), TimedTest("b", 30.0)]))
     left.begin("a", 0.0)
-    assert left.left_s(10.0, present_s=12.0) == 12 + 30
+    assert left.left_s(10.0, present_s=12.0) == 12 + 30, "steps of the present test take the place of its plan"
     assert left.left_s(29.0, least_s=8.0) == 8 + 30, "a search that takes longer than planned"
-
-
-def test_an_unplanned_test_has_the_time_of_its_own_steps() -> None:
-    left = TimeLeft()
-    left.begin("a", 0.0)
-    assert left.left_s(1.0) is None
-    assert left.left_s(1.0, present_s=7.4) == 7
-    left.begin("b", 2.0)
-    assert left.left_s(2.0, present_s=90.0) == 90
-
-
-def test_a_duration_is_read_in_seconds_or_minutes() -> None:
-    assert [readable_s(seconds) for seconds in (0.4, 99.4, 99.6, 149.0, 151.0)] == [0, 99, 120, 120, 180]
 
 
 STUDY = StudyCost("pairs", steps=4, runs=20, unit="measurements", seconds=100.0, counted={"pairs": 4})
 
 
-def test_a_step_takes_its_share_of_the_time() -> None:
-    assert STUDY.step_s == 25.0
-    assert replace(STUDY, steps=1).step_s == 100.0
-    assert replace(STUDY, steps=0, seconds=3.0).step_s == 3.0
-    assert list(STUDY.counts().items()) == [("pairs", 4), ("seconds", 100.0)]
-
-
-def test_too_many_measurements_and_too_much_time_are_refused_with_their_numbers() -> None:
+def test_a_step_takes_its_share_and_too_many_measurements_or_too_much_time_are_refused() -> None:
+    assert (STUDY.step_s, replace(STUDY, steps=0).step_s) == (25.0, 100.0)
     with pytest.raises(ConfigError, match=r"^pairs: 1,000,000,000 measurements; at most"):
         replace(STUDY, runs=10**9)
     with pytest.raises(ConfigError, match=r"^pairs: 20 measurements take about 11,574 days; at most"):

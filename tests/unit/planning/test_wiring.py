@@ -94,7 +94,7 @@ class Walker:
         return any(self.leads_to(name, mac) for name in self.members[far.interface] if name != far.interface)
 
 
-@settings(deadline=None, max_examples=share(120))  # a busy machine is no error
+@settings(max_examples=share(120))
 @given(cases)
 def test_frames_go_through_every_nf_and_come_back(case: Case) -> None:
     """Each sender's next MAC address is the neighbour's; in an NF the destination decides where a packet leaves."""
@@ -123,7 +123,7 @@ def test_frames_go_through_every_nf_and_come_back(case: Case) -> None:
         assert seen == [(hop.owner, hop.interface) for hop in path.hops if hop.owner.startswith("nf-")]
 
 
-@settings(deadline=None, max_examples=share(120))  # a busy machine is no error
+@settings(max_examples=share(120))
 @given(cases)
 def test_names_and_addresses_are_unique_and_segments_have_their_ports(case: Case) -> None:
     plan = planned(case)
@@ -156,7 +156,7 @@ def test_names_and_addresses_are_unique_and_segments_have_their_ports(case: Case
             assert plan.discriminator == "mac", "instances share the cable"
 
 
-@settings(deadline=None, max_examples=share(80))  # a busy machine is no error
+@settings(max_examples=share(80))
 @given(cases)
 def test_paths_alternate_and_cross_links_and_boxes_and_name_shared_ports(case: Case) -> None:
     plan = planned(case)
@@ -173,7 +173,7 @@ def test_paths_alternate_and_cross_links_and_boxes_and_name_shared_ports(case: C
             assert instances[hop.interface] == (plan.cell.nf_chains if hop.shared else 1)
 
 
-@settings(deadline=None, max_examples=share(40))  # a busy machine is no error
+@settings(max_examples=share(40))
 @given(on_labs)
 def test_cables_join_machines_and_nothing_else_does(case: Case) -> None:
     plan = planned(case)
@@ -202,14 +202,10 @@ def test_a_snake_has_n_plus_1_segments_and_a_pipeline_2(kind: str, segments: int
     assert (len(plan.segments), len(plan.ports("vswitch"))) == (segments, vswitch_ports)
 
 
-def test_addresses_of_more_nfs_than_a_byte_counts_are_unique() -> None:
+def test_addresses_of_more_nfs_than_a_byte_counts_are_unique_and_more_instances_are_refused() -> None:
     layout = ServiceLayout(cell_of("CSC", 40, 16), [NfKind("linux_router")] * 16, Edges())
     macs = {layout.nf_mac(row, node, side) for row in range(1, 41) for node in range(1, 17) for side in (1, 2)}
     assert len(macs) == 40 * 16 * 2
-    assert all(len(mac) == 17 for mac in macs)
-
-
-def test_more_instances_than_addresses_are_refused() -> None:
     with pytest.raises(PlanError, match="255 service instances"):
         make_plan(LOCAL, cell_of("CSC", 255), cpus(1024))
 
@@ -222,11 +218,7 @@ def test_owners_of_two_duts_continue_the_numbers() -> None:
         "nf-2-1": "DUT1", "nf-2-2": "DUT1", "nf-2-3": "DUT2", "nf-2-4": "DUT2",
     }  # fmt: skip
     (forward,) = [path for path in plan.paths if (path.instance, path.direction) == (1, "forward")]
-    assert [hop.interface for hop in forward.hops] == [
-        "csg1p1", "csv1p1", "csv1x1i1", "csn1x1i1", "csn1x1i2", "csv1x1i2", "csv1x2i1", "csn1x2i1", "csn1x2i2",
-        "csv1x2i2", "csv1p2", "csv1p3", "csv1x3i1", "csn1x3i1", "csn1x3i2", "csv1x3i2", "csv1x4i1", "csn1x4i1",
-        "csn1x4i2", "csv1x4i2", "csv1p4", "csg1p2",
-    ]  # fmt: skip
+    assert [hop.interface for hop in forward.hops][9:14] == ["csv1x2i2", "csv1p2", "csv1p3", "csv1x3i1", "csn1x3i1"]
     assert [port.interface for port in plan.ports("vswitch-2")][:2] == ["csv1p3", "csv1x3i1"]
     assert plan.cores.cpus("vswitch-2") == plan.cores.cpus("vswitch"), "each on its own machine"
 
@@ -269,23 +261,15 @@ trunk_cases = st.tuples(
 )
 
 
-def with_devices(case: TrunkCase, word: Word = "vlan") -> Plan:
+def with_devices(case: TrunkCase) -> Plan:
     service, rows, duts, vswitch, generator, with_macs = case
-    topology = lab(
-        duts,
-        rows if word == "link" else 1,
-        discriminator=word,
-        vswitch=vswitch,
-        generator=generator,
-        containers="linux_router",
-        with_macs=with_macs,
-        ovs={"ports": "system"},
-    )
-    assert has_vlan_devices(topology, topology.dut) == (word == "vlan" and vswitch != "vpp")
+    of_dut = {"vswitch": vswitch, "containers": "linux_router", "ovs": {"ports": "system"}}
+    topology = lab(duts, discriminator="vlan", generator=generator, with_macs=with_macs, **of_dut)
+    assert has_vlan_devices(topology, topology.dut) == (vswitch != "vpp")
     return make_plan(topology, cell_of(service, rows, 1, vs_dtc=2), {})
 
 
-@settings(deadline=None, max_examples=share(30))
+@settings(max_examples=share(30))
 @given(trunk_cases)
 @example(("CSC", 2, 1, "ovs", "ring", True))
 def test_every_trunk_is_one_physical_port_with_a_device_for_each_instance(case: TrunkCase) -> None:
@@ -320,15 +304,6 @@ def test_every_trunk_is_one_physical_port_with_a_device_for_each_instance(case: 
         assert cables.names == {port.interface for port in mine}
     else:
         assert cables.physical == cables.names == {"csg1p1", "csg1p2"}
-
-
-def test_without_vlans_plans_say_nothing_of_trunks() -> None:
-    for plan in (
-        with_devices(("CSC", 2, 1, "linux_bridge", "ring", True), "link"),
-        with_devices(("CSC", 2, 1, "linux_bridge", "trex", True), "mac"),
-        with_devices(("CSC", 2, 1, "vpp", "trex", True)),
-    ):
-        assert "trunk" not in plan.model_dump_json()
 
 
 def test_the_time_of_a_trunks_thread_counts_once() -> None:

@@ -154,15 +154,11 @@ def test_another_processor_of_any_node_is_refused_but_for_simulated_results(chan
 
 def test_changes_on_machines_are_reported() -> None:
     before = header().model_copy(update={"environment": of_node("TG", kernel="5.15", memory_bytes=1)})
-    assert runs.differences(before, CHOICES, of_node("TG", kernel="5.16", memory_bytes=2), World.LAB) == (
-        "kernel of TG was 5.15 at the start of the run and is 5.16 now",
-    )
-    other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}, "memory_bytes": 1})
-    assert runs.differences(header(), CHOICES, other, World.LOCAL) == (
-        "kernel was 6.18.4-amd64 at the start of the run and is 7.0 now",
-        "versions robotframework was 7.5 at the start of the run and is 8 now",
-        "versions MLRsearch was 1.2.1 at the start of the run and is None now",
-    )
+    (said,) = runs.differences(before, CHOICES, of_node("TG", kernel="5.16", memory_bytes=2), World.LAB)
+    assert said.startswith("kernel of TG was 5.15 ")
+    other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}})
+    said = " ".join(runs.differences(header(), CHOICES, other, World.LOCAL))
+    assert "kernel was 6.18.4-amd64 " in said and "robotframework was 7.5 " in said and "MLRsearch was 1.2.1 " in said
     assert runs.differences(header(), CHOICES, ENVIRONMENT, World.LOCAL) == ()
 
 
@@ -229,7 +225,7 @@ def test_lines_longer_than_any_record_are_left_out(tmp_path: Path, monkeypatch: 
 
 
 @given(cut=st.integers(min_value=1, max_value=400))
-@settings(max_examples=share(60), deadline=None)
+@settings(max_examples=share(60))
 def test_a_truncated_line_costs_no_other_line(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = tmp_path_factory.mktemp("cut") / "journal.jsonl"
     write(path, 6)

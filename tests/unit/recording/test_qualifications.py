@@ -20,9 +20,8 @@ def test_one_is_found_by_its_key(tmp_path: Path) -> None:
     assert stored(made.key, tmp_path / "none") is None
     path = store(made, tmp_path / "new")
     assert stored(made.key, tmp_path / "new") == made and path.parent == tmp_path / "new"
-    for changed in ("generator", "version", "nic", "machine", "kernel"):
-        assert stored(made.key.model_copy(update={changed: "other"}), path.parent) is None
-    assert stored(made.key.model_copy(update={"cpus": 2}), path.parent) is None
+    for changed in ({"generator": "x"}, {"version": "x"}, {"nic": "x"}, {"machine": "x"}, {"kernel": "x"}, {"cpus": 2}):
+        assert stored(made.key.model_copy(update=changed), path.parent) is None
     again = made.model_copy(update={"points": ()})
     store(again, path.parent)
     assert stored(made.key, path.parent) == again, "the latest one"

@@ -22,15 +22,12 @@ from csit_utils.dataset.testrows import packed_head
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.model.request.cell import ServiceType
-from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording import writer
 from resources.libraries.python.recording.records import NotUnpacked, records_schema, unpack
-from resources.libraries.python.recording.writer import Draft
 from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.sweep.run import ProfileStore
 from resources.libraries.python.whole_files import writing_whole
-from tests.builders import SIM
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.characterization_records import sized
 from tests.unit.csit_utils.study_records import chain_studied, interfered
@@ -149,14 +146,10 @@ def _place(record: dict[str, Any], path: str) -> tuple[Any, int | str]:
     ("made", "path", "value"),
     [
         (interfered(), "interference.spec.repetitions", 10**6),
-        (interfered(), "interference.spec.together", 100),
-        (interfered(), "interference.spec.duration_s", 1e6),
         (interfered(), "interference.spec.load_pps", 1e13),
-        (chain_studied(), "chain_study.spec.duration_s", 7200),
         (chain_studied(), "chain_study.spec.workloads.0.volume_bps", 1e18),
         (chain_studied(), "chain_study.spec.policies", ["a > b"] * 300),
         (sized(), "sizing.workload.repeat", 2000),
-        (sized(), "sizing.workload.duration_s", 1e6),
         (sized(), "sizing.workload.increase", 1e-9),
         (characterization(), "sweep.spec", {**BURSTS, "bursts": {"rate_pps": 1.0, "on_s": 5000, "off_s": 1}}),
     ],
@@ -181,15 +174,6 @@ def test_a_damaged_record_is_reported_with_the_path_inside(made: Record, path: s
         parse_record(json.dumps(data), "here")
 
 
-def test_tables_are_files_below_the_tests_name(tmp_path: Path) -> None:
-    folder = writer.write_tables("Firewall / 64B", {"S_statistics.csv": "rate_pps\n10\n"}, tmp_path)
-    assert folder == tmp_path / "characterization" / "Firewall_64B"
-    assert (folder / "S_statistics.csv").read_bytes() == b"rate_pps\n10\n"
-    (tmp_path / "full").write_text("", encoding="utf-8")
-    with pytest.raises(RunStopped, match="cannot write the result"):
-        writer.write_tables("x", {"a.csv": ""}, tmp_path / "full")
-
-
 def test_a_full_disk_or_no_folder_is_reported_also_before_a_run(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
@@ -204,6 +188,10 @@ def test_a_full_disk_or_no_folder_is_reported_also_before_a_run(tmp_path: Path) 
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(CsitError, match="cannot write results"):
         writer.check_folder(tmp_path / "file" / "results", 1)
+    folder = writer.write_tables("Firewall / 64B", {"S_statistics.csv": "rate_pps\n10\n"}, tmp_path)
+    assert folder == tmp_path / "characterization" / "Firewall_64B"
+    with pytest.raises(RunStopped, match="cannot write the result"):
+        writer.write_tables("x", {"a.csv": ""}, tmp_path / "file")
 
 
 def test_what_a_killed_run_was_writing_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -241,25 +229,7 @@ def test_no_two_tests_share_a_file_name_and_each_keeps_its_own(tests: list[tuple
     assert {test_id: again.of(test_id, test) for test_id, test in ids} == found
 
 
-@pytest.mark.parametrize(("skipped", "kind"), [(True, VerdictKind.SKIPPED), (False, VerdictKind.FAILED)])
-def test_the_verdict_of_a_skipped_test_is_not_failed(skipped: bool, kind: VerdictKind) -> None:
-    draft = Draft(DensityRecord, SIM, DENSITY[0].environment)
-    verdict = draft._verdict(passed=False, skipped=skipped, message="needs 33 cores")
-    assert verdict is not None
-    assert (verdict.kinds, verdict.evidence) == ((kind,), ("needs 33 cores",))
-
-
-def test_profiles_of_this_run_are_found_by_name_and_frame() -> None:
-    shelf = ProfileStore(World.LOCAL, "local")
-    shelf.put(characterization("router"))
-    assert shelf.profile("router", "64B").name == "router"
-    for name, frame, available in (("router", "512B", "none"), ("nat", "64B", "router")):
-        sentence = rf"no profile of '{name}' with {frame} frames on testbed local \(available: {available}\)"
-        with pytest.raises(ConfigError, match=sentence):
-            shelf.profile(name, frame)
-
-
-def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_path: Path) -> None:
+def test_profiles_are_found_by_name_and_frame_in_this_run_and_the_newest_of_earlier_ones(tmp_path: Path) -> None:
     for night in ("2026-01-03", "2026-01-02"):
         writer.write_record(characterization(started_at=f"{night}T00:00:00+00:00"), tmp_path / night)
     writer.write_record(result(ServiceType.CSC, 1, 1), tmp_path / "density")
@@ -267,3 +237,10 @@ def test_of_earlier_results_the_newest_counts_and_others_are_passed_over(tmp_pat
     assert found.notes == ("2026-01-03T00:00:00+00:00",)
     with pytest.raises(ConfigError, match="on testbed sim"):
         ProfileStore(World.SIM, "sim", tmp_path).profile("firewall", "64B")
+    shelf = ProfileStore(World.LOCAL, "local")
+    shelf.put(characterization("router"))
+    assert shelf.profile("router", "64B").name == "router"
+    for name, frame, available in (("router", "512B", "none"), ("nat", "64B", "router")):
+        sentence = rf"no profile of '{name}' with {frame} frames on testbed local \(available: {available}\)"
+        with pytest.raises(ConfigError, match=sentence):
+            shelf.profile(name, frame)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import Unsupported
@@ -37,7 +37,6 @@ def found_by(run: Callable[[Trial], TrialResult], repetitions: int = 3, **change
 
 
 @given(st.integers(0, 2_500_000))
-@settings(deadline=None)
 def test_the_longest_burst_is_found_within_the_resolution(longest: int) -> None:
     found = found_by(system(lambda length: length > longest), repetitions=2)
     most = round(2.0 * LOAD_PPS / FLOWS)
@@ -73,21 +72,6 @@ def test_a_burst_that_the_generator_cut_short_is_none_of_that_length() -> None:
     assert found.offered_pps == pytest.approx(LOAD_PPS, rel=0.01), "as shown by those that were sent in full"
 
 
-def test_a_burst_that_is_never_sent_in_full_has_not_passed() -> None:
-    whole = system(lambda _: False)
-
-    def run(trial: Trial) -> TrialResult:
-        result = whole(trial)
-        sent = [min(300, flow.sent) for flow in result.flows]
-        flows = tuple(
-            flow.model_copy(update={"sent": n, "received": n}) for flow, n in zip(result.flows, sent, strict=True)
-        )
-        limited = flows != result.flows
-        return result.model_copy(update={"flows": flows, "generator_limited": limited})
-
-    assert 296 <= found_by(run, repetitions=1).frames[0] <= 303
-
-
 @pytest.mark.parametrize("longest", [40, 500, 20_000])
 def test_a_search_takes_about_as_many_bursts_as_a_preview_expects(longest: int) -> None:
     found = found_by(system(lambda length: length > longest), repetitions=50)
@@ -103,17 +87,12 @@ def test_times_follow_from_the_rate_of_the_bursts() -> None:
     assert bursts_in_words(found).startswith(f"back-to-back: {found.mean_frames:.0f} ± ")
 
 
-def test_no_buffer_fills_where_ndr_is_the_rate_of_the_bursts() -> None:
+def test_no_buffer_is_found_where_ndr_is_the_rate_of_the_bursts_or_the_generator_sends_nothing() -> None:
     with pytest.raises(Unsupported, match="no buffer fills"):
         found_by(system(lambda _: False), throughput_pps=LOAD_PPS)
-
-
-def test_a_generator_that_sends_nothing_is_no_buffer() -> None:
-    def silent(trial: Trial) -> TrialResult:
-        return system(lambda _: False)(trial).model_copy(update={"flows": (), "offered_duration_s": 0.0})
-
+    silent = {"flows": (), "offered_duration_s": 0.0}
     with pytest.raises(Unsupported, match=r"the generator sent no burst at 2\.00 Mpps"):
-        found_by(silent)
+        found_by(lambda trial: system(lambda _: False)(trial).model_copy(update=silent))
 
 
 @pytest.mark.parametrize("queue", [64, 256, 1000])

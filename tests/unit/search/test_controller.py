@@ -8,12 +8,11 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Prior, SearchProfile
-from resources.libraries.python.search.algorithms.bounds import effective_s, gather, informs
-from resources.libraries.python.search.algorithms.laddersearch import Controller, Ladder
+from resources.libraries.python.search.algorithms.bounds import effective_s, gather
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from resources.libraries.python.search.throughput import SearchOutcome
 from tests.benchmarks import search_time as bench_search
-from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, of_model, search
 
 NDR, PDR = LADDER.goals
 CAPACITY = 0.4 * LINE_PPS
@@ -50,22 +49,6 @@ def test_bounds_of_a_steady_system_do_not_depend_on_the_prior(name: ModelName, f
     assert warm.record.prior_refuted == (abs(factor - 1) > 0.02)
 
 
-@pytest.mark.parametrize(("cells", "refuting"), [(None, 4), (5, 2)])
-def test_two_contradicted_trials_refute_a_prediction_and_four_an_earlier_result(
-    cells: int | None, refuting: int
-) -> None:
-    prior = prior_of(cells, NDR=CAPACITY, PDR=CAPACITY)
-    ladder = Ladder(NDR.relative_width, 18002.0, LINE_PPS)
-    controller, bench = Controller(LADDER.goals, ladder, prior), Bench(capped(LINE_PPS))
-    far = Trial(load_pps=ladder.load_pps(ladder.below(CAPACITY) + 10), duration_s=1.0, frame=FRAME)
-    seen = []
-    for _ in range(5):
-        controller.next()
-        seen.append(controller.prior_refuted)
-        controller.add(bench.measure(far))
-    assert seen.index(True) == refuting
-
-
 def misled(factor: float) -> bench_search.Search:
     """A search that starts from the result of an earlier one times a factor."""
 
@@ -93,15 +76,6 @@ def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(factor: float, m
     With 60 seeds: 45 s for twice the truth, 46 s for half of it, 43 s cold, 55 s MLRsearch.
     """
     assert mean_s(misled(factor)) <= most_s
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
-@pytest.mark.parametrize("name", [ModelName.NOISY, ModelName.TWO_BAND])
-def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(name: ModelName, factor: float) -> None:
-    # MLRsearch has 0.57 and 0.61 % on noisy, 0.76 and 0.82 % on two_band; 50 searches tell it within a fifth or so.
-    figures = bench_search.figures(misled(factor), name, 50)
-    assert max(figures["ndr_rms_error_percent"], figures["pdr_rms_error_percent"]) <= 0.8
 
 
 @pytest.mark.parametrize(("profile", "known", "trials"), [(LADDER, ["NDR"], 28), (REFERENCE, ["NDR", "PDR"], 25)])
@@ -147,15 +121,6 @@ def test_only_loads_that_pdr_cannot_need_end_at_the_first_lost_packet() -> None:
     assert all(result.trial.load_pps < 0.99 * pdr_lower for result in at_once)
     assert {row.load_pps for row in gather(at_once, PDR)} == set()
     assert len({row.load_pps for row in gather(at_once, NDR)}) > 0
-
-
-def test_whether_a_trial_counts_is_decided_by_what_was_intended() -> None:
-    trial = Trial(load_pps=1.0, duration_s=1.0, frame=FRAME)
-    assert informs(trial, NDR)
-    assert informs(trial, PDR)
-    for ratio, for_pdr in ((0.0, False), (0.004, False), (0.005, True), (0.1, True)):
-        aborting = trial.model_copy(update={"abort_loss_ratio": ratio})
-        assert (informs(aborting, NDR), informs(aborting, PDR)) == (True, for_pdr)
 
 
 def test_a_restart_below_the_generators_reach_keeps_the_trials() -> None:

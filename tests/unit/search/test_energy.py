@@ -38,10 +38,6 @@ def counter(
     )  # fmt: skip
 
 
-BROKEN = counter(100.0, first_j=RANGE_J - 50, wraps=False)
-"""It goes back, and has no range that explains it."""
-
-
 def powers(*watts: float, interval_s: float = 1.0) -> MeterSeries:
     """A BMC that is read twice a second."""
     samples = tuple((BEGAN_S + index / 2, value) for index, value in enumerate(watts))
@@ -61,11 +57,8 @@ def test_a_counter_gives_the_power_also_where_it_starts_again(watts: float, firs
     found, error_w, seconds = mean_power(counter(watts, first_j=first_j))
     assert found == pytest.approx(watts, rel=1e-6) and seconds == pytest.approx(10)
     assert error_w == pytest.approx((watts * 0.001 + 61e-6) / 10)
-
-
-def test_a_counter_without_range_that_goes_back_is_refused() -> None:
     with pytest.raises(Unsupported, match="an energy counter went back from"):
-        mean_power(BROKEN)
+        mean_power(counter(100.0, first_j=RANGE_J - 50, wraps=False))
 
 
 def test_only_the_time_in_which_traffic_was_sent_for_certain_counts() -> None:
@@ -138,9 +131,6 @@ def test_loads_are_shares_of_pdr_and_the_heaviest_is_first() -> None:
     assert row is not None and row.p99_ns == 36_000 and row.busy_cpus == 1.5
     both = found.model_copy(update={"duts": ("DUT1", "DUT2")})
     assert both.watts("PDR90") is None, "energy of two systems under test needs both meters"
-
-
-def test_without_pdr_there_is_no_load() -> None:
     found, asked = measured(pdr_pps=None)
     assert asked == [None] and [row.label for row in found.loads] == ["PDR0"]
 
@@ -163,13 +153,6 @@ def test_a_trial_whose_readings_came_too_late_is_done_again_and_twice_as_long(tr
         assert row.remark is None and power and power[0] == pytest.approx(100.0)
     else:
         assert not row.nodes and row.remark and "0 readings while traffic was sent" in row.remark
-
-
-def test_a_trial_is_not_done_again_for_a_counter_that_went_back() -> None:
-    found, asked = measured(lambda trial: EnergyReadings((BROKEN,), {}, 1.5, trial and result_of(trial)))
-    assert len(asked) == 4
-    row = found.at("PDR50")
-    assert row and row.remark and "went back" in row.remark
 
 
 def test_a_node_without_a_meter_is_named_and_the_rest_is_measured() -> None:

@@ -60,13 +60,7 @@ def test_jains_index_is_between_one_nth_and_one(values: list[float]) -> None:
         return
     assert index is not None and 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
     assert jain_index(values[::-1]) == pytest.approx(index)
-
-
-def test_jains_index_of_known_shares() -> None:
-    assert jain_index([5, 5, 5, 5]) == pytest.approx(1)
-    assert jain_index([8, 0, 0, 0]) == pytest.approx(0.25)
-    assert jain_index([1, 2]) == pytest.approx(0.9)
-    assert jain_index([]) is None
+    assert jain_index([1, 2]) == pytest.approx(0.9) and jain_index([]) is None
 
 
 def test_the_worst_instance_is_the_one_that_loses_most_of_its_share() -> None:

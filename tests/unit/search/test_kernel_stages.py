@@ -41,7 +41,4 @@ def test_a_sample_belongs_to_the_innermost_stage() -> None:
     assert {row.unit for row in found} == {"ns"}
     (hook,) = (row for row in found if row.node == "netfilter hook")
     assert hook.error == pytest.approx(1.96 * 90_000 / 3), "of 9 samples"
-
-
-def test_nothing_that_came_back_has_no_cost_of_a_packet() -> None:
     assert stage_costs(sampled({NAPI: 4}, received=0)) == ()

@@ -8,25 +8,16 @@ from resources.libraries.python.search.profiles import LADDER
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped
 
 
-def test_mrr_is_what_comes_back_at_the_highest_load() -> None:
-    bench = Bench(capped(6e6))
-    mrr, results = measure_receive_rate(bench.measure, LADDER, FRAME, LINE_PPS)
-    assert len(results) == len(mrr.receive_rates_pps) == 10
-    assert {trial.load_pps for trial in bench.asked} == {LINE_PPS}
-    assert {trial.purpose for trial in bench.asked} == {"mrr"}
-    assert mrr.mean_pps == pytest.approx(6e6)
-    assert mrr.offered_pps == pytest.approx(LINE_PPS)
-    assert mrr.stdev_pps == pytest.approx(0.0)
-
-
 @pytest.mark.parametrize(("rates", "stdev_pps"), [((6e6,), None), ((5e6, 7e6), 2**0.5 * 1e6)])
-def test_two_mrr_trials_have_a_deviation_and_one_has_none(rates: tuple[float, ...], stdev_pps: float | None) -> None:
+def test_mrr_is_what_comes_back_at_the_highest_load(rates: tuple[float, ...], stdev_pps: float | None) -> None:
     capacities = iter(rates)
     bench = Bench(lambda _, duration_s: (round(LINE_PPS), round(next(capacities) * duration_s)))
     profile = LADDER.model_copy(update={"mrr_trials": len(rates)})
     mrr, _ = measure_receive_rate(bench.measure, profile, FRAME, LINE_PPS)
     assert (mrr.receive_rates_pps, mrr.mean_pps) == (pytest.approx(rates), pytest.approx(6e6))
     assert mrr.stdev_pps == (stdev_pps and pytest.approx(stdev_pps))
+    assert mrr.offered_pps == pytest.approx(LINE_PPS)
+    assert {(trial.load_pps, trial.purpose) for trial in bench.asked} == {(LINE_PPS, "mrr")}
 
 
 @pytest.mark.parametrize("goal", ["PDR", "SOAK"])
@@ -38,12 +29,9 @@ def test_latency_is_measured_at_shares_of_pdr_or_of_a_soak_rate(goal: str) -> No
     assert [result.trial for result in results] == bench.asked
     assert {trial.duration_s for trial in bench.asked} == {5.0}
     assert {trial.probe_pps for trial in bench.asked} == {1000.0}
-
-
-@pytest.mark.parametrize("unknown", [None, 0.0])
-def test_without_pdr_there_is_latency_without_load(unknown: float | None) -> None:
-    rows, _ = measure_latency(Bench(capped(6e6)).measure, LADDER, FRAME, unknown)
-    assert [(row.label, row.load_pps) for row in rows] == [("PDR0", 0.0)]
+    for unknown in (None, 0.0):
+        rows, _ = measure_latency(bench.measure, LADDER, FRAME, unknown)
+        assert [(row.label, row.load_pps) for row in rows] == [("PDR0", 0.0)]
 
 
 @pytest.mark.parametrize(

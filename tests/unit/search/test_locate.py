@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.model.findings import LocatedLosses
@@ -12,7 +12,6 @@ from resources.libraries.python.model.measurements.trial import Direction, FlowC
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.findings.limits import limits
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
@@ -74,7 +73,6 @@ def located(plan: Plan, losses: Losses, *, physical: bool = False, blind: str = 
     return locate(plan, [result], before, after)
 
 
-@settings(deadline=None)  # a busy machine is no error
 @given(st.sampled_from([*APART, *SHARING]), st.booleans(), st.data())
 def test_every_loss_is_charged_to_its_owner_and_none_is_left(plan: Plan, physical: bool, data: st.DataObject) -> None:
     losses, expected = dict[tuple[int, Direction, int], int](), dict[str, int]()
@@ -114,20 +112,16 @@ def test_places_are_named_with_the_instance_where_it_is_known(  # noqa: PLR0917 
     assert (loss.owner, loss.cause, loss.last, loss.next) == (owner, cause, last, following)
 
 
-def test_instances_that_share_ports_keep_the_losses_of_other_hops() -> None:
+def test_instances_that_share_ports_keep_their_own_losses_and_packets() -> None:
     (loss,) = located(SHARING[0], {(1, REVERSE, 1): 90}).hops
     assert (loss.instance, loss.last, loss.next) == (1, "csg0p2", "csv0p2")
     index = next(index for index, hop in enumerate(SHARING[2].paths[0].hops) if hop.interface == "csn1x2i1")
     found = located(SHARING[2], {(2, FORWARD, index): 30, (1, FORWARD, 1): 10})
     assert {(loss.instance, loss.owner): loss.lost for loss in found.hops} == {(2, "nf-2-2"): 30, (0, "vswitch"): 10}
-
-
-def test_evidence_names_its_owner() -> None:
-    index = next(index for index, hop in enumerate(SHARING[3].paths[0].hops) if hop.interface == "csv0p3")
-    found = located(SHARING[3], {(1, FORWARD, index): 60, (2, FORWARD, index): 30})
-    (first, *_) = limits(SHARING[3], found, ("NDR",))
-    assert first.kind == "vswitch-bound"
-    assert "90 of them at vswitch-2: 90 in all instances forward met a full receive queue at csv0p3" in first.text
+    # Instance 2 ends before its NF; the shared port has seen the packets of the other two.
+    assert diagnose(SHARING[1], *walked(SHARING[1], {(2, FORWARD, 3): 1000}, sent=1000)) == (
+        "CSC instance 2 forward: 1000 sent, last seen at generator csg0p1 tx (1000), not at vswitch csv2x1i1 tx (0)",
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,15 +146,13 @@ def complaints(plan: Plan, losses: Losses) -> tuple[str, ...]:
     return diagnose(plan, *walked(plan, losses, sent=200, own=3, physical=True, blind="generator"))
 
 
-def test_the_first_trial_sends_200_packets_for_each_flow() -> None:
-    trial = connectivity_trial(planned("CSC", 3, 2), FRAME)
-    assert trial.load_pps * trial.duration_s == pytest.approx(6 * 200)
-    assert trial.purpose == "connectivity"
-
-
-@pytest.mark.parametrize("losses", [{}, {(1, FORWARD, 4): 5}])
-def test_nothing_to_say_when_all_or_nearly_all_arrive(losses: Losses) -> None:
-    assert [complaints(plan, losses) for plan in APART] == [()] * 4
+def test_nothing_to_say_when_all_or_nearly_all_arrive_and_a_silent_generator_is_named() -> None:
+    for losses in ({}, {(1, FORWARD, 4): 5}):
+        assert [complaints(plan, losses) for plan in APART] == [()] * 4
+    for sent, words in ((200, "not at generator csg1p2 rx (0)"), (0, "the generator sent nothing")):
+        trial = connectivity_trial(APART[0], FRAME)
+        line, *_ = diagnose(APART[0], finished(trial, (sent, 0), (sent, sent)), {}, {})
+        assert line.startswith(f"CSC instance 1 forward: {sent} sent, ") and line.endswith(words)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +160,6 @@ def test_nothing_to_say_when_all_or_nearly_all_arrive(losses: Losses) -> None:
     [
         ("CSC", "forward", 4, 200, "200 sent, last seen at nf-2-1 csn2x1i1 rx (203), not at nf-2-1 csn2x1i2 tx (3)"),
         ("CSC", "forward", 1, 200, "200 sent, last seen at generator csg2p1 tx (200), not at vswitch csv2p1 rx (3)"),
-        ("CSC", "forward", 2, 200, "200 sent, last seen at vswitch csv2p1 rx (203), not at vswitch csv2x1i1 tx (3)"),
-        ("CSC", "reverse", 4, 200, "200 sent, last seen at nf-2-2 csn2x2i2 rx (203), not at nf-2-2 csn2x2i1 tx (3)"),
         ("CSC", "forward", 11, 200, "200 sent, last seen at vswitch csv2p2 tx (203), not at generator csg2p2 rx (0)"),
         ("CSP", "forward", 5, 200, "200 sent, last seen at nf-2-1 csn2x1i2 tx (203), not at nf-2-2 csn2x2i1 rx (3)"),
         ("CSC", "forward", 4, 120, "60 % of 200 packets are lost, last seen at nf-2-1 csn2x1i1 rx (203), not at "
@@ -183,31 +173,6 @@ def test_the_last_hop_that_saw_packets_is_named(
     assert complaints(plan, {(2, Direction(direction), end): lost}) == (
         f"{service_type} instance 2 {direction}: {expected}",
     )
-
-
-def test_every_broken_flow_has_its_sentence() -> None:
-    found = complaints(planned("CSC", 2, 1), {(1, FORWARD, 4): 200, (1, REVERSE, 4): 200, (2, FORWARD, 1): 50})
-    got = [line.split(":")[0].removeprefix("CSC instance ") for line in found]
-    assert got == ["1 forward", "1 reverse", "2 forward"]
-
-
-def test_the_first_trial_does_not_take_the_others_packets_for_its_own() -> None:
-    """Instance 2 ends before its NF; the shared port has seen the packets of the other two."""
-    assert diagnose(SHARING[1], *walked(SHARING[1], {(2, FORWARD, 3): 1000}, sent=1000)) == (
-        "CSC instance 2 forward: 1000 sent, last seen at generator csg0p1 tx (1000), not at vswitch csv2x1i1 tx (0)",
-    )
-
-
-@pytest.mark.parametrize(
-    ("sent", "words"),
-    [
-        (200, "last seen at generator csg1p1 tx (200), not at generator csg1p2 rx (0)"),
-        (0, "the generator sent nothing"),
-    ],
-)
-def test_hops_without_counters_are_passed_over_and_a_silent_generator_is_named(sent: int, words: str) -> None:
-    line, *_ = diagnose(APART[0], finished(connectivity_trial(APART[0], FRAME), (sent, 0), (sent, sent)), {}, {})
-    assert line == f"CSC instance 1 forward: {sent} sent, {words}"
 
 
 def goal(upper: float | None) -> GoalResult:

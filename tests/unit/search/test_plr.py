@@ -10,7 +10,6 @@ from scipy.integrate import quad
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.search.algorithms import plrsearch
 from resources.libraries.python.search.algorithms.plrsearch import FUNCTIONS, CriticalLoad, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
@@ -63,16 +62,13 @@ def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> No
     assert durations == pytest.approx([5.1 + 0.1 * number for number in range(len(durations))])
 
 
-def test_a_system_that_loses_nothing_is_generator_bound() -> None:
+def test_a_system_that_loses_nothing_is_generator_bound_and_one_that_always_loses_below_range() -> None:
     outcome = search(Bench(capped(2 * LINE_PPS)), profile=profile("soak,time=60"))
     assert outcome.generator_bound
     (result,) = outcome.goals
     assert result.complete and result.upper_pps is None
     assert 0 < (result.lower_pps or 0.0) <= LINE_PPS
     assert any(each.text.startswith("SOAK: loss ratio 1e-07 was still met") for each in outcome.findings)
-
-
-def test_a_system_that_loses_at_any_load_is_below_range() -> None:
     (result,) = search(Bench(capped(0.0)), profile=profile("soak,time=60")).goals
     assert (result.lower_pps, result.lowest_tried_pps) == (None, MIN_LOAD_PPS)
 
@@ -137,13 +133,3 @@ def test_loads_are_chosen_as_the_draft_has_it(monkeypatch: pytest.MonkeyPatch) -
         ],
         rel=1e-3,
     )
-
-
-def test_a_trial_that_fell_short_is_not_the_first_one() -> None:
-    class Tired(Bench):
-        def measure(self, trial: Trial) -> TrialResult:
-            return super().measure(trial).model_copy(update={"generator_limited": len(self.asked) == 1})
-
-    bench = Tired(above)
-    search(bench, 10_000.0, profile=profile(f"soak,loss={_RATIO},time=30"))
-    assert [trial.load_pps for trial in bench.asked][:3] == [5050, 5050, 10_000]

@@ -96,33 +96,18 @@ def test_both_rates_are_found_within_the_width(loop: Loop, loss_free_pps: float 
     assert found.received_pps == pytest.approx(min(loop.receives_pps, loop.sends_pps), rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("loop", "most"),
-    [(Loop(9e6), 9), (Loop(0.013e6, unlucky=1), 2 * BRIEF.most_trials + 7)],  # without losses one trial is enough
-)
-def test_a_search_ends_after_its_trials(loop: Loop, most: int) -> None:
-    point(loop)
-    assert sum(not trial.probe_pps for trial in loop.trials) <= most
-
-
-def test_gaps_floor_and_rate_error_are_those_of_the_trials() -> None:
+def test_gaps_floor_and_rate_error_are_those_of_trials_and_what_a_generator_cannot_measure_is_not_asked_for() -> None:
     found = point(Loop())
     assert (found.gap_p50_ns, found.gap_p99_ns, found.gap_p999_ns) == (9, 99, 999)
     assert found.gap_load_pps == 100e3
     assert (found.floor_ns, found.floor_p50_ns) == (8000, 9000)
     assert found.rate_error == pytest.approx(0.0005, rel=0.1)
     assert (found.frame, found.flows) == (FRAME, 2)
-
-
-def test_what_a_generator_cannot_measure_is_not_asked_for() -> None:
     loop = Loop()
     found = point(loop, measures_itself=False)
     assert found.counted_pps is None and found.floor_ns is None
     assert not any(trial.probe_pps or trial.count_losses for trial in loop.trials)
     assert found.gap_p99_ns == 99, "the kernel stamps arrivals of any generator"
-
-
-def test_a_loop_that_returns_nothing_is_an_error() -> None:
     with pytest.raises(CsitError, match=r"nothing of 4\.00 Mpps of 64B frames came back over the loop"):
         point(Loop(0.0))
 
@@ -167,16 +152,6 @@ def test_a_rate_that_the_generator_may_limit_is_marked(
     assert not GeneratorRange(None, frame("64B"), 2).of_goals([result("NDR", 8e6, 9e6)])
 
 
-def test_a_version_other_than_the_qualified_one_is_reported() -> None:
-    found = qualification(qualified_point()).model_copy(update={"sending": "TRex v3.08"})
-    beyond = UnqualifiedLoads(found)
-    assert beyond.other_version({"generator": "TRex v3.10", "ports": "DPDK"}) == [
-        "the generator is TRex v3.10, and was qualified as TRex v3.08: ./csit qualify measures it again"
-    ]
-    assert not beyond.other_version({"generator": "TRex v3.08"})
-    assert not beyond.other_version({"sending": "XDP live frames"}), "the built-in one"
-
-
 def test_frames_and_flows_are_bounded_by_the_next_smaller_ones() -> None:
     points = [qualified_point(size="64B", flows=2), qualified_point(size="64B", flows=8, loss_free_pps=0.5e6)]
     points.append(qualified_point(size="1518B", flows=2, loss_free_pps=0.2e6))
@@ -189,7 +164,7 @@ def test_frames_and_flows_are_bounded_by_the_next_smaller_ones() -> None:
     assert found.bound(frame("64B"), 1) is None
 
 
-def test_a_receive_rate_above_all_that_arrived_is_marked() -> None:
+def test_a_latency_below_the_floor_and_a_receive_rate_above_all_that_arrived_are_marked() -> None:
     def rate(mean_pps: float) -> ReceiveRate:
         return ReceiveRate(offered_pps=9e6, receive_rates_pps=(mean_pps,), mean_pps=mean_pps, stdev_pps=None)
 
@@ -197,8 +172,6 @@ def test_a_receive_rate_above_all_that_arrived_is_marked() -> None:
     (found,) = here().of_rate("MRR", rate(1.5e6))
     assert "MRR: 1.50 Mpps is beyond 1.20 Mpps, the most that arrived" in found.text
 
-
-def test_a_latency_below_the_floor_is_marked() -> None:
     def at(min_ns: int) -> LatencyAtLoad:
         flow = flow_latency(min_ns, direction=Direction.REVERSE)
         return LatencyAtLoad(label="PDR0", load_pps=0, flows=(flow,))
@@ -218,11 +191,12 @@ def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
     for offered, received in ((1_200_000, 1), (1_300_000, 1_300_000), (1_300_000, 1_200_000), (1_400_000, 0)):
         beyond.look(trial(offered, received))
     (said,) = beyond.take()
-    assert said == (
-        "2 trials offered up to 1.40 Mpps, and the generator is qualified up to 1.10 Mpps (looped back, 64B, 2 "
-        "flows): losses may be its own"
-    )
+    assert said.startswith("2 trials offered up to 1.40 Mpps, and the generator is qualified up to 1.10 Mpps")
     assert not beyond.take()
+    beyond.qualification = beyond.qualification.model_copy(update={"sending": "TRex v3.08"})
+    assert "TRex v3.10" in " ".join(beyond.other_version({"generator": "TRex v3.10", "ports": "DPDK"}))
+    assert not beyond.other_version({"generator": "TRex v3.08"})
+    assert not beyond.other_version({"sending": "XDP live frames"}), "the built-in one"
 
 
 @pytest.mark.parametrize("protocol", Protocol)
@@ -338,8 +312,5 @@ def test_a_simulated_generator_is_looped_back_where_it_has_limits_and_named_wher
     found, draft = measured(tmp_path, loss_free_pps=25e6)
     assert found is not None and VerdictKind.UNQUALIFIED not in draft.verdict.kinds
     assert measured(tmp_path)[0] is None
-
-
-def test_pauses_of_the_generator_are_named(tmp_path: Path) -> None:
     _, draft = measured(tmp_path, pause_us=400.0)
     assert "one of 1000 frames of the generator comes 380 µs late" in " ".join(draft.verdict.evidence_of("NDR"))

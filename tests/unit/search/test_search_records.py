@@ -60,14 +60,6 @@ def test_the_owner_of_the_limit_is_named(cell: Cell, model: str) -> None:
     assert any("was busy for " in line for line in found.evidence)
 
 
-@pytest.mark.parametrize("test_type", [TestType.NDRPDR, TestType.MRR])
-def test_two_bands_are_unstable(test_type: TestType) -> None:
-    cells = [cell_of("CSC", rows, 1) for rows in (1, 2, 4, 6, 8, 10)]
-    flagged = [VerdictKind.UNSTABLE in verdict(cell, test_type, model="two_band").kinds for cell in cells]
-    # MRR has ten trials, of which a quarter on average run in the low band: three or more in 47 % of tests.
-    assert sum(flagged) >= (5 if test_type is TestType.NDRPDR else 1)
-
-
 CSC22 = cell_of("CSC", 2, 2)
 
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.goal import Goal, GoalResult, SearchProfile
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544
 from resources.libraries.python.search.session import charged, judged
-from resources.libraries.python.search.throughput import shortfall
 from tests.builders import finished
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search, trial_result
 
@@ -136,14 +135,10 @@ def test_a_charged_trial_says_what_was_not_sent() -> None:
     assert loads == sorted(set(loads), reverse=True), "only where no load as low was charged before"
 
 
-@pytest.mark.parametrize(("sent", "limited"), [(9_950, False), (9_900, False), (9_890, True)])
-def test_a_percent_less_than_the_load_is_still_the_load(sent: int, limited: bool) -> None:
-    """One packet of each flow may be lost to rounding."""
-    assert judged(trial_result(10_000, sent=sent)).generator_limited is limited
-
-
-def test_a_stretched_trial_is_charged_by_its_rate() -> None:
-    """All packets were sent, in a fiftieth more time."""
+def test_a_percent_less_than_the_load_is_still_the_load_and_a_stretched_trial_is_charged_by_its_rate() -> None:
+    """One packet of each flow may be lost to rounding; all packets are sent, in a fiftieth more time."""
+    for sent, limited in ((9_950, False), (9_900, False), (9_890, True)):
+        assert judged(trial_result(10_000, sent=sent)).generator_limited is limited
     trial = Trial(load_pps=1000, duration_s=1.0, frame=FRAME)
     result = judged(finished(trial, (1000, 1000), offered_duration_s=1.02, total_duration_s=1.02))
     assert result.generator_limited
@@ -157,15 +152,3 @@ def test_a_generator_that_sends_nothing_is_given_up_at_once() -> None:
     assert len(bench.asked) == 2
     assert not outcome.record.prior_refuted
     assert any("offered nothing" in each.text for each in outcome.findings)
-
-
-def test_a_shortfall_counts_the_trials_at_the_upper_bound_only() -> None:
-    def short(load_pps: float, unsent: int) -> TrialResult:
-        return trial_result(load_pps, sent=int(load_pps) - unsent).model_copy(update={"unsent": unsent})
-
-    trials = [short(2000, 100), short(2000, 60), trial_result(2000, sent=2000), short(3000, 900), trial_result(1000)]
-    goal = Goal(name="NDR", loss_ratio=0.0)
-    found = GoalResult(goal=goal, lower_pps=1000, upper_pps=2000, throughput_pps=1000, complete=True)
-    said = shortfall(found, trials)
-    assert said.startswith("the generator fell short in 2 of 3 trials at 2.00 kpps, ")
-    assert "(offered 1.94 kpps in the best of them)" in said

@@ -1,6 +1,5 @@
 """The search finds the known truth, and says what it knows where it cannot."""
 
-from itertools import product
 from random import Random
 
 import pytest
@@ -63,11 +62,10 @@ def test_a_system_that_always_loses_is_below_range(profile: SearchProfile) -> No
         assert (result.lower_pps, result.throughput_pps, result.complete) == (None, None, True)
         assert result.lowest_tried_pps == pytest.approx(MIN_LOAD_PPS) == pytest.approx(2 * 9001)
     assert not outcome.generator_bound
-
-
-def test_the_lowest_load_of_a_slow_generator_is_a_hundredth_of_its_highest() -> None:
-    outcome = search(Bench(capped(0.0)), max_load_pps=75e3)
-    assert [result.lowest_tried_pps for result in outcome.goals] == pytest.approx([750.0] * 2)
+    slow = search(Bench(capped(0.0)), max_load_pps=75e3, profile=profile)
+    assert [result.lowest_tried_pps for result in slow.goals] == pytest.approx([750.0] * 2), (
+        "a hundredth of the highest"
+    )
 
 
 def test_one_lost_packet_per_trial_ends_ndr_and_not_pdr() -> None:
@@ -88,12 +86,8 @@ def test_a_system_faster_than_the_line_is_generator_bound(profile: SearchProfile
     for result in outcome.goals:
         assert (result.lower_pps, result.upper_pps, result.complete) == (LINE_PPS, None, True)
     assert any(each.numbers == ("NDR",) and rate(LINE_PPS) in each.text for each in outcome.findings)
-
-
-def test_pdr_alone_can_be_line_bound() -> None:
     outcome = search(Bench(capped(0.998 * LINE_PPS)))
-    assert outcome.generator_bound
-    assert found(outcome.ndr)[0] < LINE_PPS
+    assert outcome.generator_bound and found(outcome.ndr)[0] < LINE_PPS, "PDR alone can be bound by the line"
     assert outcome.pdr is not None and outcome.pdr.upper_pps is None
     assert not any("NDR" in each.numbers for each in outcome.findings)
 
@@ -107,12 +101,6 @@ def test_progress_narrows_and_ends() -> None:
     assert max(each.remaining_s for each in seen) <= LADDER.duration_max_s
     for result in outcome.goals:
         assert seen[-1].bounds[result.goal.name] == (result.lower_pps, result.upper_pps)
-
-
-def test_equal_goals_of_different_names_both_get_a_result() -> None:
-    twin = LADDER.goals[0].model_copy(update={"name": "TWIN"})
-    outcome = search(Bench(capped(4e6)), profile=LADDER.model_copy(update={"goals": (LADDER.goals[0], twin)}))
-    assert found(outcome.goal("TWIN")) == found(outcome.ndr)
 
 
 LAX = RFC2544.goals[0].model_copy(update={"exceed_ratio": 0.5})
@@ -132,7 +120,7 @@ def test_what_cannot_be_searched_is_refused(highest_pps: float, profile: SearchP
         search(Bench(capped(1e6)), highest_pps, profile)
 
 
-@settings(deadline=None, max_examples=share(40))
+@settings(max_examples=share(40))
 @given(
     seed=st.integers(0, 2**32),
     max_load_pps=st.floats(100.0, 1e8),
@@ -163,9 +151,12 @@ def test_whatever_the_system_does_the_outcome_is_consistent(
         assert (result.lower_pps is None) == (result.throughput_pps is None)
 
 
-@pytest.mark.parametrize("limit_s", [1.0, 10.0, 20.0, 30.0])
-def test_a_search_that_is_cut_short_keeps_what_it_knows(limit_s: float) -> None:
-    profile = LADDER.model_copy(update={"duration_max_s": limit_s})
+@pytest.mark.parametrize(
+    ("chosen", "limit_s"),
+    [*((LADDER, limit_s) for limit_s in (1.0, 10.0, 20.0, 30.0)), (REFERENCE, 30.0), (RFC2544, 150.0)],
+)
+def test_a_search_that_is_cut_short_keeps_what_it_knows(chosen: SearchProfile, limit_s: float) -> None:
+    profile = chosen.model_copy(update={"duration_max_s": limit_s})
     outcome = search(Bench(capped(4e6)), profile=profile)
     assert outcome.elapsed_s <= max(limit_s, 1.5)
     assert any("time limit" in each.text for each in outcome.findings)
@@ -178,34 +169,19 @@ def test_a_search_that_is_cut_short_keeps_what_it_knows(limit_s: float) -> None:
             assert result.lower_pps <= 4e6 / (1 - result.goal.loss_ratio)
             assert result.throughput_pps is not None
     assert not all(result.complete for result in outcome.goals)
-
-
-def test_a_goal_that_was_proven_before_the_time_ran_out_is_complete() -> None:
-    bench = Bench(capped(4e6))
-    last = search(bench).elapsed_s
-    profile = LADDER.model_copy(update={"duration_max_s": last - 1.0})
+    profile = LADDER.model_copy(update={"duration_max_s": search(Bench(capped(4e6))).elapsed_s - 1.0})
     outcome = search(Bench(capped(4e6)), profile=profile)
-    assert [result.complete for result in outcome.goals] in ([True, False], [False, True])
+    assert sorted(result.complete for result in outcome.goals) == [False, True], "one was proven before"
 
 
-@pytest.mark.parametrize("chosen", [REFERENCE, RFC2544], ids=lambda each: each.name)
-def test_searches_of_another_algorithm_keep_what_they_know_too(chosen: SearchProfile) -> None:
-    whole = search(Bench(capped(4e6)), profile=chosen)
-    short = chosen.model_copy(update={"duration_max_s": whole.elapsed_s - 1})
-    outcome = search(Bench(capped(4e6)), profile=short)
-    assert any("time limit" in each.text for each in outcome.findings)
-    assert [result.goal.name for result in outcome.goals] == ["NDR", "PDR"]
-    for result in outcome.goals:
-        lower, upper = found(result)
-        assert lower <= 4e6 / (1 - result.goal.loss_ratio) <= upper
-
-
-UNSTEADY = (ModelName.NOISY, ModelName.TWO_BAND, ModelName.STALL)
 SHORT = RFC2544.model_copy(update={"duration_max_s": 700.0})
 """Ends in the middle of many searches."""
 
 
-def check_order(profile: SearchProfile, name: ModelName, seed: int) -> None:
+@pytest.mark.parametrize("profile", [RFC2544, SHORT, QUICK], ids=["rfc2544", "cut short", "quick"])
+@pytest.mark.parametrize("name", [ModelName.NOISY, ModelName.TWO_BAND, ModelName.STALL])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pdr_is_not_below_ndr(profile: SearchProfile, name: ModelName, seed: int) -> None:
     settings = Simulation(model=name, noise=0.03, stall_hz=0.02, low_band=0.98, low_band_share=0.2)
     model = make_model(settings, (0.1 + seed % 7 / 10) * LINE_PPS)
     outcome = search(Bench(of_model(model, seed)), profile=profile)
@@ -220,23 +196,6 @@ def check_order(profile: SearchProfile, name: ModelName, seed: int) -> None:
         assert not said
         assert pdr.upper_pps is None or (ndr.upper_pps or LINE_PPS) <= pdr.upper_pps
         assert (pdr.throughput_pps or 0.0) >= (ndr.throughput_pps or 0.0)
-
-
-@pytest.mark.parametrize(("name", "seed"), list(product(UNSTEADY, (1, 2))))
-def test_pdr_is_not_below_ndr(name: ModelName, seed: int) -> None:
-    for chosen in (RFC2544, SHORT, QUICK):
-        check_order(chosen, name, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("profile", "name"),
-    list(product((RFC2544, SHORT, QUICK, LADDER, REFERENCE), ModelName)),
-    ids=lambda each: each if isinstance(each, str) else each.name,
-)
-def test_pdr_is_not_below_ndr_of_200_systems(profile: SearchProfile, name: ModelName) -> None:
-    for seed in range(34):
-        check_order(profile, name, seed)
 
 
 def test_a_trial_that_contradicts_an_upper_bound_is_reported() -> None:
@@ -259,16 +218,7 @@ def test_a_trial_that_contradicts_an_upper_bound_is_reported() -> None:
 CAPACITY = 0.4 * LINE_PPS
 
 
-def test_the_lower_bound_has_passed_a_trial_of_full_length() -> None:
-    outcome = search(Bench(capped(CAPACITY)), profile=RFC2544)
-    for result in outcome.goals:
-        full = [each for each in outcome.trials if each.trial.load_pps == result.lower_pps and not each.aborted]
-        assert max(each.trial.duration_s for each in full) == 60.0
-    assert max(each.trial.duration_s for each in outcome.trials if each.aborted) == 10.0
-    assert outcome.elapsed_s < 400
-
-
-def test_a_load_that_passes_a_short_trial_only_is_no_lower_bound() -> None:
+def test_a_lower_bound_has_passed_a_trial_of_full_length() -> None:
     """A stall every 5 s: of trials of 10 s one in eight passes, of those of 60 s none. RFC 2544 reports nothing."""
     model = make_model(Simulation(model=ModelName.STALL, stall_hz=0.2), CAPACITY)
     outcome = search(Bench(of_model(model, seed=3)), profile=RFC2544)
@@ -277,3 +227,9 @@ def test_a_load_that_passes_a_short_trial_only_is_no_lower_bound() -> None:
     passed = {each.trial.duration_s for each in outcome.trials if each.loss_ratio == 0}
     assert passed == {10.0}
     assert found(outcome.pdr)[0] > 0.99 * CAPACITY
+    outcome = search(Bench(capped(CAPACITY)), profile=RFC2544)
+    for result in outcome.goals:
+        full = [each for each in outcome.trials if each.trial.load_pps == result.lower_pps and not each.aborted]
+        assert max(each.trial.duration_s for each in full) == 60.0
+    assert max(each.trial.duration_s for each in outcome.trials if each.aborted) == 10.0
+    assert outcome.elapsed_s < 400

@@ -2,8 +2,7 @@
 
 import json
 import stat
-import subprocess
-import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -14,7 +13,6 @@ from pydantic import TypeAdapter
 from resources.libraries.python.errors import ConfigError, CsitError, InUse
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.service.load import Specifications, load_specifications
-from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import bundle, calls
 from resources.libraries.python.testbed.agent.bundle import BundledFile, ServiceBundle, as_on_node, bundled, write
@@ -61,21 +59,15 @@ def test_a_plan_and_counters_pass_the_wire_unchanged() -> None:
     assert ask(service, calls.FINGERPRINT, None) == with_ports
 
 
-def test_what_was_started_is_stopped_in_reverse_order_when_the_controller_is_gone() -> None:
-    machine = NotingMachine()
-    deployed(machine).close()
+@pytest.mark.parametrize("fails", ["", "stop switch", "stop cable2", "clean"])
+def test_what_was_started_is_stopped_in_reverse_order_whatever_fails(fails: str) -> None:
+    machine = NotingMachine(fails)
+    with pytest.raises(CsitError, match=f"cannot {fails}") if fails else nullcontext():
+        deployed(machine).close()
     assert machine.notes == [
         "open", "start cable1", "start cable2", "start switch",
         "stop switch", "stop cable2", "stop cable1", "clean", "close",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("fails", ["stop switch", "stop cable2", "clean"])
-def test_what_cannot_be_stopped_does_not_keep_the_rest(fails: str) -> None:
-    machine = NotingMachine(fails)
-    with pytest.raises(CsitError, match=f"cannot {fails}"):
-        deployed(machine).close()
-    assert machine.notes[-5:] == ["stop switch", "stop cable2", "stop cable1", "clean", "close"]
 
 
 def test_what_failed_to_start_or_was_only_prepared_is_stopped_too() -> None:
@@ -119,61 +111,10 @@ def test_a_part_of_a_service_is_driven_and_removed_as_that_of_a_cell() -> None:
     assert machine.notes == ["open", "start service", "offer 30", "stop service", "clean", "close"]
 
 
-@pytest.mark.parametrize(
-    ("hello", "words"),
-    [
-        (calls.Hello(9, "a" * 64), f"the agent speaks protocol {calls.PROTOCOL}, the controller 9"),
-        (calls.Hello(calls.PROTOCOL, "b" * 64), "(aaaaaaaaaaaa) is not the controller's (bbbbbbbbbbbb)"),
-    ],
-)
-def test_a_controller_of_another_version_is_refused_in_a_sentence(hello: calls.Hello, words: str) -> None:
-    with pytest.raises(ConfigError) as found:
+@pytest.mark.parametrize("hello", [calls.Hello(9, "a" * 64), calls.Hello(calls.PROTOCOL, "b" * 64)])
+def test_a_controller_of_another_version_is_refused(hello: calls.Hello) -> None:
+    with pytest.raises(ConfigError, match=r"the agent speaks protocol|is not the controller's"):
         ask(service_on(NotingMachine()), calls.HELLO, hello)
-    assert words in str(found.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("reboot", None, "knows no call 'reboot'"),
-        ("switch.reboot", [], "knows no call 'switch.reboot'"),
-        ("everything.start", [], "knows no call 'everything.start'"),
-        ("generator.run", ["fast"], "the call 'generator.run' is not of protocol"),
-        ("switch.counters", [], "this agent has no cell"),
-        ("load.offer", [1.0], "this agent has no part of a service"),
-        ("clean", None, "this agent has not opened its machine"),
-    ],
-)
-def test_what_makes_no_sense_is_a_sentence(name: str, value: object, words: str) -> None:
-    with pytest.raises(CsitError, match=words):
-        service_on(NotingMachine()).answer(name, value)
-
-
-USE = """
-import os
-from pydantic import ValidationError
-from resources.libraries.python.testbed.agent.calls import BY_NAME, CALLS
-
-for call in (*CALLS.values(), *(each.call for each in BY_NAME.values())):
-    for side in ("asks", "gives"):
-        if child := os.fork():
-            print(call.name, side, os.waitpid(child, 0)[1], flush=True)
-            continue
-        try:
-            getattr(call, side).validate_python(object())
-        except ValidationError:
-            pass
-        os._exit(not getattr(call, side).pydantic_complete)
-"""
-"""Uses each validator in a process that has used no other one: pydantic builds them, and the models in them, then."""
-
-
-@pytest.mark.slow
-def test_validators_of_each_call_can_be_built_first() -> None:
-    argv = [sys.executable, "-c", USE]
-    done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=True, timeout=600)
-    wanted = [f"{name} {side} 0" for name in (*calls.CALLS, *calls.BY_NAME) for side in ("asks", "gives")]
-    assert done.stdout.splitlines() == wanted
 
 
 WIRE = TypeAdapter(ServiceBundle)

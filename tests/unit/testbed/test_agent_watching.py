@@ -16,7 +16,7 @@ import pytest
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.measurements.counters import Cost
-from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, HopDelay, StateGraph
+from resources.libraries.python.model.measurements.features import Edge, FeatureSeries, HopDelay, StateGraph
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
@@ -115,8 +115,10 @@ def parts_with(features: object, tracer: object) -> Any:
     ("fails", "said"),
     [("start", "nothing was traced: there is no reader"), ("stop", "trace lost: the reader has died")],
 )
-def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None:
-    parts = parts_with(watcher((SERIES,)), watcher((GRAPH,), fails=fails))
+def test_where_the_tracer_fails_features_of_the_chains_own_nfs_are_kept(fails: str, said: str) -> None:
+    unknown = SERIES.model_copy(update={"feature": "rss", "values": (7.0, None, None)})
+    others = (SERIES.model_copy(update={"owner": "nf-9-9"}), unknown)
+    parts = parts_with(watcher((SERIES, *others)), watcher((GRAPH,), fails=fails))
     with watching(parts, {"nf-1-1": "nat"}, 2) as watched:
         pass
     assert watched.notes == [said]
@@ -131,15 +133,6 @@ def test_the_kernel_traces_no_more_when_features_fail(fails: str) -> None:
     with pytest.raises(CsitError, match="reader"), watching(parts, {}, 1):
         pass
     assert notes == ["start", "stop"]
-
-
-def test_others_than_the_chains_own_are_left_out_and_names_are_its_vnfs() -> None:
-    seen = (SERIES, SERIES.model_copy(update={"owner": "nf-9-9"}), SERIES.model_copy(update={"owner": HOST}))
-    parts = parts_with(watcher(seen), watcher((GRAPH,)))
-    with watching(parts, {"nf-1-1": "nat"}, 1) as watched:
-        pass
-    assert [row.owner for row in watched.graphs] == ["nat"]
-    assert [row.owner for row in watched.series] == [], "the only second that is kept is unknown"
 
 
 NEVER_S = 60.0
@@ -221,28 +214,19 @@ _RINGS_S = 3.0
 """Long enough for a busy machine to get from there to the deadline within."""
 
 
-def test_a_wait_that_does_not_return_is_interrupted() -> None:
-    begin = time.monotonic()
-    with pytest.raises(NotReady, match=r"the trial not ready after 0\.1 s"), within("the trial", 0.1):
-        threading.Event().wait(600)
-    assert time.monotonic() - begin < 300
-
-
 class Timeout(Exception):
     """Of the timer around a deadline."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own_s", [0.1, 20.0])
-def test_a_timer_around_it_rings_in_its_time(own_s: float) -> None:
+def test_a_timer_around_it_rings_in_its_time() -> None:
     before = signal.signal(signal.SIGALRM, raising(Timeout()))
     signal.setitimer(signal.ITIMER_REAL, _RINGS_S)
     try:
-        with pytest.raises(NotReady if own_s < _RINGS_S else Timeout), within("the trial", own_s):
+        with pytest.raises(NotReady), within("the trial", 0.1):
             threading.Event().wait(30)
-        if own_s < _RINGS_S:
-            with pytest.raises(Timeout):
-                threading.Event().wait(30)
+        with pytest.raises(Timeout), within("the trial", 20.0):
+            threading.Event().wait(30)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
@@ -276,7 +260,9 @@ def test_an_alarm_while_it_begins_or_ends_leaves_a_timer_around_it_alone(
         signal.signal(signal.SIGALRM, before)
 
 
-def test_another_thread_has_no_deadline_and_no_error() -> None:
+def test_a_wait_that_does_not_return_is_interrupted_but_in_another_thread() -> None:
+    with pytest.raises(NotReady, match=r"the trial not ready after 0\.1 s"), within("the trial", 0.1):
+        threading.Event().wait(300)
     said: list[str] = []
 
     def work() -> None:

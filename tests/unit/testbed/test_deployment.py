@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, RunStopped, SystemBroken
-from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.frames import frame
@@ -37,8 +37,8 @@ def failing(*problems: str, **functions: Any) -> tuple[Plan, Parts, list[str]]:
     return plan, replace(parts, switch=switch, functions=waiting), stopped
 
 
-def asked_for(cell: Cell, test_type: TestType = TestType.NDRPDR, search: str = "quick") -> MeasurementRequest:
-    return MeasurementRequest(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile(search))
+def asked_for(cell: Cell) -> MeasurementRequest:
+    return MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("quick"))
 
 
 def simulated(cell: Cell = ONE) -> tuple[Plan, Parts]:
@@ -75,7 +75,9 @@ def negotiating(topology: Topology, looks: float) -> tuple[Deployment, list[str]
     return Deployment(make_plan(topology, cell, topology.dut.layout), replace(parts, switch=switch)), notes
 
 
-def test_a_deployment_waits_for_cables_between_two_duts_if_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cables_between_two_duts_are_waited_for_and_one_without_link_or_the_crash_that_is_its_cause_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=3)
     with deployed:
@@ -84,11 +86,7 @@ def test_a_deployment_waits_for_cables_between_two_duts_if_there_are_some(monkey
     deployed, notes = negotiating(TOPOLOGY, looks=float("inf"))
     with deployed:
         assert notes == []
-
-
-def test_a_cable_that_gets_no_link_is_named_or_the_crash_that_is_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cell_module, "CABLES_WITHIN_S", 0.01)
-    monkeypatch.setattr(cell_module, "_LINKS_PAUSE_S", 0.0)
     deployed, notes = negotiating(lab(2, discriminator="vlan"), looks=float("inf"))
     with pytest.raises(NotReady) as found:
         deployed.__enter__()
@@ -103,33 +101,11 @@ def test_a_cable_that_gets_no_link_is_named_or_the_crash_that_is_its_cause(monke
     assert notes[-1] == "stopped"
 
 
-def under_test(test_type: TestType = TestType.MRR, search: str = "quick") -> CellUnderTest:
+def under_test() -> CellUnderTest:
     """The smallest simulated cell, deployed."""
-    cell = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked_for(ONE, test_type, search))
+    cell = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked_for(ONE))
     cell.deploy(cell.plan())
     return cell
-
-
-@pytest.mark.parametrize(
-    ("test_type", "mrr_s", "duration_s"),
-    [(TestType.MRR, 0.1, 0.1), (TestType.MRR, 5, 0.3), (TestType.NDRPDR, 0.1, 0.3)],
-)
-def test_the_highest_load_is_found_by_trials_that_are_no_longer_than_those_of_mrr(
-    test_type: TestType, mrr_s: float, duration_s: float
-) -> None:
-    asked: list[Trial] = []
-
-    def highest_loads(trial: Trial) -> HighestLoads:
-        asked.append(trial)
-        return HighestLoads(offered_pps=2e6, search_pps=1e6)
-
-    cell = under_test(test_type, f"quick,mrr_trial={mrr_s}")
-    parts = cell.deployment.parts
-    generator: Any = Altered(parts.generator, highest_loads=highest_loads)
-    cell.deployment.parts = replace(parts, generator=generator)
-    assert cell.highest_loads().search_pps == 1e6
-    assert [trial.duration_s for trial in asked] == [duration_s]
-    assert cell.remove() is None
 
 
 @pytest.mark.parametrize("signal", [True, False])
@@ -151,7 +127,7 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
     assert not cell.is_deployed
 
 
-def test_the_first_cause_is_reported_before_failed_stops_and_one_that_ends_the_run_ends_it() -> None:
+def test_the_first_cause_is_reported_before_all_failed_stops_and_one_that_ends_the_run_ends_it() -> None:
     lost = ConnectionFailed("DUT1: the agent ended with 137")
     in_removal = CsitError("TG: port cab1 cannot be given back")
     plan, parts, _ = failing(start=raising(lost), stop=raising(in_removal))
@@ -162,17 +138,13 @@ def test_the_first_cause_is_reported_before_failed_stops_and_one_that_ends_the_r
     plan, parts, _ = failing(start=raising(ConnectionFailed("DUT1: gone")), stop=raising(ends))
     with pytest.raises(RunStopped, match=f"^{ends}$"):
         Deployment(plan, parts).__enter__()
-
-
-def test_all_parts_that_cannot_be_stopped_are_named() -> None:
     plan, parts = simulated()
     functions: Any = Altered(parts.functions, stop=raising(OSError(16, "Device or resource busy")))
-    switch: Any = Altered(parts.switch, stop=raising(CsitError("TG: port cab1 cannot be given back")))
-    deployment = Deployment(plan, replace(parts, functions=functions, switch=switch))
-    deployment.__enter__()
-    with pytest.raises(CsitError, match="port cab1 cannot be given back") as told:
-        deployment.__exit__(None, None, None)
-    assert "Device or resource busy" in str(told.value)
+    deployment = Deployment(
+        plan, replace(parts, functions=functions, switch=Altered(parts.switch, stop=raising(in_removal)))
+    )
+    with pytest.raises(CsitError, match=r"Device or resource busy; TG: port cab1 cannot be given back$"), deployment:
+        pass
 
 
 def test_a_part_is_prepared_before_the_others_start_and_ended_if_these_cannot() -> None:

@@ -18,7 +18,6 @@ from resources.libraries.python.testbed.connection.known_hosts import (
     check,
     entries_of,
     fingerprint,
-    name_of,
 )
 from resources.libraries.python.testbed.connection.route import SshHop
 from tests.builders import raising
@@ -66,12 +65,6 @@ def test_a_host_is_let_in_by_its_key_alone(tmp_path: Path, line: str, said: str)
     assert said in found and bool(said) == bool(found)
 
 
-def test_a_host_on_another_port_is_another_host(tmp_path: Path) -> None:
-    assert (name_of("host", 22), name_of("host", 2222)) == ("host", "[host]:2222")
-    assert judge(f"[host.lab]:2222 ssh-ed25519 {KEY}", tmp_path, "[host.lab]:2222") == ""
-    assert "is unknown" in judge(f"host.lab ssh-ed25519 {KEY}", tmp_path, "[host.lab]:2222")
-
-
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed here")
 def test_hashed_names_and_fingerprints_are_those_of_openssh(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
@@ -83,18 +76,9 @@ def test_hashed_names_and_fingerprints_are_those_of_openssh(tmp_path: Path) -> N
     assert hashed.startswith("|1|")
     assert judge(hashed, tmp_path, "[host.lab]:2222", public) == ""
     assert "is unknown" in judge(hashed, tmp_path, "[host.lab]:2223", public)
+    assert "is unknown" in judge(hashed, tmp_path, "host.lab", public), "on another port it is another host"
     shown = subprocess.run(["ssh-keygen", "-lf", str(tmp_path / "key.pub")], check=True, capture_output=True, text=True)
     assert fingerprint(base64.b64decode(public)) == shown.stdout.split()[1]
-
-
-def test_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CSIT_LAB_PASSWORD", "open sesame")
-    found = resolve("env:CSIT_LAB_PASSWORD", "192.0.2.1", "DUT1")
-    assert found.get_secret_value() == "open sesame"
-    assert "sesame" not in repr(found) + str(found)
-    monkeypatch.delenv("CSIT_LAB_PASSWORD")
-    with pytest.raises(ConfigError, match="password says env:CSIT_LAB_PASSWORD, but the variable CSIT_LAB_PASSWORD is"):
-        resolve("env:CSIT_LAB_PASSWORD", "192.0.2.1", "DUT1")
 
 
 def test_of_a_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,6 +121,11 @@ def test_one_that_the_user_has_bound_to_hosts_goes_to_these(bindings: Path, monk
     for reference in ("env:LAB_PASSWORD", "env:CSIT_PASSWORD"):
         with pytest.raises(ConfigError, match=rf"{reference} is not for evil: .*passwords.yaml binds it to dut1"):
             resolve(reference, "evil", "DUT1")
+    found = resolve("env:LAB_PASSWORD", "dut1", "DUT1")
+    assert "sesame" not in repr(found) + str(found)
+    monkeypatch.delenv("CSIT_PASSWORD")
+    with pytest.raises(ConfigError, match="the variable CSIT_PASSWORD is"):
+        resolve("env:CSIT_PASSWORD", "dut1", "DUT1")
     bindings.chmod(0o666)
     with pytest.raises(ConfigError, match=r"passwords\.yaml: others may write it"):
         resolve("env:LAB_PASSWORD", "dut1", "DUT1")

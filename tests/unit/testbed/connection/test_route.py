@@ -11,12 +11,8 @@ from resources.libraries.python.testbed.connection.route import Options, options
 
 CONFIG = {
     "dut": {
-        "hostname": ["192.0.2.7"],
-        "port": ["2222"],
-        "user": ["ada"],
-        "identityfile": ["/keys/dut"],
-        "identitiesonly": ["yes"],
-        "proxyjump": ["bob@first:2200,second,[2001:db8::1]:2201"],
+        "hostname": ["192.0.2.7"], "port": ["2222"], "user": ["ada"], "identityfile": ["/keys/dut"],
+        "identitiesonly": ["yes"], "proxyjump": ["bob@first:2200,second,[2001:db8::1]:2201"],
     },
     "second": {"hostname": ["192.0.2.2"]},
     "behind": {"hostname": ["192.0.2.8"], "proxycommand": ["nc -x socks:1080 %h %p # %r %n %%"]},
@@ -24,7 +20,7 @@ CONFIG = {
     "far": {"proxyjump": ["behind"]},
     "circle": {"proxyjump": ["circle"]},
     "tokens": {"proxycommand": ["connect %C"]},
-}
+}  # fmt: skip
 
 
 def options_of(host: str) -> Options:

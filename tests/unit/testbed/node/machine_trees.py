@@ -8,7 +8,7 @@ def tree(root: Path, files: Mapping[str, object]) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n", encoding="utf-8")
+        path.write_bytes(text if isinstance(text, bytes) else f"{text}\n".encode())
     return root
 
 

@@ -1,4 +1,4 @@
-"""Energy meters of a node: a powercap tree as a two-socket server has it, and what ipmitool prints."""
+"""Energy meters of a node: in its topology, a powercap tree of two sockets, what ipmitool prints and Redfish has."""
 
 import json
 import os
@@ -12,10 +12,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.findings import Severity
-from resources.libraries.python.model.testbed.access import Ipmi, Powercap
+from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node import energy as redfish
@@ -23,7 +24,7 @@ from resources.libraries.python.testbed.node.checks.system import check_energy_m
 from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
 from resources.libraries.python.testbed.node.scripts import energy
 from resources.libraries.python.testbed.roles.watching import Readings
-from tests.builders import raising, shell_program
+from tests.builders import raising, shell_program, shipped
 from tests.unit.testbed.node.machine_trees import tree as files_of
 
 RANGE_UJ, DRAM_RANGE_UJ = 262143328850, 65712999613
@@ -113,27 +114,14 @@ def test_a_counter_that_starts_again_while_it_is_read(tree: Path, monkeypatch: p
     assert node.watts == pytest.approx(400.0) and node.domains["psys"] == pytest.approx(100.0)
 
 
-def test_dcmi_power_as_ipmitool_prints_it() -> None:
-    assert energy.watts_of(DCMI) == 214.0
-    with pytest.raises(RuntimeError, match="power reading state is deactivated"):
-        energy.watts_of(DCMI.replace("activated", "deactivated"))
-    with pytest.raises(RuntimeError, match="gave no power: Could not open device at /dev/ipmi0"):
-        energy.watts_of("", "Could not open device at /dev/ipmi0: No such file or directory\n")
-
-
-def test_the_bmc_is_asked_again_and_again(tmp_path: Path) -> None:
-    script = f"echo \"$IPMI_PASSWORD $*\" >> {tmp_path}/calls\ncat <<'E'\n{DCMI}E"
-    argv = [str(shell_program(tmp_path / "ipmitool", script)), "dcmi", "power", "reading"]
-    environment = {"IPMI_PASSWORD": "secret"}
-    said = energy.answer({"duration_s": 0.0, "interval_s": 2.0, "ipmi": argv, "environment": environment})
-    (row,) = said["domains"]
-    assert (row["quantity"], row["interval_s"], row["samples"][0][1]) == ("power", 2.0, 214.0)
-    assert (tmp_path / "calls").read_text(encoding="ascii").startswith("secret dcmi power reading")
-
-
-def test_a_program_that_is_missing_or_prints_without_end_is_named(tmp_path: Path) -> None:
+def test_ipmitool_is_run_and_one_that_is_missing_or_prints_without_end_is_named(tmp_path: Path) -> None:
     question = {"duration_s": 0.0, "interval_s": 1.0, "ipmi": [str(tmp_path / "ipmitool")]}
     assert energy.answer(question) == {"missing": f"{tmp_path}/ipmitool is not installed"}
+    shell_program(tmp_path / "ipmitool", f"[ $IPMI_PASSWORD = secret ] && cat <<'E'\n{DCMI}E")
+    (row,) = energy.answer({**question, "environment": {"IPMI_PASSWORD": "secret"}})["domains"]
+    assert (row["quantity"], row["interval_s"], row["samples"][0][1]) == ("power", 1.0, 214.0)
+    with pytest.raises(RuntimeError, match="power reading state is deactivated"):
+        energy.watts_of(DCMI.replace("activated", "deactivated"))
     shell_program(tmp_path / "ipmitool", "exec yes")
     missing = energy.answer(question)["missing"]
     assert missing.startswith("ipmitool dcmi power reading gave no power: y y y") and len(missing) < 300
@@ -206,3 +194,35 @@ def test_a_power_that_is_no_number_is_no_power(watts: str) -> None:
     text = '{"PowerWatts": {"Reading": @}, "PowerControl": [{"PowerConsumedWatts": @}]}'
     document = json.loads(text.replace("@", watts))
     assert [redfish.power_of(link, document) for link in ("EnvironmentMetrics", "Power")] == [None, None]
+    assert redfish.power_of("Power", {}) is redfish.power_of("EnvironmentMetrics", {"PowerWatts": 3}) is None
+    supplies = [{"PowerConsumedWatts": 211}, {"PowerConsumedWatts": 33.5}]
+    assert redfish.power_of("Power", {"PowerControl": supplies}) == 244.5
+    assert redfish.power_of("EnvironmentMetrics", {"PowerWatts": {"Reading": 187.5}}) == 187.5
+
+
+METER: TypeAdapter[EnergyMeter] = TypeAdapter(EnergyMeter)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"meter": "redfish", "url": "http://bmc"}, "https://"),
+        ({"meter": "redfish", "url": "https://user:secret@bmc"}, "is not a URL"),
+        ({"meter": "redfish", "url": "https://bmc", "password": "letmein"}, "a password in a file is refused"),
+        ({"meter": "ipmi", "password": "env:X"}, "required with user and password"),
+        ({"meter": "ipmi", "host": "-Hx; reboot"}, "is not the name or address of a host"),
+        ({"meter": "ipmi", "host": "bmc", "interval_s": 0}, "interval_s"),
+        ({"meter": "powercap", "zone": 1}, "zone"),
+    ],
+)
+def test_a_meter_that_does_not_fit_is_refused(said: dict[str, object], why: str) -> None:
+    with pytest.raises(ValidationError, match=why) as refused:
+        METER.validate_python(said)
+    assert "letmein" not in str(refused.value.errors(include_input=False, include_url=False))
+
+
+def test_the_default_meter_is_not_written_so_that_digests_stay() -> None:
+    dut = shipped("local").dut
+    assert dut.energy == Powercap() and "energy" not in dut.model_dump(mode="json")
+    other = dut.model_copy(update={"energy": Ipmi(meter="ipmi")})
+    assert type(dut).model_validate(other.model_dump(mode="json")).energy == other.energy

@@ -35,13 +35,16 @@ def held_by_ann() -> dict[str, Any]:
     return decide({}, claim("ann"), at(1000))[0]
 
 
-def test_the_first_claim_wins_and_the_second_is_refused_with_the_holder() -> None:
+def test_the_first_claim_wins_and_the_second_is_refused_with_the_holder_whatever_the_clock() -> None:
     state, said = decide({}, claim("ann", reason="night"), at(1000))
     assert said["won"] and said["took_over"] is None
     after, said = decide(state, claim("bob"), at(1060))
     assert after == state
     assert not said["won"]
     assert (said["holder"]["owner"], said["holder"]["reason"], said["holder"]["left_s"]) == ("ann@here", "night", 40.0)
+    for calendar_s in (0.0, 4_000_000_000.0):
+        assert not decide(state, claim("bob"), at(1099, calendar_s=calendar_s))[1]["won"]
+        assert decide(state, claim("bob"), at(1100, calendar_s=calendar_s))[1]["won"]
 
 
 def test_a_dead_owner_s_lease_runs_out_and_the_one_who_loses_a_lease_learns_by_whom() -> None:
@@ -53,11 +56,15 @@ def test_a_dead_owner_s_lease_runs_out_and_the_one_who_loses_a_lease_learns_by_w
     assert "broken by bob@there" in decide(state, {"do": "release", "token": "ann"}, at(1002))[1]["why"]
 
 
-def test_asking_twice_with_one_token_is_one_lease_that_is_never_cut_short() -> None:
+def test_asking_twice_with_one_token_is_one_lease_never_cut_short_and_no_answer_shows_the_token() -> None:
     state, said = decide(held_by_ann(), claim("ann", 10.0), at(1010))
     assert said["won"] and said["holder"]["left_s"] == 90
     assert state["holder"]["since"] == held_by_ann()["holder"]["since"]
     assert not decide(state, claim("bob"), at(1050))[1]["won"]
+    state = held_by_ann()
+    for asked in ({"do": "status"}, claim("bob"), {"do": "break"}):
+        assert not {"digest", "token"} & set(str(decide(state, asked, at(1001))[1]).replace("'", " ").split())
+    assert "ann" not in {value for key, value in state["holder"].items() if key != "owner"}
 
 
 @pytest.mark.parametrize("token", ["bob", None, ""])
@@ -66,13 +73,6 @@ def test_only_the_holder_releases(token: str | None) -> None:
     after, said = decide(state, {"do": "release", "token": token}, at(1001))
     assert after == state
     assert "ann@here" in said["why"]
-
-
-def test_a_step_of_the_clock_changes_nothing() -> None:
-    state = held_by_ann()
-    for calendar_s in (0.0, 4_000_000_000.0):
-        assert not decide(state, claim("bob"), at(1099, calendar_s=calendar_s))[1]["won"]
-        assert decide(state, claim("bob"), at(1100, calendar_s=calendar_s))[1]["won"]
 
 
 def test_a_reservation_outlives_a_restart_and_not_for_ever_with_a_clock_set_back() -> None:
@@ -84,13 +84,6 @@ def test_a_reservation_outlives_a_restart_and_not_for_ever_with_a_clock_set_back
     state = decide({}, claim("ann", 3600), at(50_000))[0]
     assert not decide(state, claim("bob"), at(3599, "two", calendar_s=0))[1]["won"]
     assert decide(state, claim("bob"), at(3600, "two", calendar_s=0))[1]["won"]
-
-
-def test_no_answer_shows_the_token_or_its_digest() -> None:
-    state = held_by_ann()
-    for asked in ({"do": "status"}, claim("bob"), {"do": "break"}):
-        assert not {"digest", "token"} & set(str(decide(state, asked, at(1001))[1]).replace("'", " ").split())
-    assert "ann" not in {value for key, value in state["holder"].items() if key != "owner"}
 
 
 OWNERS, SECONDS, STEPS = st.sampled_from("ab"), st.sampled_from([0, 1, 4, 9, 30]), st.sampled_from([-1e6, -50, 50, 1e6])
@@ -171,33 +164,23 @@ class Leases(RuleBasedStateMachine):
 
 
 TestLeases = Leases.TestCase
-TestLeases.settings = settings(max_examples=share(150), stateful_step_count=40, deadline=None, derandomize=True)
+TestLeases.settings = settings(max_examples=share(150), stateful_step_count=40)
 
 
 @pytest.mark.parametrize("where", ["holder", "before"])
-def test_a_record_without_a_key_is_named_and_can_be_broken(tmp_path: Path, where: str) -> None:
+def test_a_damaged_record_can_be_broken(tmp_path: Path, where: str) -> None:
     whole = decide(held_by_ann(), claim("bob"), at(2000))[0]
     asked = claim("eve", directory=str(tmp_path))
     for key in whole[where]:
         state = {**whole, where: {name: value for name, value in whole[where].items() if name != key}}
-        for damaged in (state, {**whole, where: {**whole[where], key: []}}, {**whole, where: [key]}):
-            (tmp_path / "reservation.json").write_text(json.dumps(damaged), encoding="utf-8")
+        damaged = (state, {**whole, where: {**whole[where], key: []}}, {**whole, where: [key]})
+        for text in (*map(json.dumps, damaged), "[" * 100_000, "[]", '{"holder": 1e999}', "", "\x00"):
+            (tmp_path / "reservation.json").write_text(text, encoding="utf-8")
             for do in ("acquire", "release", "status"):
-                failed = leases.answer({**asked, "do": do})["failed"]
-                assert f"reservation.json is damaged ({where}: " in failed
-                assert "./csit release TOPOLOGY --force" in failed
+                assert "./csit release TOPOLOGY --force" in leases.answer({**asked, "do": do})["failed"]
             broken = leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
-            assert broken["broken"] is None and "is damaged" in broken["damaged"]
+            assert broken["broken"] is None and "reservation.json is " in broken["damaged"]
             assert leases.answer(asked)["won"]
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, "[]", '{"holder": 1e999}', "", "\x00"])
-def test_a_file_that_is_no_record_can_be_broken(tmp_path: Path, text: str) -> None:
-    (tmp_path / "reservation.json").write_text(text, encoding="utf-8")
-    asked = claim("eve", directory=str(tmp_path))
-    assert "./csit release TOPOLOGY --force" in leases.answer(asked)["failed"]
-    assert "damaged" in leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
-    assert leases.answer(asked)["won"]
 
 
 def test_a_full_disk_leaves_the_reservation_as_it_is_until_it_runs_out(

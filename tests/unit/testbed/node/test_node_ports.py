@@ -14,7 +14,7 @@ import pytest
 from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
 from resources.libraries.python.testbed.node.scripts import ports
-from tests.builders import raising, shipped
+from tests.builders import shipped
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import two_nodes
 
@@ -71,11 +71,8 @@ def test_a_port_is_the_same_by_address_and_by_name(tmp_path: Path) -> None:
     [
         (("8.0 GT/s PCIe", "4"), ("16.0 GT/s PCIe", "16"), (8.0, 4, 16.0, 16)),
         (("8 GT/s", "8"), ("8 GT/s", "8"), (8.0, 8, 8.0, 8)),  # kernels before 5.7
-        (("Unknown", "0"), ("16.0 GT/s PCIe", "16"), None),
-        (("Unknown speed", "0"), ("Unknown speed", "255"), None),
-        (("2.5 GT/s PCIe", "0"), ("2.5 GT/s PCIe", "1"), None),
+        (("Unknown speed", "0"), ("16.0 GT/s PCIe", "16"), None),
         (("2.5 GT/s PCIe", "1"), ("2.5 GT/s PCIe", "255"), None),
-        (("", "1"), ("2.5 GT/s PCIe", "1"), None),
     ],
 )
 def test_the_pcie_link_of_a_nic_and_the_most_that_it_can_do(
@@ -144,13 +141,6 @@ def test_a_port_has_the_facts_that_its_driver_answers(
     assert found["partner_mbps"] == 25_000
 
 
-def test_a_driver_that_answers_nothing_leaves_facts_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fcntl, "ioctl", raising(OSError(errno.EOPNOTSUPP, "not supported")))
-    found = look(nics(tmp_path), pci_address=ONE)["ports"]["port1"]
-    unknown = ("pause", "driver_version", "firmware", "fec", "rings", "coalescing", "module", "partner_mbps")
-    assert [found[name] for name in unknown] == [None] * len(unknown)
-
-
 def test_the_record_has_the_facts_of_a_nodes_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, look_at = nics(tmp_path), ports.answer
     values = ("8.0 GT/s PCIe", "4", "8.0 GT/s PCIe", "8")
@@ -191,6 +181,8 @@ def test_a_port_that_user_space_or_the_kernel_alone_has_and_one_that_is_not_ther
     assert look(root, device="eth9")["interfaces"] == ["br0", "ens1f0"]
     said = look(Path("/"), device="lo")["ports"]["port1"]
     assert (said["device"], said["pci_address"], said["addresses"][:1]) == ("lo", None, ["127.0.0.1"])
+    unknown = ("pause", "driver_version", "firmware", "fec", "rings", "coalescing", "module", "partner_mbps")
+    assert [said[name] for name in unknown] == [None] * len(unknown), "of a driver that answers nothing"
 
 
 def test_programs_that_have_a_port_are_named(tmp_path: Path) -> None:

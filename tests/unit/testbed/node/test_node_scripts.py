@@ -169,18 +169,6 @@ def test_facts_by_which_equal_servers_differ(tmp_path: Path) -> None:
     assert said["cpu"]["rows"] == [] and said["cpu"]["boost"] is None and said["cpu"]["governors"] == {}
 
 
-@pytest.mark.parametrize("client", [True, False])
-def test_trex_by_its_folder(tmp_path: Path, client: bool) -> None:
-    root = tmp_path / "v3.06"
-    (root / "automation/trex_control_plane/interactive/trex" / ("stl" if client else "x")).mkdir(parents=True)
-    shell_program(root / "t-rex-64", "")
-    link(tmp_path / "trex", root)
-    said = trex_facts.answer({"directory": str(tmp_path / "trex")})
-    assert (said["there"], said["client"], said["version"]) == (True, client, "v3.06")
-    said = trex_facts.answer({"directory": str(tmp_path / "nowhere")})
-    assert (said["there"], said["version"]) == (False, None)
-
-
 def config_space(*capabilities: tuple[int, int], present: bool = True) -> bytes:
     """Configuration space with capabilities at 0x40, 0x50, …: number, and upper byte of Device Control."""
     config = bytearray(256)
@@ -203,7 +191,11 @@ ENDLESS[0x41] = 0x40
         (bytes(ENDLESS), None), (b"", None),
     ],
 )  # fmt: skip
-def test_cards_of_trex(tmp_path: Path, config: bytes, size: int | None) -> None:
+def test_cards_and_folder_of_trex(tmp_path: Path, config: bytes, size: int | None) -> None:
+    folder = tmp_path / "v3.06"
+    (folder / "automation/trex_control_plane/interactive/trex/stl").mkdir(parents=True)
+    shell_program(folder / "t-rex-64", "")
+    link(tmp_path / "trex", folder)
     devices = tmp_path / "sys/bus/pci/devices"
     for function, driver in enumerate(("mlx5_core", "vfio-pci", "i40e", None)):
         device = devices / f"0000:3b:00.{function}"
@@ -212,7 +204,10 @@ def test_cards_of_trex(tmp_path: Path, config: bytes, size: int | None) -> None:
         if driver is not None:
             link(device / "driver", tmp_path / "sys/bus/pci/drivers" / driver)
     ports = ["0000:3b:00.0", "0000:3b:00.1", "0000:5e:00.0"]
-    said = trex_facts.answer({"directory": "/none", "root": str(tmp_path), "ports": ports})
+    said = trex_facts.answer({"directory": str(tmp_path / "trex"), "root": str(tmp_path), "ports": ports})
+    assert (said["there"], said["client"], said["version"]) == (True, True, "v3.06")
+    none = trex_facts.answer({"directory": str(tmp_path / "sys")})
+    assert (none["there"], none["client"], none["version"]) == (False, False, None)
     assert said["ports"] == {
         "0000:3b:00.0": {"driver": "mlx5_core", "read_request_bytes": size},
         "0000:3b:00.1": {"driver": "vfio-pci", "read_request_bytes": size},
@@ -220,19 +215,12 @@ def test_cards_of_trex(tmp_path: Path, config: bytes, size: int | None) -> None:
     assert said["neighbours"] == {"0000:3b:00.2": "i40e", "0000:3b:00.3": None}
 
 
-@pytest.mark.parametrize(
-    ("script", "version", "problem"),
-    [
-        ("echo vpp v25.06-release built by root", "25.06-release", None),
-        ("echo libvnet.so: not found >&2; exit 127", None, "ended with 127: libvnet.so: not found"),
-    ],
-)
-def test_a_program_says_its_version_or_why_not(
-    tmp_path: Path, script: str, version: str | None, problem: str | None
-) -> None:
-    binary = shell_program(tmp_path / "vpp", script)
-    said = driver_needs.answer({"programs": {str(binary): r"vpp v?(\S+)"}})["programs"]
-    assert said == {str(binary): {"there": True, "version": version, "problem": problem}}
+def test_a_program_says_its_version_or_why_not(tmp_path: Path) -> None:
+    runs = str(shell_program(tmp_path / "vpp", "echo vpp v25.06-release built by root"))
+    fails = str(shell_program(tmp_path / "broken", "echo libvnet.so: not found >&2; exit 127"))
+    said = driver_needs.answer({"programs": dict.fromkeys((runs, fails), r"vpp v?(\S+)")})["programs"]
+    assert said[runs] == {"there": True, "version": "25.06-release", "problem": None}
+    assert said[fails] == {"there": True, "version": None, "problem": "ended with 127: libvnet.so: not found"}
 
 
 @pytest.mark.parametrize(
@@ -321,6 +309,8 @@ _LISTING = "lib/modules/6.1.0/modules.dep"
 @pytest.mark.parametrize(
     ("files", "has"),
     [
+        ({"proc/config.gz": gzip.compress(b"CONFIG_VHOST_NET=y\n")}, True),
+        ({"proc/config.gz": gzip.compress(b"CONFIG_XDP_SOCKETS=y\n")}, False),
         ({"sys/module/vhost_net/x": ""}, True),
         ({_LISTING: "kernel/drivers/vhost/vhost-net.ko.xz:"}, True),
         ({_LISTING: "kernel/net/bridge/bridge.ko:"}, False),
@@ -332,17 +322,10 @@ _LISTING = "lib/modules/6.1.0/modules.dep"
         ({"boot/config-5.4.0": "CONFIG_VHOST_NET=y"}, None),
     ],
 )
-def test_features_of_the_kernel(files: dict[str, str], has: bool | None, tmp_path: Path) -> None:
+def test_features_of_the_kernel(files: dict[str, str | bytes], has: bool | None, tmp_path: Path) -> None:
     root = tree(tmp_path, {"proc/sys/kernel/osrelease": "6.1.0\n", **files})
     asked = {"root": str(root), "kernel": {"vhost-net": ("VHOST_NET", "vhost_net")}}
     assert driver_needs.answer(asked)["kernel"] == {"vhost-net": has}
-
-
-def test_the_configuration_that_the_kernel_has_itself(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"proc/sys/kernel/osrelease": "6.1.0"})
-    (root / "proc/config.gz").write_bytes(gzip.compress(b"CONFIG_XDP_SOCKETS=y\n"))
-    asked = {"root": str(root), "kernel": {"AF_XDP": ("XDP_SOCKETS", ""), "BPF": ("BPF_SYSCALL", "")}}
-    assert driver_needs.answer(asked)["kernel"] == {"AF_XDP": True, "BPF": False}
 
 
 def test_all_facts_come_in_one_round_trip() -> None:
@@ -356,12 +339,8 @@ def test_all_facts_come_in_one_round_trip() -> None:
 
     here: Any = SimpleNamespace(name="here", run=run)
     found = gather(here, topology.nodes.values(), sys.executable)
-    nodes = topology.nodes.values()
-    needed = [each for each in driver_registry.node_checks() if any(each.arguments(node) is not None for node in nodes)]
-    assert set(found.packages) == {each.key for each in needed} >= {"container_facts", "kvm_facts", "trex_facts"}
+    assert set(found.packages) >= {"container_facts", "kvm_facts", "trex_facts"}
     assert found.packages["trex_facts"]["directory"] == "/opt/trex"
-    (asked,) = (each.arguments(topology.tg) for each in needed if each.key == "trex_facts")
-    assert asked == {"directory": "/opt/trex", "ports": list(PCI)}
     assert found.device_users.users == dict.fromkeys(PCI, ())
     assert {"tun and tap devices", "vhost-net"} <= set(found.driver_needs.kernel)
 
@@ -379,11 +358,6 @@ def test_every_gap_is_counted_in_its_class(gaps: list[int]) -> None:
     for edge, count in durations:
         inside = [gap for gap in gaps if edge <= gap < edge * 9 / 8]
         assert len(inside) >= count and edge.bit_length() >= 4
-
-
-def test_shorter_gaps_do_not_count() -> None:
-    readings = accumulate([0, *repeat(noise.THRESHOLD_NS - 1, 100)])
-    assert noise._gaps(lambda: next(readings), 50 * noise.THRESHOLD_NS) == ([], 0)
 
 
 def test_counters_of_the_kernel_are_those_of_the_cpu(tmp_path: Path) -> None:
