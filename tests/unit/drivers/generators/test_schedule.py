@@ -1,7 +1,6 @@
 """When packets are due."""
 
 from collections.abc import Callable
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -102,20 +101,6 @@ def watching(base: tuple[int, ...], most_lost: int | None) -> tuple[LossWatch, l
     return LossWatch(lambda: counters, base, most_lost), counters
 
 
-@pytest.mark.parametrize(
-    ("before", "looks"),
-    [
-        (0, [((0, 0), (100, 100), False), ((100, 100), (900, 900), False), ((900, 899), (1000, 1000), True)]),
-        (50, [((0, 0), (100, 100), False), ((200, 90), (200, 200), True)]),  # one's early packets hide nothing
-    ],
-)
-def test_what_was_sent_since_the_last_look_is_on_its_way_not_lost(before: int, looks: list[Any]) -> None:
-    watch, counters = watching((before, before), 9 if before else 0)
-    for received, sent, ended in looks:
-        counters[:] = [before + each for each in received]
-        assert watch.ends_it(sent) is ended
-
-
 @pytest.mark.parametrize(("most_lost", "ended"), [(9, True), (10, False), (None, False)])
 def test_the_limit_may_be_reached_but_not_exceeded(most_lost: int | None, ended: bool) -> None:
     watch, received = watching((0,), most_lost)
@@ -139,15 +124,6 @@ def test_a_lossless_path_that_holds_less_than_one_look_never_ends_a_trial(steps:
 def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
     """Forwards all up to a capacity, and of every packet beyond it so much less."""
     return lambda load_pps: max(0.0, min(load_pps, capacity_pps - per_pps * max(0.0, load_pps - capacity_pps)))
-
-
-@pytest.mark.parametrize("per_pps", [0.12, 0.5])
-def test_mrr_is_measured_at_all_the_generator_can_and_a_search_begins_at_what_the_system_can(per_pps: float) -> None:
-    """With 0.5 it collapses to nothing."""
-    forwards = collapsing(400_000, per_pps)
-    found = overload.highest_loads(3_800_000, forwards(3_800_000), lambda load_pps, _: forwards(load_pps))
-    assert found.offered_pps == 3_800_000
-    assert found.search_pps == pytest.approx(4 * 400_000, rel=0.2)
 
 
 def test_a_system_that_keeps_up_or_forwards_nothing_is_searched_from_the_same_load() -> None:
@@ -203,15 +179,6 @@ class Generator(overload.SearchedByTrials):
         forwarded_pps = self._capacity_pps / 20 if collapses else min(self._capacity_pps, offered_pps)
         counts = round(offered_pps * trial.duration_s), round(forwarded_pps * trial.duration_s)
         return finished(trial, counts, generator_limited=offered_pps < trial.load_pps)
-
-
-@pytest.mark.parametrize(("trial_s", "duration_s"), [(0.1, 0.1), (10.0, 0.3)])
-def test_trials_of_the_highest_load_are_no_longer_than_the_one_that_is_asked_for(
-    trial_s: float, duration_s: float
-) -> None:
-    generator = Generator(1e9, 1e9)
-    assert generator.highest_loads(Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B"))).offered_pps > 0
-    assert [trial.duration_s for trial in generator.asked] == [duration_s]
 
 
 @pytest.mark.parametrize(
