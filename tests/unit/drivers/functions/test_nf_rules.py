@@ -1,52 +1,34 @@
 """Rules of firewalls and NATs from a plan, connections of the kernel, and a machine without the program for them."""
 
-import errno
 import re
-import socket
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 
-from resources.libraries.python.drivers.functions.nftables import Firewall, program
+from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.driver import NftablesRouters
-from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
+from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.programs import program_output
-from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.measurements.counters import Deletion
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.kinds import machine
-from tests.builders import TOPOLOGIES, cpus, plan_of, shell_program
+from tests.builders import cpus, plan_of, shell_program, shipped
 
-LOCAL = TOPOLOGIES / "local.yaml"
 LACK = (
     "nft missing for NFs of kind linux_firewall, linux_stateful_firewall, linux_nat and linux_gateway; install it: "
     "apt-get install nftables"
 )
 
 
-def row(kind: str, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
-    """What a plan says of its first NF."""
-    plan = plan_of("local", "CSP", chains, 1, cpus(16), nf_kinds=(NfKind(kind),), shared_nodes=shared)
-    return [function for function in plan.functions if function.name == plan.functions[0].name]
-
-
-def local(tmp_path: Path, *changes: tuple[str, str]) -> Topology:
-    text = LOCAL.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    (tmp_path / "local.yaml").write_text(text, encoding="utf-8")
-    return load_topology(tmp_path / "local.yaml")
+def row(kind: str) -> Sequence[NfPlan]:
+    return plan_of("local", "CSP", cores=cpus(16), nf_kinds=(NfKind(kind),)).functions
 
 
 @pytest.mark.parametrize("rules", [1, 2, 100, 1000])
@@ -58,15 +40,6 @@ def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rul
     assert text.count("accept") == 3  # the counter twice, and the verdict
     assert text.rstrip().endswith("counter name accepted accept\n}\n}")
     assert "policy drop" in text
-
-
-def test_a_stateful_firewall_accepts_known_connections_first_and_new_ones_by_the_last_rule() -> None:
-    text = firewall(3, stateful=True).text(row("linux_stateful_firewall"))
-    first, *between, last = text[text.index("policy drop;") :].splitlines()[1:-2]
-    assert first == "ct state established counter name accepted accept"
-    assert last == "ct state new counter name accepted accept"
-    assert len(between) == 2 and all(rule.endswith("counter drop") for rule in between)
-    assert "ct state" not in firewall(3).text(row("linux_firewall")), "the other one keeps no connections"
 
 
 @pytest.mark.parametrize("addresses", [1, 500, 65536])
@@ -82,26 +55,12 @@ def test_a_gateway_looks_both_addresses_up_in_one_set_of_as_many_as_asked(addres
     assert text.rstrip().endswith("counter name accepted accept\n}\n}")
 
 
-def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
-    text = nat().text(row("linux_nat", chains=2, shared=(1,)))
-    assert 'oifname "csn1x1i2" snat prefix to 30.1.0.0/16' in text
-    assert 'oifname "csn2x1i2" snat prefix to 30.2.0.0/16' in text
-    assert 'iifname { "csn1x1i2", "csn2x1i2" } meta l4proto' in text
-    assert "ip daddr != { 30.1.0.0/16, 30.2.0.0/16 } ct zone set 1" in text
-
-
-def test_the_topology_has_the_number_of_rules(tmp_path: Path) -> None:
-    assert load_topology(LOCAL).dut.settings(Firewall).rules == 100
-    assert local(tmp_path, ("rules: 100", "rules: 20")).dut.settings(Firewall).rules == 20
-    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.firewall\.rules: .* is below the minimum of 1"):
-        local(tmp_path, ("rules: 100}", "rules: 0}"))
-
-
 def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(program_output, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert LACK not in map(str, machine.missing(load_topology(LOCAL).dut))
-    by_default = local(tmp_path, ("containers: linux_router", "containers: linux_firewall")).dut
+    dut = shipped("local").dut
+    assert LACK not in map(str, machine.missing(dut))
+    by_default = dut.model_copy(update={"containers": (NfKind("linux_firewall"),)})
     assert LACK in map(str, machine.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(LACK)):
         program.load("")
@@ -170,39 +129,3 @@ def test_a_table_has_its_size_and_the_counters_of_all_cpus(settings: Path) -> No
     (settings / "nf_conntrack_count").unlink()
     with pytest.raises(Unsupported, match=r"tracks no connections: there is no .*nf_conntrack_count"):
         conntrack.table()
-
-
-def test_timeouts_of_all_kinds_of_entries_are_set(settings: Path) -> None:
-    assert conntrack.hold(300).timeout_s == 300
-    assert (settings / "nf_conntrack_udp_timeout_stream").read_text() == "300"
-    assert (settings / "nf_conntrack_tcp_timeout_time_wait").read_text() == "300"
-    (settings / "nf_conntrack_udp_timeout").unlink()
-    (settings / "nf_conntrack_udp_timeout").mkdir()
-    with pytest.raises(CsitError, match="nf_conntrack_udp_timeout cannot be set to 300: Is a directory"):
-        conntrack.hold(300)
-
-
-def kernel(code: int) -> Callable[..., Any]:
-    """The kernel's socket, which answers to the deletion of all entries."""
-
-    def send(request: bytes) -> None:
-        assert struct.unpack("=IHH", request[:8]) == (20, 1 << 8 | 2, 5), "all of the namespace, and an answer"
-
-    answer = struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -code)
-    there = MagicMock(send=send, recv=lambda _: answer)
-    there.__enter__.return_value = there
-    return lambda *_: there
-
-
-def test_a_deletion_has_its_entries_or_the_kernels_reason(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
-    monkeypatch.setattr(conntrack, "go_first", lambda: None)
-    monkeypatch.setattr(socket, "socket", kernel(0))
-    found = conntrack.delete()
-    assert (found.entries, found.left) == (16, 16) and found.began_ns <= found.ended_ns
-    assert conntrack.settled() == 16, "what is left is waited for and then reported"
-    (settings / "nf_conntrack_count").write_text("0\n")
-    assert conntrack.settled() == 0
-    monkeypatch.setattr(socket, "socket", kernel(errno.EPERM))
-    with pytest.raises(CsitError, match="the kernel does not delete connections: Operation not permitted"):
-        conntrack.delete()
