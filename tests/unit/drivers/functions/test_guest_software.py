@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -16,8 +18,13 @@ from resources.libraries.python.drivers.functions.vm.archive import cpio, file
 from resources.libraries.python.drivers.functions.vm.extended_image import carried, parse
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
 from resources.libraries.python.drivers.functions.vm.image import Description, Image
+from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm_vpp import guest_software as vpp_guest
+from resources.libraries.python.drivers.functions.vm_vpp.guest_software import render_init as vpp_init
+from resources.libraries.python.drivers.vpp import Vpp
+from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.errors import CsitError, NotReady, PlanError, Unsupported
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Tap
@@ -68,6 +75,18 @@ def test_a_nat_in_a_guest_has_addresses_to_translate_to_and_guests_behind_it_the
 def test_what_cannot_run_in_a_guest_is_refused_with_what_can() -> None:
     with pytest.raises(PlanError, match="no NFs of kind openvpn for a VSC; it has qemu, qemu_tcpdump, "):
         guests_plan("openvpn")
+
+
+@pytest.mark.parametrize("kind", LOCAL.dut.guests)
+def test_every_kind_shares_memory_with_vpp_and_takes_that_of_a_guest(kind: NfKind) -> None:
+    local_vpp = shipped("local-vpp")
+    dut = local_vpp.dut.model_copy(update={"vms": NfKind("qemu")})
+    topology = local_vpp.model_copy(update={"nodes": {**local_vpp.nodes, "DUT1": dut}})
+    plan = plan_of(topology, "VSC", 1, 1, HOST, nf_kinds=(kind,))
+    assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
+    more_mb = 192 + 8 if kind == "qemu_suricata" else 0
+    of_guest = need(LOCAL, cell_of("VSC", nf_kinds=(NfKind("qemu"),)))
+    assert need(LOCAL, cell_of("VSC", nf_kinds=(kind,))) == of_guest + MemoryNeed(more_mb)
 
 
 def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbers() -> None:
@@ -195,6 +214,46 @@ def vpp_guests_plan(cores: int = 16) -> Plan:
     return plan_of(topology, "VSC", 1, 1, cpus(cores))
 
 
+def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
+    function = vpp_guests_plan().functions[0]
+    sides = vpp_guest.interfaces_inside(vpp_guests_plan(), function)
+    assert making(sides, 1518)[::2] == tuple(f"create interface virtio 0000:00:1{n}.0 bind" for n in (1, 2))
+    assert making(sides, 1518)[1::2] == tuple(f"set interface name virtio-0/0/1{n}/0 csn1x1i{n}" for n in (1, 2))
+    nics = tuple(GuestNic(side.mac, 7, 1500) for side in (function.left, function.right))
+    argv = arguments("nf", Hardware("tcg", 800, 2, nics), (Path("k"), Path("i")), "")
+    devices = [word for word in argv if word.startswith("virtio-net-pci")]
+    for number, (side, device) in enumerate(zip(sides, devices, strict=True), 1):
+        assert f"addr=0x1{number},mac={side.mac}," in device
+    assert routing(function)[0] == f"set interface ip address {sides[0].name} {function.left.address}"
+
+
+def test_its_configuration_is_a_file_for_a_vpp_with_the_guest_to_itself(tmp_path: Path) -> None:
+    plan = vpp_guests_plan()
+    inside = vpp_guest.VppInside(plan, NODE)
+    words = inside.arguments(plan.functions[0], tmp_path)
+    assert f"name=opt/csit/startup.conf,file={tmp_path}/nf-1-1.startup.conf" in words
+    assert f"socket,id=cli,path={tmp_path}/nf-1-1.cli,server=on,wait=off" in words
+    text = (tmp_path / "nf-1-1.startup.conf").read_text(encoding="utf-8")
+    for line in (
+        "main-core 0", "corelist-workers 1", "cli-listen 127.0.0.1:5002", "main-heap-page-size 2m", "page-size 2m",
+        f"runtime-dir {vpp_guest.FOLDER}",
+    ):  # fmt: skip
+        assert f"  {line}\n" in text
+    assert "_plugin.so" not in text, "its driver of network cards is no plugin"
+    assert "hugepages=284" in inside.command_line(plan.functions[0], 1500).split()
+    assert inside.memory_mb("nf-1-1") == 128 + 128 + 568
+
+
+def test_the_first_program_of_vpp_is_sound_and_looks_for_what_qemu_was_given() -> None:
+    script = vpp_init(["virtio", "uio_pci_generic"], Path("/opt/vpp/bin/vpp"), parse(SHOWN))
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+    assert script.index("insmod /modules/virtio.ko") < script.index("insmod /modules/uio_pci_generic.ko")
+    assert "LD_LIBRARY_PATH=/opt/vpp/lib/x86_64-linux-gnu:/lib/x86_64-linux-gnu:/lib64\n" in script
+    assert "/opt/vpp/bin/vpp -c /run/vpp/startup.conf &" in script
+    assert '":138A 00000000:0000 0A"' in script, "5002, as the kernel shows it"
+    assert "by_name/opt/csit/startup.conf/raw" in script
+
+
 def test_libraries_are_read_from_what_the_loader_says_and_carried_with_their_folders(tmp_path: Path) -> None:
     assert [path.name for path in parse(SHOWN)] == ["libvnet.so.26.10", "libc.so.6", "ld-linux-x86-64.so.2"]
     with pytest.raises(Unsupported, match=r"programs of a guest need libraries that are not here: libnl-3\.so\.200"):
@@ -248,3 +307,8 @@ def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path, base: Image)
     program.write_bytes(program.read_bytes() + b"\0")
     assert vpp_guest.initramfs(base, prefix, cache) != first
     assert not first.exists(), "the last one only is kept"
+
+
+def test_missing_parts_are_reported(tmp_path: Path) -> None:
+    node = cast(DutNode, SimpleNamespace(settings=lambda _: Vpp(prefix=str(tmp_path))))
+    assert any("there is no program" in str(problem) for problem in vpp_guest.missing(node, NfKind("qemu_vpp")))

@@ -3,7 +3,8 @@
 import os
 import signal
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,19 +12,33 @@ from types import SimpleNamespace
 
 import pytest
 
+from resources.libraries.python.drivers.functions.vm_vpp.guest_software import GuestVpp, interfaces_inside, placement
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.sockets import answers as reading
 from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.cli import CommandLine, check, check_shown
-from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, IdleBehaviour, Startup, place
+from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, IdleBehaviour, Startup, place, routing
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.request.kinds import NfKind
+from tests.builders import cpus, plan_of, shipped
 from tests.unit.drivers.vpp.vpp_stand_in import OPTIONS, TERMINAL, stand_in
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "cli.sock"
+
+
+def test_it_says_that_it_is_no_person_and_takes_a_line_at_a_time(path: Path) -> None:
+    with (
+        stand_in(path, lambda line: [b"you said " + line + b"\r\n", b"\0"]) as read,
+        closing(CommandLine(path)) as cli,
+    ):
+        assert cli.ask("show version") == "you said show version"
+        assert cli.ask("show errors") == "you said show errors"
+    assert read == [TERMINAL, b"", b"show version", b"show errors"], "one connection, and its type before any command"
 
 
 ROW = b"csv1p1   1   up\n"
@@ -122,6 +137,14 @@ def test_keys_are_in_no_error_of_a_connection_that_ends(path: Path) -> None:
         ),
         ("ip route add 10.0.0.0/8 via 1.1.1.1 nope", "ip route: parse error: 'nope'", ""),
         ("create host-interface name csv1p1", "", "host-csv1p1"),
+        ("create bridge-domain 10", "create bridge-domain: bridge domain already exists", "bridge-domain 10"),
+        ("create interface memif id 0", "create interface memif: interface already exists", ""),
+        ("create interface rdma host-if csv1p1", "create interface rdma: no such device", ""),
+        ("create vhost-user socket /tmp/x server", "", "VirtualEthernet0/0/12"),
+        ("create sub-interfaces csv1p1 101", "", "csv1p1.101"),
+        ("set interface default rx-mode interrupt", "", "Default interface rx-mode set to interrupt"),
+        ("pipe create instance 0", "", "pipe0"),
+        ("ipsec itf create instance 1", "", "ipsec1"),
     ],
 )
 def test_a_refusal_is_told_from_what_was_done(command: str, refused: str, done: str) -> None:
@@ -147,6 +170,85 @@ def test_keys_are_in_no_message() -> None:
     assert "0a0a" not in said and "01020304" not in said
 
 
+_READ = shipped("local-vpp")
+_NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind("qemu_vpp")})}
+PLAN = plan_of(_READ.model_copy(update={"nodes": _NODES}), "VSC", cores=cpus(16))
+FUNCTION = PLAN.functions[0]
+
+PLACED = """Thread 1 (vpp_wk_0):
+ node virtio-input:
+    csn1x1i1 queue 0 (polling)
+    csn1x1i2 queue 0 (polling)
+"""
+
+INTERFACES = """              Name               Idx    State  MTU (L3/IP4/IP6/MPLS)     Counter          Count
+csn1x1i1                          1      up          9000/0/0/0     rx packets                    20
+csn1x1i2                          2     down         9000/0/0/0     tx packets                    20
+"""
+
+SAYS = {
+    "show version": "vpp v26.10-rc0 built by root",
+    "set interface default rx-mode interrupt": "Default interface rx-mode set to interrupt",
+    "show interface rx-placement": PLACED,
+    "show interface": INTERFACES,
+    "show threads": "ID     Name                Type        LWP\n0      vpp_main                        300    other\n",
+}
+
+
+@contextmanager
+def guest_vpp(path: Path, refuses: str = "never") -> Iterator[tuple[GuestVpp, list[bytes]]]:
+    """A client of a VPP in a guest, and what it was asked over the relay."""
+
+    def answer(line: bytes) -> list[bytes]:
+        command = line.decode()
+        return [b"virtio: no such device\0" if refuses in command else SAYS.get(command, "").encode() + b"\0"]
+
+    with stand_in(path, answer, relay=True) as read, closing(vpp(path)) as guest:
+        yield guest, read
+
+
+def vpp(path: Path) -> GuestVpp:
+    idle = IdleBehaviour("interrupt", 100)
+    return GuestVpp(FUNCTION, interfaces_inside(PLAN, FUNCTION), placement(PLAN, FUNCTION.name), idle, path)
+
+
+def test_a_router_is_configured_over_the_relay(tmp_path: Path) -> None:
+    with guest_vpp(tmp_path / "cli") as (guest, read):
+        guest.configure(1518)
+        assert (guest.threads_of("csn1x1i1"), guest.threads_of("nope")) == ((1,), ())
+        assert guest.version == "26.10-rc0"
+    commands = [line.decode() for line in read[2:]]
+    assert set(routing(FUNCTION)) <= set(commands)
+    made = commands.index("create interface virtio 0000:00:11.0 bind")
+    assert made < commands.index("set interface name virtio-0/0/11/0 csn1x1i1") < commands.index(routing(FUNCTION)[0])
+    assert "set interface rx-mode csn1x1i1 queue 0 interrupt" in commands, "its queues were in another mode"
+
+
+def test_a_command_that_vpp_refuses_is_reported_with_the_name_of_the_nf(tmp_path: Path) -> None:
+    says = r"VPP in the virtual machine of nf-1-1: create interface virtio 0000:00:11.0 bind was.*no such device"
+    with guest_vpp(tmp_path / "cli", "create interface") as (guest, _), pytest.raises(CommandFailed, match=says):
+        guest.configure(1518)
+
+
+def test_it_reports_counters_and_problems(tmp_path: Path) -> None:
+    with guest_vpp(tmp_path / "cli") as (guest, _):
+        counts = {"csn1x1i1": InterfaceCounters(20, 0, 0, 0), "csn1x1i2": InterfaceCounters(0, 20, 0, 0)}
+        assert guest.counters() == counts
+        assert guest.problems() == (
+            "csn1x1i2 of VPP in the virtual machine of nf-1-1 is down",
+            "worker 0 of VPP in the virtual machine of nf-1-1 is gone",
+        )
+        assert guest.facts()["threads"] == "vCPUs: main thread on CPU 0, workers on CPU 1"
+
+
+def test_one_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    guest = vpp(tmp_path / "absent")
+    (problem,) = guest.problems()
+    assert problem.startswith("VPP in the virtual machine of nf-1-1: VPP at ")
+    with pytest.raises(CsitError, match="VPP in the virtual machine of nf-1-1"):
+        guest.configure(1518)
+
+
 @pytest.fixture
 def ran(tmp_path: Path) -> Path:
     folder = tmp_path / "nf-1-1"
@@ -154,9 +256,11 @@ def ran(tmp_path: Path) -> Path:
     return folder
 
 
-def core_said(folder: Path, pid: int, uses_pid: str = "0", *, began_s: float = 0.0, ran: Path | None = None) -> str:
+def core_said(
+    folder: Path, pid: int, pattern: str = "core", uses_pid: str = "0", *, began_s: float = 0.0, ran: Path | None = None
+) -> str:
     """What is said of the core file of a process under a kernel with these settings."""
-    (folder / "core_pattern").write_text("core\n")
+    (folder / "core_pattern").write_text(f"{pattern}\n")
     (folder / "core_uses_pid").write_text(f"{uses_pid}\n")
     return instance.core_of(pid, began_s, ran or folder / "nf-1-1", folder, folder / "kept")
 
@@ -176,6 +280,16 @@ def test_of_another_process_or_older_it_is_left(tmp_path: Path, ran: Path) -> No
     (ran / "core").touch()
     os.utime(ran / "core", (100.0, 100.0))
     assert core_said(tmp_path, 14, began_s=200.0) == ""
+
+
+@pytest.mark.usefixtures("ran")
+def test_somewhere_else_with_program_and_time_it_stays(tmp_path: Path) -> None:
+    core = tmp_path / "vpp_main.12.1700000000"
+    core.touch()
+    assert core_said(tmp_path, 12, f"{tmp_path}/%e.%p.%t") == f"core file {core}, 0 MB"
+    assert core.exists()
+    taken = core_said(tmp_path, 12, "|/usr/lib/systemd/systemd-coredump %P %u")
+    assert "went to /usr/lib/systemd/systemd-coredump" in taken, "a program that takes them"
 
 
 def test_shared_memory_of_one_that_was_killed_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

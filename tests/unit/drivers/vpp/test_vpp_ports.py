@@ -91,7 +91,10 @@ def test_the_driver_or_what_an_installation_lacks(
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
+        (InterfaceKind.VIRTIO_PCI, "create interface virtio 0000:01:01.0"),
+        (InterfaceKind.VIRTIO_PCI, "set interface name virtio-0/1/1/0 csv1p1"),
         (InterfaceKind.VMXNET3, "create interface vmxnet3 0000:01:01.0 num-rx-queues 1"),
+        (InterfaceKind.VMXNET3, "set interface name vmxnet3-0/1/1/0 csv1p1"),
         (InterfaceKind.AVF, "create interface avf 0000:01:01.0 name csv1p1 num-rx-queues 1"),
         (InterfaceKind.RDMA, "create interface rdma host-if csv1p1 name csv1p1 num-rx-queues 1"),
         (InterfaceKind.AF_XDP, "create interface af_xdp host-if csv1p1 name csv1p1 num-rx-queues 1"),

@@ -55,6 +55,13 @@ def test_shared_memory_that_is_connected_and_not() -> None:
     assert show_output.memifs(alone) == {"csv1x1i1": SharedMemoryLink(connected=False, why="connection reset by peer")}
 
 
+@pytest.mark.parametrize(("second", "fed"), [(0, False), (1024, True)])
+def test_a_memif_with_two_rings_is_fed_when_both_are(second: int, fed: bool) -> None:
+    ring = "    master-to-slave ring {}:\n      region 0 offset 0\n      head {} tail 0 flags 0x0000\n"
+    shown = "interface csn1x1i1\n  flags admin-up connected\n" + ring.format(0, 1024) + ring.format(1, second)
+    assert show_output.memifs(shown)["csn1x1i1"].fed is fed
+
+
 def test_where_queues_are() -> None:
     names = ("csv1p1", "csv1p2", "csv1x1i1", "csv1x2i2")
     placed = show_output.rx_placement(text("switch-interface-rx-placement"))

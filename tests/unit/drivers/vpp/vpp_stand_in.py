@@ -18,7 +18,9 @@ Answer = Callable[[bytes], list[bytes]]
 
 
 @contextmanager
-def stand_in(path: Path, answer: Answer, options: tuple[bytes, ...] = (OPTIONS,)) -> Iterator[list[bytes]]:
+def stand_in(
+    path: Path, answer: Answer, options: tuple[bytes, ...] = (OPTIONS,), *, relay: bool = False
+) -> Iterator[list[bytes]]:
     """Serve connections one after the other; gives all lines that were read, the terminal's type among them."""
     read: list[bytes] = []
     with socket.socket(socket.AF_UNIX) as server:
@@ -33,6 +35,8 @@ def stand_in(path: Path, answer: Answer, options: tuple[bytes, ...] = (OPTIONS,)
                     return
                 with connection, suppress(OSError):  # a client that has gone
                     connection.settimeout(60.0)
+                    if relay and connection.recv(1) != b"\n":
+                        continue
                     _talk(connection, answer, options, read)
 
         thread = threading.Thread(target=serve, daemon=True)
