@@ -9,13 +9,34 @@ import pytest
 
 from resources.libraries.python.drivers.containers import container_cleanup, container_facts, engine, engine_choice
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
-from resources.libraries.python.drivers.containers.engine import Engine
+from resources.libraries.python.drivers.containers.engine import ContainerSpec, Engine
 from resources.libraries.python.drivers.containers.engine_choice import choose, missing
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.testbed.nodes import Container
 from tests.builders import shell_program
 
+WANTED = ContainerSpec(name="csit-nf-1-1", namespace=Path("/run/netns/csit-nf-1-1"), cpus=(5, 2, 5))
+
+
 DOCKER = Engine(name="docker", image="vpp:25.06")
+
+
+def words(of: Engine) -> list[str]:
+    return engine.run(of, WANTED, shared=[Path("/run/vpp")], read_only=[Path("/opt")], limits={"nofile": (1024, 4096)})
+
+
+def after(row: Sequence[str], option: str) -> list[str]:
+    """Values of an option."""
+    return [row[index + 1] for index, word in enumerate(row) if word == option]
+
+
+def test_docker_enters_the_namespace_inside() -> None:
+    found = words(DOCKER)
+    assert after(found, "--network") == ["host"]
+    assert "/run/netns/csit-nf-1-1:/run/netns/csit-nf-1-1" in after(found, "--volume")
+    assert found[-5:] == ["vpp:25.06", "nsenter", "--net=/run/netns/csit-nf-1-1", "sleep", "infinity"]
+    assert words(Engine(name="docker"))[-5] == engine.ROOT_IMAGE
+    assert "--cgroup-parent" not in found, "a parent is of another form where Docker uses systemd"
 
 
 @pytest.fixture
@@ -61,6 +82,7 @@ def test_auto_is_the_first_engine_that_starts_a_container_and_says_why(there: di
         ({}, "podman", "podman is not installed; apt-get install --no-install-recommends podman runc"),
         ({"podman": ""}, "podman", "podman has no OCI runtime (runc, crun); apt-get install runc"),
         ({"podman": "crun: no cgroup", "also": "crun"}, "podman", "crun: no cgroup; apt-get install runc: crun"),
+        ({"podman": "setrlimit RLIMIT_NPROC", "also": "runc"}, "podman", "RLIMIT_NPROC; raise the limits of the shell"),
         ({"docker": "Cannot connect to the Docker daemon at x"}, "docker", "start docker, or set container.engine to"),
         ({"podman": "Error: nf:1: image not known", "also": "runc"}, "podman nf:1", "the image: podman pull nf:1"),
     ],
@@ -121,6 +143,7 @@ def test_further_file_systems_of_the_machine_are_mounted_read_only(tmp_path: Pat
     [
         ('echo \'{"Client": {"Version": "5.4.2"}}\'', "5.4.2", None),
         ("echo broken storage >&2; exit 125", None, "prints no version (status 125): broken storage"),
+        ("echo hello", None, "prints no version (status 0): nothing on stderr"),
         ("exec sleep 60", None, "does not answer within 0 s"),
     ],
 )

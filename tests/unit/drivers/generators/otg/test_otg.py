@@ -45,6 +45,23 @@ def result_of(asked: Trial, *rows: tuple[Any, ...]) -> TrialResult:
     return trial_result(asked, FLOWS, sent, found, started_at="2026-01-01", total_duration_s=1.0)
 
 
+def test_a_flow_has_its_ports_addresses_size_rate_and_time() -> None:
+    sent = sent_flows(FLOWS, trial(probe_pps=100.0), latency=True, sender=SENDER)
+    load, probe, tagged, _ = configuration(sent, PORTS, 0.5)["flows"]
+    for flow, pps, size in ((load, 5000, 128), (probe, 100, 128), (tagged, 5000, 132)):
+        assert (flow["rate"]["pps"], flow["size"]["fixed"]) == (pps, size)
+        assert flow["duration"]["fixed_seconds"] == {"seconds": 0.5}
+        assert flow["metrics"]["latency"] == {"enable": flow is probe}
+    assert probe["tx_rx"]["port"] == {"tx_name": "tg-1-1", "rx_names": ["tg-1-2"]}
+    assert tagged["tx_rx"]["port"] == {"tx_name": "tg-1-2", "rx_names": ["tg-1-1"]}
+    ethernet, ip, _ = (header[header["choice"]] for header in load["packet"])
+    assert (ethernet["src"]["value"], ethernet["dst"]["value"]) == ("02:00:00:00:00:01", "02:00:00:00:00:02")
+    assert ip["src"]["increment"] == {"start": "10.0.0.1", "step": "0.0.0.1", "count": 254}
+    assert ip["dst"]["value"] == "20.0.0.1"
+    assert [header["choice"] for header in tagged["packet"]] == ["ethernet", "vlan", "ipv6", "udp"]
+    assert tagged["packet"][1]["vlan"]["id"]["value"] == 7
+
+
 def test_a_load_of_tcp_is_segments_in_the_middle_of_a_connection() -> None:
     sent = sent_flows(FLOWS, trial(probe_pps=100.0, protocol=Protocol.TCP), latency=True, sender=SENDER)
     last = [flow["packet"][-1] for flow in configuration(sent, PORTS, 0.5)["flows"]]

@@ -16,7 +16,7 @@ import yaml
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.trex import Trex, client_process, config, driver
 from resources.libraries.python.drivers.generators.trex.client import Client
-from resources.libraries.python.drivers.generators.trex.profile import streams
+from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
@@ -112,17 +112,23 @@ def test_what_a_trial_asks_of_the_library(tmp_path: Path) -> None:
         made = call["streams"]
         load, probes = made[:3], made[3:]
         assert [each["mode"]["pps"] for each in load] == pytest.approx([7000, 4000, 1000])
+        assert [each["mode"]["pps"] for each in probes] == pytest.approx([700 / 12, 400 / 12, 100 / 12])
         assert {each["flow_stats"]["kind"] for each in load} == {"STLFlowStats"}
         assert {each["flow_stats"]["kind"] for each in probes} == {"STLFlowLatencyStats"}
+        assert len({each["flow_stats"]["pg_id"] for each in load}) == 1
+        assert len({each["flow_stats"]["pg_id"] for each in made}) == 4
         # Addresses are those of the packets: the port has one pair for all flows that leave there.
         assert all((each["mac_src_override_by_pkt"], each["mac_dst_override_mode"]) == (True, 1) for each in made)
-        assert [len(each["packet"]["pkt_buffer"]) // 2 + 4 for each in made] == [64, 570, 1518] * 2
+        packets = [bytes.fromhex(each["packet"]["pkt_buffer"]) for each in made]
+        assert [len(packet) + 4 for packet in packets] == [64, 570, 1518] * 2
+        assert all(checksum_of(packet[14:34]) == 0 for packet in packets)
         program = load[0]["packet"]["vm"]
         variable, write, mend = program["of"][0]
         assert (variable["max_value"] - variable["min_value"] + 1, variable["op"]) == (254, "inc")
         assert program["cache_size"] == 254
         assert (write["pkt_offset"], mend["offset"]) == (26, 14)
         assert probes[0]["packet"]["vm"]["cache_size"] is None
+    assert {packet["call"] for packet in library.calls()} & {"set_service_mode", "set_l2_mode", "set_l3_mode"} == set()
 
 
 @pytest.mark.parametrize(
@@ -130,6 +136,7 @@ def test_what_a_trial_asks_of_the_library(tmp_path: Path) -> None:
     [
         ({}, {"one_more": 1}, (4002, 4002), 0.0),
         ({}, {"forwarded": 0.75}, (4000, 3000), 0.25),
+        ({"load_pps": 0}, {}, (0, 0), None),
         ({"load_pps": 50_000}, {"most_lost": 0}, (10_000, 10_000), 0.0),  # watched, and without loss
     ],
 )
@@ -148,6 +155,16 @@ def test_probes_alone(tmp_path: Path) -> None:
     assert [row.sent for row in result.latency] == [50, 49]
     assert result.latency[0].p50_ns == 600_000
     assert not result.generator_limited
+
+
+def test_stretched_sending_is_the_generators_fault(tmp_path: Path) -> None:
+    result = run(tmp_path, trial(), stretch=10.0, cpu=48.0)
+    assert result.generator_limited
+    assert result.sent == 4000
+    # The last look at which packets were missing, just before the end after 2 s.
+    assert result.offered_duration_s == pytest.approx(2.0, abs=0.01)
+    assert result.offered_pps == pytest.approx(2000, abs=10)
+    assert "longer than 0.2 s to send the load, at 48 % of its core" in result.note
 
 
 def test_sending_that_does_not_end_is_ended(tmp_path: Path) -> None:
@@ -226,20 +243,29 @@ def platform(main: int, latency: int, *threads: list[int]) -> dict[str, Any]:
     return {"master_thread_id": main, "latency_thread_id": latency, "dual_if": pairs}
 
 
-def with_threads(asked: Plan, *cpus: int) -> Plan:
+def with_threads(asked: Plan, *cpus: int, main: tuple[int, ...] = ()) -> Plan:
     others = [thread for thread in asked.cores.threads if thread.owner != GENERATOR]
     mine = [Thread(owner=GENERATOR, role=ThreadRole.DATA, index=i, cpu=cpu) for i, cpu in enumerate(cpus)]
-    return asked.model_copy(update={"cores": asked.cores.model_copy(update={"threads": (*others, *mine)})})
+    control = [Thread(owner=GENERATOR, role=ThreadRole.MAIN, index=i, cpu=cpu) for i, cpu in enumerate(main)]
+    return asked.model_copy(update={"cores": asked.cores.model_copy(update={"threads": (*others, *mine, *control)})})
 
 
-def on_nics(asked: Plan, *, attachment: Attachment = Attachment.DPDK, queues: int | None = None) -> Plan:
-    """The plan with a NIC at each of the generator's ports."""
-    links = list(asked.links)
-    for slot, link in enumerate(link for link in asked.links if link.a.owner == GENERATOR):
-        place = {"port": f"port{slot + 1}", "pci_address": f"0000:18:00.{slot}"}
-        nic = Nic(**place, numa_node=0, attachment=attachment, rx_queues=queues)
-        links[links.index(link)] = link.model_copy(update={"a": link.a.model_copy(update={"nic": nic})})
-    return asked.model_copy(update={"links": tuple(links)})
+def on_nics(
+    asked: Plan, *, shared: bool = False, attachment: Attachment = Attachment.DPDK, queues: int | None = None
+) -> Plan:
+    """The plan with a NIC at each of the generator's ports; where it is shared all instances have the same two."""
+    links, index = [], 0
+    for link in asked.links:
+        if link.a.owner != GENERATOR:
+            links.append(link)
+            continue
+        slot = index % 2 if shared else index
+        address = f"0000:18:00.{slot}"
+        nic = Nic(port=f"port{slot + 1}", pci_address=address, numa_node=0, attachment=attachment, rx_queues=queues)
+        links.append(link.model_copy(update={"a": link.a.model_copy(update={"nic": nic})}))
+        index += 1
+    flows = tuple(flow.model_copy(update={"vlan": 100 + flow.instance if shared else None}) for flow in asked.flows)
+    return asked.model_copy(update={"links": tuple(links), "flows": flows})
 
 
 def test_software_mode_with_one_cpu_takes_turns() -> None:
@@ -257,9 +283,16 @@ def test_software_mode_with_one_cpu_takes_turns() -> None:
     assert 593_920 % 9280 == 593_920 % 4096 == 0
 
 
+def test_threads_have_a_cpu_each_where_there_are_enough() -> None:
+    entry = configuration(with_threads(plan(rows=2), 8, 9, 10, main=(7,)))
+    assert entry["platform"] == platform(7, 8, [9], [10])
+    assert "low_end" not in entry
+
+
 @pytest.mark.parametrize(
     ("rows", "queues", "cpus", "threads"),
     [
+        (1, 64, 7, [[3, 4, 5, 6, 7]]),
         (2, 64, 7, [[3, 4], [5, 6]]),  # the same number for both: one CPU is left
         (1, 2, 7, [[3, 4]]),
         (1, None, 7, [[3]]),
@@ -290,6 +323,14 @@ def test_dpdk_by_pci_address_and_memory_and_software_mode_on_a_nic_when_asked() 
     assert not table.dpdk and [port.device for port in table.ports] == ["csg1p1", "csg1p2"]
 
 
+def test_vlans_share_ports() -> None:
+    asked = on_nics(plan(rows=4), shared=True)
+    table = config.table_of(asked, Trex())
+    assert len(table.ports) == 2
+    ways = {(table.number[flow.tx_interface], table.number[flow.rx_interface]) for flow in asked.flows}
+    assert ways == {(0, 1), (1, 0)}
+
+
 @pytest.mark.parametrize(
     ("asked", "settings", "why"),
     [
@@ -318,6 +359,14 @@ def test_a_generator_that_falls_behind_is_named_before_the_deadline_of_the_trial
     """Else the trial of an energy or soak measurement ends as a broken system that says nothing."""
     assert driver.most_s(duration_s) + driver._ANSWER_S < duration_s + cell._TRIAL_S
     assert driver.most_s(duration_s) > duration_s * 1.04
+
+
+def test_arguments_are_quiet_and_exact(tmp_path: Path) -> None:
+    row = config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=True)
+    assert row[0] == str(tmp_path / "_t-rex-64")
+    assert {"--hdrh", "--no-scapy-server", "--no-key", "--mlx5-so"} <= set(row)
+    assert row[row.index("--iom") + 1] == "0"
+    assert "--mlx5-so" not in config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=False)
 
 
 def test_missing_parts_are_reported_with_the_fix_and_nothing_that_a_topology_names_is_run(tmp_path: Path) -> None:
