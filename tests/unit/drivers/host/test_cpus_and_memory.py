@@ -1,6 +1,8 @@
 """CPUs and memory of made-up machines: cores, kinds, caches, idle states, SMT; threads, affinity and rights; pages."""
 
+import os
 import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ from resources.libraries.python.drivers.host.cpu import core_facts, data_threads
 from resources.libraries.python.drivers.host.cpu import memory as pages
 from resources.libraries.python.drivers.host.cpu.cpu import check, discover, kept_awake, kinds_of, smt_control
 from resources.libraries.python.drivers.host.cpu.data_threads import affinity, find_all
+from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 from resources.libraries.python.drivers.host.cpu.smt import SmtOff
+from resources.libraries.python.drivers.host.nics.ethtool import Channels
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -117,6 +121,19 @@ def found(kernel: SmtKernel, tmp_path: Path, allowed: range | set[int] = CPUS) -
     return discover(kernel.root, allowed=allowed, record=tmp_path / "run/owner.json")
 
 
+def test_it_is_off_for_a_cell_and_on_record_meanwhile(kernel: SmtKernel, tmp_path: Path) -> None:
+    with lock(tmp_path) as held:
+        part = SmtOff(found(kernel, tmp_path), held, kernel.root)
+        assert smt_control(kernel.root) == "on"
+        part.start()
+        assert smt_control(kernel.root) == "off"
+        assert held.leftovers() == ["SMT switched off; it was on"]
+        part.stop()
+        part.stop()  # safe to repeat
+        assert smt_control(kernel.root) == "on"
+        assert held.leftovers() == []
+
+
 def test_cpus_that_a_user_had_offline_are_offline_again(kernel: SmtKernel, tmp_path: Path) -> None:
     """Also where a cleanup was killed when SMT was on again; the kernel takes all threads online."""
     (kernel.root / "cpu/online").write_text("0-4,6-7\n")
@@ -176,6 +193,12 @@ def test_a_kernel_that_keeps_other_threads_is_named_and_given_back(kernel: SmtKe
             part.start()
         part.stop()
         assert smt_control(kernel.root) == "on"
+
+
+def test_a_kernel_that_refuses_is_named_with_the_file(tmp_path: Path) -> None:
+    (tmp_path / "cpu/smt/control").mkdir(parents=True)
+    with pytest.raises(CsitError, match=f"^SMT cannot be switched off: {tmp_path}/cpu/smt/control: Is a directory$"):
+        smt._write(tmp_path, "off")
 
 
 DUT = lab(cpus="discover").dut
@@ -322,6 +345,28 @@ def test_all_threads_of_a_port_are_found_by_either_name(tmp_path: Path) -> None:
         find_all({"csv1p1": "enp64s0", "csv9p9": "enp9s0"}, tmp_path)
     gone = 2**22 + 1  # above the highest process id
     assert affinity({"csv1p1": [gone, 0], "csv1p2": []}) == {"csv1p1": frozenset(), "csv1p2": frozenset()}
+
+
+@pytest.mark.parametrize(("queues", "fewest"), [((0, 0, 8), (0, 0, 1)), ((4, 4, 0), (1, 1, 0)), ((0, 0, 0), (0, 0, 0))])
+def test_one_queue_is_asked_for(queues: tuple[int, int, int], fewest: tuple[int, int, int]) -> None:
+    wanted = Channels(*queues, 8, 8, 8, 1).one_of_each
+    assert (wanted.rx, wanted.tx, wanted.combined) == fewest
+    assert (wanted.most_rx, wanted.other) == (8, 1)
+
+
+def test_a_thread_stays_on_its_cpu_if_there_is_one_and_others_do_not_follow() -> None:
+    before = os.sched_getaffinity(0)
+    cpu = min(before)
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.extend([stay_on(cpu), os.sched_getaffinity(0)]))
+    thread.start()
+    thread.join()
+    assert found == [True, {cpu}]
+    assert not stay_on(1 << 14)
+    assert not stay_on(None)
+    assert os.sched_getaffinity(0) == before
+    assert (where(3), where(None)) == ("on CPU 3", "on any CPU")
+    assert took(0.002, 4.0) == "0.05 % of a CPU's time"
 
 
 MEMINFO = """MemTotal:       33554432 kB

@@ -17,8 +17,9 @@ import pytest
 
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.nics import nic_adoption, virtual_functions
-from resources.libraries.python.drivers.host.nics.nic_adoption import give_back, take
+from resources.libraries.python.drivers.host.nics import ethtool, nic_adoption, virtual_functions
+from resources.libraries.python.drivers.host.nics.ethtool import Channels
+from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back, take
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE
 from resources.libraries.python.drivers.host.nics.port_inventory import Device
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
@@ -52,6 +53,17 @@ def lock(tmp_path: Path) -> Iterator[MachineLock]:
 
 def handed(pci: FakePci, lock: MachineLock, nics: list[Nic]) -> HandedOver:
     return HandedOver(nics, lock, pci.host())
+
+
+def test_all_are_on_record_until_they_are_back(pci: FakePci, lock: MachineLock) -> None:
+    ports = handed(pci, lock, NICS)
+    ports.start()
+    assert pci.drivers(*PORTS) == [USER_SPACE] * 2
+    assert lock.leftovers() == [f"PCI port {address}, taken from ice" for address in PORTS]
+    ports.stop()
+    assert pci.drivers(*PORTS) == ["ice"] * 2
+    assert lock.leftovers() == []
+    ports.stop()  # safe to repeat
 
 
 def test_ports_of_one_iommu_group_are_handed_over_together_only(pci: FakePci, lock: MachineLock) -> None:
@@ -119,6 +131,22 @@ def test_a_port_that_went_away_is_a_broken_system_and_no_defect() -> None:
     reason = r"^port nosuchport went away while it was taken"
     with closing(Netlink()) as home, pytest.raises(SystemBroken, match=reason):
         take(GONE, home, nowhere, "02:00:00:00:00:02", 1500, promiscuous=False)
+
+
+def test_ring_sizes_are_set_back_after_the_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some drivers make queues with interrupts of their defaults when the number of queues changes."""
+    recorded = GONE.model_copy(
+        update={"rx_queues": 0, "tx_queues": 0, "combined_queues": 4, "parameters": {"ring sizes": (512, 0, 0, 512)}}
+    )
+    port, notes = AdoptedPort.model_validate_json(recorded.model_dump_json()), list[object]()
+    monkeypatch.setattr(ethtool, "channels", lambda *_: Channels(0, 0, 1, 0, 0, 8, 0))
+    monkeypatch.setattr(ethtool, "set_channels", lambda _, __, wanted: notes.append(wanted.combined))
+    monkeypatch.setattr(ethtool, "restore_parameters", lambda _, __, before: notes.append(before))
+    for name in ("set_offload", "lro", "set_lro"):
+        monkeypatch.setattr(ethtool, name, lambda *_, **__: False)
+    netlink = cast(Netlink, SimpleNamespace(socket=None, do=lambda _: None))
+    nic_adoption._restore(port, netlink, cast(Device, SimpleNamespace(name="csg1p1", index=7)), tmp_path)
+    assert notes == [4, {"ring sizes": (512, 0, 0, 512)}]
 
 
 def test_a_port_that_goes_away_while_it_is_given_back_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

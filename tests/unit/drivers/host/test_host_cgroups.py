@@ -16,8 +16,9 @@ from resources.libraries.python.drivers.host.cgroups import cgroup_exec, cgroup_
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits, discover
 from resources.libraries.python.drivers.host.programs.program_output import completed
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.counters import Throttling
+from tests.builders import raising
 from tests.unit.testbed.node.machine_trees import tree
 
 FILES = {
@@ -107,6 +108,17 @@ def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
     assert said["cpuset.mems"] == "0\n", "a group of version 1 takes no process before it has memory nodes"
 
 
+def test_version_2_hands_missing_controllers_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed, write = "cgroup.subtree_control", cgroup_tree.write
+    writes = Mock(side_effect=lambda path, value: path.name == handed or write(path, value))
+    monkeypatch.setattr(cgroups, "write", writes)
+    ControlGroup(second(tmp_path), "csit-edge-1").make(GroupLimits(2.0, 1 << 20, frozenset({0, 3})))
+    assert [(call.args[0].name, call.args[1]) for call in writes.call_args_list] == [
+        (handed, "+cpu"), (handed, "+cpuset"), ("cpu.max", "200000 100000"), ("memory.max", str(1 << 20)),
+        ("cpuset.cpus", "0,3"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("machine", "cpu_s", "killed"), [(first, 2.5, 3), (second, 1.25, 1)])
 def test_use_is_cpu_seconds_memory_without_unused_file_pages_and_how_long_a_quota_throttled(
     tmp_path: Path, machine: Callable[[Path], Controllers], cpu_s: float, killed: int
@@ -161,6 +173,15 @@ def test_any_share_becomes_a_quota_that_the_kernel_takes(cpus: float) -> None:
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+
+
+def test_a_group_that_cannot_go_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup_tree, "end", raising(NotReady("the end of killed processes", 5.0, "processes 17")))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "used" / "file").mkdir(parents=True)
+    with pytest.raises(CsitError):
+        cgroup_tree.end_and_remove([tmp_path / "used", tmp_path / "empty"])
+    assert [each.name for each in tmp_path.iterdir()] == ["used"]
 
 
 @pytest.mark.parametrize(
@@ -220,3 +241,14 @@ def test_cpus_that_a_kernel_forgets_are_set_again(
     cgroup_exec.main([str(tmp_path / "door"), "--", "program"])
     assert [call.args[1] for call in calls.sched_setaffinity.call_args_list] == told
     assert [call.args[0] for call in calls.execvp.call_args_list] == ["program"]
+
+
+def test_a_container_is_entered_between_groups_and_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Doors are files of the machine, which are not to be seen inside; the program is one of the container."""
+    steps: list[str] = []
+    door = tmp_path / "door"
+    monkeypatch.setattr(cgroup_exec, "_join", lambda pid: steps.append(f"join {pid}, door {door.exists()}"))
+    monkeypatch.setattr(os, "execvp", lambda program, words: steps.append(" ".join([program, *words[1:]])))
+    argv = cgroup_exec.entering([door], ["program", "--container", "7"], 42)
+    cgroup_exec.main(argv[argv.index(str(door)) :])
+    assert steps == ["join 42, door True", "program --container 7"]

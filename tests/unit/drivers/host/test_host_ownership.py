@@ -19,15 +19,19 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers import CONTAINERS, container_cleanup
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
 from resources.libraries.python.drivers.containers.engine import Engine
+from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
+from resources.libraries.python.drivers.generators.trex import driver as trex
+from resources.libraries.python.drivers.host.cpu.memory import remove_files
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.nics import nic_driver
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.ownership import ownership
-from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.drivers.host.ownership.processes import process
+from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.vpp import SEGMENTS, instance
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.driver import Leftover
@@ -101,13 +105,10 @@ def test_all_users_can_read_the_record_and_only_the_owner_can_open_the_lock(tmp_
         os.umask(before)
 
 
-def test_foreign_namespaces_and_folders_are_not_claimed_and_nothing_without_the_lock(tmp_path: Path) -> None:
+def test_a_foreign_namespace_is_not_claimed_and_nothing_without_the_lock(tmp_path: Path) -> None:
     make_namespaces("csit-foo")
-    with MachineLock(tmp_path / "lock") as machine:
-        with pytest.raises(CsitError, match="csit-foo already, not ours"):
-            machine.claim_namespaces(["csit-bar", "csit-foo"])
-        with pytest.raises(CsitError, match=rf"there is a folder {tmp_path} already, not ours; look at it"):
-            machine.claim_folder(tmp_path)
+    with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="csit-foo already, not ours"):
+        machine.claim_namespaces(["csit-bar", "csit-foo"])
     with pytest.raises(CsitError, match="not held"):
         MachineLock(tmp_path).claim_namespaces(["csit-a"])
 
@@ -162,6 +163,27 @@ LIMIT = "kernel/limit"
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
     return tree(tmp_path / "sys", {LIMIT: "950000", "kernel/other": "1"})
+
+
+def test_a_setting_is_changed_for_the_run_and_put_back(tmp_path: Path, settings: Path) -> None:
+    with MachineLock(tmp_path / "lock", settings) as machine:
+        assert machine.set_for_run(LIMIT, "-1") == "950000"
+        assert machine.set_for_run(LIMIT, "-2") == "-1"
+        assert (settings / LIMIT).read_text(encoding="ascii") == "-2"
+    assert (settings / LIMIT).read_text(encoding="ascii") == "950000"
+    assert not (tmp_path / "lock" / "owner.json").exists()
+
+
+def test_a_setting_that_a_killed_run_changed_is_put_back_by_the_next(tmp_path: Path, settings: Path) -> None:
+    if not (child := os.fork()):
+        MachineLock(tmp_path / "lock", settings).__enter__().set_for_run(LIMIT, "-1")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert (settings / LIMIT).read_text(encoding="ascii") == "-1"
+    with MachineLock(tmp_path / "lock", settings) as machine:
+        (sentence,) = machine.remove_leftovers()
+        assert sentence.startswith("set kernel/limit back to 950000, changed by pid")
+    assert (settings / LIMIT).read_text(encoding="ascii") == "950000"
 
 
 def refuse_writes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -278,6 +300,22 @@ def test_the_namespace_of_a_port_that_is_left_stays(tmp_path: Path, monkeypatch:
         assert machine.leftovers() == []
 
 
+def test_a_folder_of_files_is_removed_by_the_next_run_and_a_foreign_one_left_alone(tmp_path: Path) -> None:
+    folder, foreign = tmp_path / "service", tmp_path / "theirs"
+    foreign.mkdir()
+    with MachineLock(tmp_path / "lock") as machine:
+        machine.claim_folder(folder)
+        (folder / "deployment").mkdir(parents=True)
+        (folder / "deployment" / "install.sh").touch()
+        with pytest.raises(CsitError, match=rf"there is a folder {foreign} already, not ours; look at it"):
+            machine.claim_folder(foreign)
+        assert machine.leftovers() == [f"folder {folder}"]
+    with MachineLock(tmp_path / "lock") as machine:
+        (sentence,) = machine.remove_leftovers()
+        assert sentence.startswith(f"removed folder {folder} of pid ")
+        assert (folder.exists(), foreign.is_dir(), machine.leftovers()) == (False, True, [])
+
+
 @pytest.mark.parametrize("taken", range(3))
 def test_a_killed_cleanup_goes_on_in_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
     folders = [tmp_path / name for name in ("one", "two", "three")]
@@ -380,3 +418,50 @@ def test_steps_after_an_interrupt_are_taken() -> None:
     with pytest.raises(KeyboardInterrupt):
         take_all((raising(KeyboardInterrupt()), partial(taken.append, "two"), partial(taken.append, "three")))
     assert taken == ["two", "three"]
+
+
+NAMES = ("one", "two", "three")
+
+
+@pytest.mark.parametrize("name", ["{}.sock", "{}map_0", "{}-vpe-api"], ids=["sockets", "huge files", "segments"])
+def test_files_after_one_that_cannot_be_removed_are_removed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"none {tmp_path} hugetlbfs rw,pagesize=2M 0 0\n", encoding="utf-8")
+    monkeypatch.setattr(wireguard, "_SOCKETS", tmp_path)
+    monkeypatch.setattr(trex, "remove_files", partial(remove_files, mounts=mounts))
+    segments = partial(instance.remove_segments, folder=tmp_path)
+    remove = {"{}.sock": wireguard.remove_left, "{}map_0": trex.remove_left}.get(name, segments)
+    one, two, three = (tmp_path / name.format(each) for each in NAMES)
+    for folder in (one, two):
+        folder.mkdir()  # which no removal of files can remove
+    three.touch()
+    with pytest.raises(CsitError, match=rf"{one.name}'; .*{two.name}'"):
+        remove(NAMES)
+    assert not three.exists()
+    one.rmdir()
+    two.rmdir()
+    one.touch()
+    (sentence,) = remove(NAMES)
+    assert sentence.startswith("removed ")
+
+
+def test_tracing_instances_after_one_in_use_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    left = {"one", "two", "three"}
+
+    def remove(name: str) -> bool:
+        if name == "one":
+            raise CsitError("one is in use")
+        there = name in left
+        left.discard(name)
+        return there
+
+    monkeypatch.setattr(tracefs, "remove", remove)
+    with pytest.raises(CsitError, match=r"^one is in use$"):
+        tracefs.remove_left(NAMES)
+    assert left == {"one"}
+    assert tracefs.remove_left(("two",)) == []
+    file = tmp_path / "file"
+    file.touch()
+    assert [remove_file(file, "the file") for _ in range(2)] == [["removed the file"], []]

@@ -3,12 +3,13 @@
 import errno
 import os
 import re
+from contextlib import nullcontext
 
 import pytest
 from pyroute2.netlink.rtnl.ifstatsmsg import ifstatsmsg
 
 from resources.libraries.python.drivers.functions.nftables import program
-from resources.libraries.python.drivers.host.links import namespace_syscalls
+from resources.libraries.python.drivers.host.links import namespace_syscalls, namespaces
 from resources.libraries.python.drivers.host.links import rtnetlink_messages as messages
 from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES
 from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
@@ -79,9 +80,21 @@ def test_what_a_limit_lacks_is_reported(failure: Exception, said: str, monkeypat
         limit("table netdev x {}")
 
 
-def test_the_sysfs_that_is_there_already_is_used_and_another_error_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(namespace_syscalls, "mount", raising(OSError(errno.EBUSY, os.strerror(errno.EBUSY))))
-    assert not namespace_syscalls.mount_sysfs("csit-vswitch")
-    monkeypatch.setattr(namespace_syscalls, "mount", raising(OSError(errno.EPERM, os.strerror(errno.EPERM))))
-    with pytest.raises(Unsupported, match=r"^sysfs cannot be mounted for csit-vswitch: Operation not permitted$"):
-        namespace_syscalls.mount_sysfs("csit-vswitch")
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("code", [errno.EBUSY, errno.EPERM])
+def test_the_sysfs_that_is_there_already_is_used_and_another_error_is_named(
+    code: int, in_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any namespace can be entered."""
+    for module, name in ((namespaces, "enter"), (namespaces, "own_mounts"), (namespace_syscalls, "setns")):
+        monkeypatch.setattr(module, name, lambda *_: None)
+    refuse = raising(OSError(code, os.strerror(code)))
+    for module, name in ((namespaces, "mount"), (namespace_syscalls, "mount"), (namespace_syscalls, "unmount")):
+        monkeypatch.setattr(module, name, refuse)
+    reason = r"^sysfs cannot be mounted for csit-vswitch: Operation not permitted$"
+    with nullcontext() if code == errno.EBUSY else pytest.raises(Unsupported, match=reason):
+        if in_place:
+            with namespace_syscalls.sysfs_of(0, "csit-vswitch"):
+                pass
+        else:
+            assert namespaces.run_inside("csit-vswitch", lambda: "done", sysfs=True) == "done"

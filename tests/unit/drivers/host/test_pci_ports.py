@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.host.nics import port_inventory as ports
 from resources.libraries.python.drivers.host.nics.device_users import users
 from resources.libraries.python.drivers.host.nics.ethtool import CHANGED_WITH_QUEUES, parameters, restore_parameters
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, Surroundings
-from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
 from tests.unit.drivers.host.fake_pci import INDEX, MAC, FakePci, device
 from tests.unit.testbed.node.machine_trees import tree
 
@@ -42,11 +42,16 @@ def test_a_port_goes_to_user_space_and_back(pci: FakePci) -> None:
     assert not pci.written  # looking changes nothing
     host.bind(binding)
     assert (pci.driver(PORT), pci.override(PORT)) == (USER_SPACE, USER_SPACE)
+    assert [line.split()[0].rsplit("/", 1)[1] for line in pci.written] == ["driver_override", "unbind", "drivers_probe"]
     assert not (pci.root / "class/net/nosuch0").exists()
     assert host.restore(binding) == [f"gave PCI port {PORT} back to i40e"]
     assert (pci.driver(PORT), pci.override(PORT)) == ("i40e", "(null)")
     assert pci.restored == [(INDEX, "nosuch0", True, 9000, {})]
     assert host.restore(binding) == []  # safe to repeat
+    # The VPP of the last cell may be about to end, where ports stay with vfio-pci in between.
+    pci.rebind(PORT, USER_SPACE)
+    pci.ending.append("pid 17 (vpp)")
+    assert pci.host().look(PORT).driver == USER_SPACE
 
 
 def test_a_port_that_was_given_back_by_half_gets_its_name_settings_and_state(pci: FakePci) -> None:
@@ -100,11 +105,18 @@ def test_what_is_no_free_network_port_is_refused(pci: FakePci) -> None:
     (folder / "class").write_text("0x010601\n")
     with pytest.raises(ConfigError, match=r"0000:00:1f\.2 is no network device \(PCI class 0x010601\)"):
         host.look("0000:00:1f.2")
+    pci.refusals["nosuch0"] = "has the default route"
+    with pytest.raises(ConfigError, match="nosuch0 has the default route: it may be what this machine is reached by"):
+        host.look(PORT)
+    assert not pci.written
+    pci.refusals.clear()
     numbers = pci.root / "bus/pci/devices" / PORT / "sriov_numvfs"
     numbers.write_text("8\n")
     with pytest.raises(ConfigError, match=f"^{PORT} has 8 virtual functions already, which are not ours; .*echo 0 > "):
         pci.host().look(PORT)
     assert not pci.written
+    numbers.write_text("0\n")
+    assert pci.host().look(PORT).driver == "i40e"
 
 
 def test_without_an_iommu_only_where_that_was_allowed(pci: FakePci, caplog: pytest.LogCaptureFixture) -> None:
@@ -119,12 +131,35 @@ def test_without_an_iommu_only_where_that_was_allowed(pci: FakePci, caplog: pyte
     assert "without an IOMMU: nothing protects memory" in caplog.text
 
 
-def test_a_driver_that_does_not_take_a_port_is_waited_for(pci: FakePci, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_driver_is_waited_for_and_a_used_port_kept(pci: FakePci, monkeypatch: pytest.MonkeyPatch) -> None:
     host = pci.host()
     binding = host.look(PORT)
-    monkeypatch.setattr(pci, "_bind", lambda *_: None)
-    with pytest.raises(NotReady, match=rf"driver vfio-pci of {PORT} not ready after 0\.1 s; .*: it has no driver"):
-        host.bind(binding)
+    with monkeypatch.context() as patched:
+        patched.setattr(pci, "_bind", lambda *_: None)
+        with pytest.raises(NotReady, match=rf"driver vfio-pci of {PORT} not ready after 0\.1 s; .*: it has no driver"):
+            host.bind(binding)
+    host.bind(binding)
+    pci.users.append("pid 17 (vpp)")
+    with pytest.raises(CsitError, match=rf"{PORT} is in use by pid 17 \(vpp\) of {PORT}; end it first"):
+        host.restore(binding)
+    assert pci.driver(PORT) == USER_SPACE
+    pci.users.clear()
+    host.restore(binding)
+    assert pci.driver(PORT) == "i40e"
+
+
+@pytest.mark.parametrize("driver", [USER_SPACE, "igb_uio", "uio_pci_generic"])
+def test_a_port_that_a_program_has_already_is_refused(pci: FakePci, driver: str) -> None:
+    if driver != USER_SPACE:
+        pci.add_driver(driver)
+    pci.rebind(PORT, driver)
+    pci.written.clear()
+    pci.users.append("pid 17 (/usr/bin/vpp -c /etc/vpp/startup.conf)")
+    with pytest.raises(ConfigError, match=rf"^{PORT} is in use by pid 17 \(/usr/bin/vpp -c .*systemctl disable"):
+        pci.host().look(PORT, driver)
+    assert not pci.written
+    pci.users.clear()
+    assert pci.host().look(PORT, driver).driver == driver
 
 
 def kernel(monkeypatch: pytest.MonkeyPatch, pci: FakePci, name: str, mac: str = MAC) -> list[str]:
