@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_type_hints
@@ -13,6 +13,7 @@ import pytest
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, vswitches
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
+from resources.libraries.python.drivers.host.ownership.processes import is_stopped
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
@@ -136,8 +137,15 @@ def test_of_several_drivers_the_one_that_has_the_target_is_asked_and_all_that_do
         MixedKinds(stuck).stop()
 
 
-def test_a_process_is_started_again_after_it_was_killed() -> None:
-    program, said = subprocess.Popen(["sleep", "60"]), list[int | None]()
+@pytest.fixture
+def program() -> "Iterator[subprocess.Popen[bytes]]":
+    with subprocess.Popen(["sleep", "60"]) as running:
+        yield running
+        running.kill()
+
+
+def test_a_process_is_started_again_after_it_was_killed(program: "subprocess.Popen[bytes]") -> None:
+    said: list[int | None] = []
     restart = process_steps(PartEvent.RESTART, "it", lambda: [program.pid], lambda: said.append(program.wait(NEVER_S)))
     restart.begin()
     assert restart.end is not None
@@ -146,3 +154,28 @@ def test_a_process_is_started_again_after_it_was_killed() -> None:
     for event in (PartEvent.RESTART, PartEvent.ADD, PartEvent.MOVE):
         with pytest.raises(Unsupported, match=f"{event} is not possible for it with its driver"):
             process_steps(event, "it", list)
+
+
+def test_a_process_to_be_added_is_ended_before_the_traffic_begins(program: "subprocess.Popen[bytes]") -> None:
+    said: list[str] = []
+    add = process_steps(PartEvent.ADD, "it", lambda: [program.pid], lambda: said.append("started"))
+    assert add.before is not None and add.end is None
+    add.before()
+    assert program.wait(NEVER_S) == -signal.SIGKILL
+    assert not said
+    add.begin()
+    assert said == ["started"]
+
+
+def test_processes_are_stopped_continued_and_killed(program: "subprocess.Popen[bytes]") -> None:
+    pause = process_steps(PartEvent.PAUSE, "it", lambda: [program.pid])
+    pause.begin()
+    wait_until("stopped", lambda: "" if is_stopped(program.pid) else "it runs", NEVER_S, pause_s=0.01)
+    assert pause.end is not None
+    pause.end()
+    wait_until("continued", lambda: "it is stopped" if is_stopped(program.pid) else "", NEVER_S, pause_s=0.01)
+    assert program.poll() is None
+    kill = process_steps(PartEvent.KILL, "it", lambda: [program.pid])
+    kill.begin()
+    assert program.wait(NEVER_S) == -signal.SIGKILL
+    kill.begin()  # gone already

@@ -1,12 +1,15 @@
 """Emulated machines: QEMU's arguments, a topology, and their image; no machine is started and no image made."""
 
 import fcntl
+import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +26,7 @@ from resources.libraries.python.emulation import machine as qemu
 from resources.libraries.python.emulation.image import MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, TestbedRecord, end_unfinished
+from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from tests.unit.drivers.functions.guest_parts import unpacked
@@ -51,6 +55,28 @@ def test_each_cable_has_two_ends_that_name_each_other(layout: EmulatedLayout) ->
     assert len(ends) == 4 * layout.nodes
     assert {(far, near) for near, far in ends} == ends
     assert all(near != far for near, far in ends)
+
+
+@each_layout
+def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout: EmulatedLayout) -> None:
+    for machine in layout.machines():
+        argv = qemu.arguments(machine, BOOT, 2222)
+        virtio = [value for value in values(argv, "-device") if value.startswith("virtio-net") and "cable" in value]
+        assert all("iommu_platform=on,disable-legacy=on" in value for value in virtio), "behind the IOMMU"
+        assert len(virtio) == 2 or layout.nic is not qemu.EmulatedNicModel.VIRTIO
+        devices = [(value.split(",")[0], words(value)) for value in values(argv, "-device")]
+        bridges = {found["id"]: found for kind, found in devices if kind == "pxb-pcie"}
+        roots = {found["id"]: found for kind, found in devices if kind == "pcie-root-port"}
+        by_mac = {found["mac"]: found for kind, found in devices if "bus" in found and "mac" in found}
+        assert len({(root["bus"], root["addr"]) for root in roots.values()}) == len(roots)
+        for nic in machine.nics:
+            bridge = bridges[roots[by_mac[nic.mac]["bus"]]["bus"]]
+            assert int(bridge["numa_node"]) == nic.numa_node
+            # Behind a bridge each root port has the next bus, in the order of their slots.
+            slots = sorted(int(root["addr"], 16) for root in roots.values() if root["bus"] == bridge["id"])
+            position = slots.index(int(roots[by_mac[nic.mac]["bus"]]["addr"], 16))
+            assert nic.pci_address == f"0000:{int(bridge['bus_nr']) + position + 1:02x}:00.0"
+        assert len({nic.pci_address for nic in machine.nics}) == len(machine.nics) == 4
 
 
 def test_only_virtio_ports_have_several_queues() -> None:
@@ -91,6 +117,27 @@ def test_its_topology_loads_with_either_nic(layout: EmulatedLayout, chosen: str,
     assert topology.dut.numa_node == (chosen == "second")
     ports = {node.access.port for node in topology.nodes.values() if node.access}
     assert ports == {2200, 2201, 2202} - ({2202} if layout.nodes == 2 else set())
+
+
+def test_a_refused_reset_is_an_error(tmp_path: Path) -> None:
+    greeting = {"QMP": {"version": {"qemu": {"major": 7, "minor": 2, "micro": 22}, "package": ""}}}
+    said = [greeting, {"return": {}}, {"event": "RESET"}, {"error": {"desc": "not now"}}]
+
+    def answer() -> None:
+        with listening.accept()[0] as far:
+            for message in said:
+                far.sendall(json.dumps(message).encode() + b"\n")
+            while far.recv(1000):
+                pass
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "DUT1.qmp"))
+        listening.listen()
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(CsitError, match=r"DUT1 of .*: QEMU does not reset it: .*not now"):
+            EmulatedTestbed(tmp_path).reset("DUT1")
+        thread.join(60)
 
 
 NEVER_S = 60.0

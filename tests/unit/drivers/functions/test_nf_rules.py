@@ -1,11 +1,15 @@
 """Rules of firewalls and NATs from a plan, connections of the kernel, and a machine without the program for them."""
 
+import errno
 import re
+import socket
+import struct
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -14,7 +18,7 @@ from resources.libraries.python.drivers.functions.nftables.driver import Nftable
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.programs import program_output
-from resources.libraries.python.errors import CommandFailed, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import Deletion
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
@@ -40,6 +44,15 @@ def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rul
     assert text.count("accept") == 3  # the counter twice, and the verdict
     assert text.rstrip().endswith("counter name accepted accept\n}\n}")
     assert "policy drop" in text
+
+
+def test_a_stateful_firewall_accepts_known_connections_first_and_new_ones_by_the_last_rule() -> None:
+    text = firewall(3, stateful=True).text(row("linux_stateful_firewall"))
+    first, *between, last = text[text.index("policy drop;") :].splitlines()[1:-2]
+    assert first == "ct state established counter name accepted accept"
+    assert last == "ct state new counter name accepted accept"
+    assert len(between) == 2 and all(rule.endswith("counter drop") for rule in between)
+    assert "ct state" not in firewall(3).text(row("linux_firewall")), "the other one keeps no connections"
 
 
 @pytest.mark.parametrize("addresses", [1, 500, 65536])
@@ -129,3 +142,39 @@ def test_a_table_has_its_size_and_the_counters_of_all_cpus(settings: Path) -> No
     (settings / "nf_conntrack_count").unlink()
     with pytest.raises(Unsupported, match=r"tracks no connections: there is no .*nf_conntrack_count"):
         conntrack.table()
+
+
+def test_timeouts_of_all_kinds_of_entries_are_set(settings: Path) -> None:
+    assert conntrack.hold(300).timeout_s == 300
+    assert (settings / "nf_conntrack_udp_timeout_stream").read_text() == "300"
+    assert (settings / "nf_conntrack_tcp_timeout_time_wait").read_text() == "300"
+    (settings / "nf_conntrack_udp_timeout").unlink()
+    (settings / "nf_conntrack_udp_timeout").mkdir()
+    with pytest.raises(CsitError, match="nf_conntrack_udp_timeout cannot be set to 300: Is a directory"):
+        conntrack.hold(300)
+
+
+def kernel(code: int) -> Callable[..., Any]:
+    """The kernel's socket, which answers to the deletion of all entries."""
+
+    def send(request: bytes) -> None:
+        assert struct.unpack("=IHH", request[:8]) == (20, 1 << 8 | 2, 5), "all of the namespace, and an answer"
+
+    answer = struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -code)
+    there = MagicMock(send=send, recv=lambda _: answer)
+    there.__enter__.return_value = there
+    return lambda *_: there
+
+
+def test_a_deletion_has_its_entries_or_the_kernels_reason(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
+    monkeypatch.setattr(conntrack, "go_first", lambda: None)
+    monkeypatch.setattr(socket, "socket", kernel(0))
+    found = conntrack.delete()
+    assert (found.entries, found.left) == (16, 16) and found.began_ns <= found.ended_ns
+    assert conntrack.settled() == 16, "what is left is waited for and then reported"
+    (settings / "nf_conntrack_count").write_text("0\n")
+    assert conntrack.settled() == 0
+    monkeypatch.setattr(socket, "socket", kernel(errno.EPERM))
+    with pytest.raises(CsitError, match="the kernel does not delete connections: Operation not permitted"):
+        conntrack.delete()

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds, OneKind
 from resources.libraries.python.drivers.functions.monitor import DRIVERS
-from resources.libraries.python.drivers.functions.monitor.driver import programs
+from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
 from resources.libraries.python.drivers.functions.monitor.suricata import files, patterns, taken
+from resources.libraries.python.drivers.functions.nginx.driver import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.functions.testpmd import driver as testpmd
-from resources.libraries.python.drivers.host.programs import program_output
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.generators.builtin.frames import PROBE_PORT, UDP_LOAD_PORT
+from resources.libraries.python.drivers.host.programs import program_output, requirements
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.measurements.node_costs import NodeCost
 from resources.libraries.python.model.plan import NfPlan, Plan
@@ -56,6 +58,30 @@ def test_only_cells_that_ask_for_it_lack_it(kind: NfKind, monkeypatch: pytest.Mo
     sentences = [str(each) for each in machine.missing_for_some(LOCAL.dut) if re.search(rf"\b{kind}\b", str(each))]
     assert sentences
     assert not {*sentences} & {*map(str, machine.missing(LOCAL.dut))}
+
+
+def test_a_missing_program_is_one_sentence_with_how_to_fix_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "path_of", lambda _: None)
+    nothing = SimpleNamespace()  # would fail on any use
+    context = cast(Any, SimpleNamespace(fabric=nothing, companions=lambda *_, **__: nothing))
+    monitors = Monitors(LOCAL.dut, context, [function("suricata")])
+    said = r"^suricata missing for NFs of kind suricata; install it: apt-get install "
+    with pytest.raises(Unsupported, match=said):
+        monitors.start()
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("nginx_balancer", True), ("nginx_proxy", False)])
+def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: str, kept: bool) -> None:
+    ports = (UDP_LOAD_PORT, PROBE_PORT)
+    text = configuration(function(kind), ports, workers=2, module="/m.so")
+    assert ("proxy_bind $remote_addr:$remote_port transparent;" in text) is kept
+    assert "20.1.0.0/16 forward;" in text
+    for port in ports:
+        assert f"listen {port} udp" in text
+        assert len(re.findall(rf"server 20\.1\.\d+\.\d+:{port};", text)) == 4
+        assert len(re.findall(rf"server 10\.1\.\d+\.\d+:{port};", text)) == 4
+    assert "load_module /m.so;" in text
+    assert "load_module" not in configuration(function(kind), ports, workers=1, module=None)
 
 
 function_of_process = function("process")

@@ -3,9 +3,12 @@
 import hashlib
 import json
 import lzma
+import os
 import socket
 import struct
+import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +19,21 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.functions.vm import NICS, Vm, guest_kernel_facts, image
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, check_kernel, choose
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
+from resources.libraries.python.drivers.functions.vm.driver import place_workers
 from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.image import fetch, unpacked_kernel, write
-from resources.libraries.python.drivers.functions.vm.init import READY
-from resources.libraries.python.drivers.functions.vm.qemu import Monitor
-from resources.libraries.python.errors import CommandFailed, ConfigError, Unsupported
+from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
+from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
+from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.findings import Severity
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.shared.choices import choices, chosen_topology, rerun_of
 from resources.libraries.python.unpacking import UnpackError
-from tests.builders import TOPOLOGIES, raising, shell_program
+from tests.builders import TOPOLOGIES, cpus, plan_of, raising, shell_program
 from tests.unit.drivers.functions.guest_parts import unpacked
 from tests.unit.testbed.node.machine_trees import tree
+
+BOOT = Path("vmlinuz"), Path("initramfs.cpio")
 
 
 def test_an_archive_has_every_file_with_its_mode_whatever_its_length() -> None:
@@ -37,6 +43,66 @@ def test_an_archive_has_every_file_with_its_mode_whatever_its_length() -> None:
         "bin": (0o040755, b""),
         **{f"bin/{'n' * len(c)}": (0o100755 if len(c) > 4 else 0o100644, c) for c in contents},
     }
+
+
+def test_the_init_script_is_valid_and_has_all_that_is_planned() -> None:
+    script = render_init(["virtio_ring", "virtio_net"])
+    assert script.index("insmod /modules/virtio_ring.ko") < script.index("insmod /modules/virtio_net.ko")
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+    function = plan_of("local", "VSC", 1, 2, cpus(8)).functions[1]
+    words = command_line(function, 9000, ((0,), (1, 0))).split()
+    for side, vcpu in ((function.left, "0"), (function.right, "1:0")):
+        hop = side.route
+        wanted = (side.name, side.mac, side.address, hop.prefix, hop.address, hop.mac, 9000, vcpu)
+        assert f"csit.port={','.join(map(str, wanted))}" in words
+    # The kernel takes 2,047 bytes.
+    assert len(" ".join(words)) < 1000
+
+
+MAC = "52:54:00:00:01:01"
+
+ON_TAP = GuestNic(MAC, 11, 9000)
+
+SHARING = GuestNic(MAC, None, 1500, socket=Path("/run/v.sock"), queues=2)
+
+AT = f",netdev=net1,addr=0x11,mac={MAC},"
+
+
+@pytest.mark.parametrize(
+    ("nic", "accelerator", "backend", "device", "without"),
+    [
+        (ON_TAP, "tcg", "tap,id=net1,fd=11", f"virtio-net-pci{AT}host_mtu=9000,", "mq=on"),
+        (replace(ON_TAP, vhost=9), "kvm", "tap,id=net1,fd=11,vhost=on,vhostfd=9", f"virtio-net-pci{AT}host_mtu", "mq="),
+        (replace(ON_TAP, model=NICS["e1000"]), "tcg", "tap,id=net1,fd=11", f"e1000{AT}romfile=", "mtu"),
+        (SHARING, "kvm", "vhost-user,id=net1,chardev=vhost1,queues=2", f"{AT}mq=on,vectors=6,", "mtu"),
+        (SHARING, "tcg", "vhost-user,id=net1,chardev=vhost1,queues=2", f"{AT}mq=on,vectors=0,", "mtu"),
+        (replace(SHARING, queues=1), "kvm", "vhost-user,id=net1,chardev=vhost1", f"virtio-net-pci{AT}rx", "mq=on"),
+    ],
+)
+def test_a_network_card_has_its_planned_mac_and_the_options_of_its_model_and_of_its_end_on_the_host(
+    nic: GuestNic, accelerator: str, backend: str, device: str, without: str
+) -> None:
+    second = GuestNic("52:54:00:00:01:02", 12, 1500)
+    argv = arguments("nf", Hardware(accelerator, 128, 2, (nic, second)), BOOT, "quiet", 5)
+    assert (argv[argv.index("-smp") + 1], argv[argv.index("-append") + 1]) == ("2", "quiet")
+    assert [argv[at + 1] for at, word in enumerate(argv) if word == "-netdev"] == [backend, "tap,id=net2,fd=12"]
+    first, other = (argv[at + 1] for at, word in enumerate(argv) if word == "-device")
+    assert device in first and without not in first
+    assert other.startswith("virtio-net-pci,netdev=net2,addr=0x12,mac=52:54:00:00:01:02,host_mtu=1500,")
+    assert {"-S", "socket,id=monitor,fd=5"} <= set(argv), "the guest waits for `cont`"
+    words = {"kvm": ("kvm", "host"), "tcg": ("tcg,thread=multi", "qemu64")}[accelerator]
+    assert (argv[argv.index("-accel") + 1], argv[argv.index("-cpu") + 1]) == words
+
+
+def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:
+    argv = arguments("nf", Hardware("kvm", 1500, 1, huge_page_mb=1024, numa_node=1), BOOT, "")
+    assert argv[argv.index("-m") + 1] == "2048"
+    assert argv[argv.index("-object") + 1] == (
+        "memory-backend-memfd,id=memory,size=2048M,share=on,hugetlb=on,hugetlbsize=1024M,prealloc=on,"
+        "host-nodes=1,policy=bind"
+    )
+    assert argv[argv.index("-machine") + 1].endswith("memory-backend=memory")
+    assert "-S" not in argv
 
 
 def test_kvm_is_taken_where_a_guest_boots_and_the_trial_is_made_once_per_start_of_the_machine(tmp_path: Path) -> None:
@@ -82,6 +148,16 @@ def test_the_monitor_finds_its_answer_among_events_and_passes_refusals_on() -> N
         assert [json.loads(line)["execute"] for line in asked] == ["qmp_capabilities", "query-status", "bad"]
 
 
+def test_a_monitor_that_closes_or_is_silent_is_named() -> None:
+    near, far = socket.socketpair()
+    with near, far, pytest.raises(NotReady, match="monitor of nf-1-1"):
+        Monitor("nf-1-1", near, within_s=0.05)
+    near, far = socket.socketpair()
+    far.close()
+    with near, pytest.raises(CsitError, match="monitor of nf-1-1"):
+        Monitor("nf-1-1", near)
+
+
 @pytest.mark.parametrize(("nic", "other"), [("virtio", "e1000"), ("e1000", "virtio")])
 def test_only_a_complete_image_of_the_present_recipe_and_model_is_taken(tmp_path: Path, nic: str, other: str) -> None:
     assert image.cached(tmp_path / "none", nic) is None
@@ -102,6 +178,19 @@ def test_only_a_complete_image_of_the_present_recipe_and_model_is_taken(tmp_path
     assert image.cached(tmp_path, nic) is None
     place.rename(tmp_path / "guest-6.1-0123456789ab")
     assert image.cached(tmp_path, nic) is None
+
+
+def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    with subprocess.Popen(["sleep", "60"]) as worker, subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            tree(tmp_path, {f"{worker.pid}/comm": "vhost-999", f"{other.pid}/comm": "vhost-9990"})
+            (tmp_path / "999" / "task").mkdir(parents=True)
+            assert place_workers(999, (cpu,), tmp_path) == [worker.pid]
+            assert os.sched_getaffinity(worker.pid) == {cpu}
+        finally:
+            worker.kill()
+            other.kill()
 
 
 def chosen(path: Path, model: str) -> Topology:

@@ -24,7 +24,10 @@ from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import CpuTime, HostState, TaskTime, ThreadTime
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.chains.analysis.features import FEATURES
+from tests.builders import cell_of, shipped
 
 NAMES = {feature.name for feature in FEATURES}
 TICK = 100 / os.sysconf("SC_CLK_TCK")
@@ -160,6 +163,12 @@ def test_what_came_in_and_neither_went_out_nor_was_dropped_waits() -> None:
     account = features.QueueAccount(counted((0, 0, 0, 0), (100, 103, 0, 0)))
     account.read()
     assert account.read() == {"queued_packets": 0.0}, "counters are not read at one moment"
+
+
+def test_what_waits_in_physical_ports_is_not_known() -> None:
+    for testbed, known in (("sim", 4), ("available/lab-2n-kernel", 0)):
+        plan = make_plan(shipped(testbed), cell_of("CSC"), {})
+        assert len(features.forwarding(plan, VSWITCH)) == known
 
 
 def answering(*answers: bytes) -> socket.socket:
@@ -300,6 +309,17 @@ def spin(seconds: float) -> int:
     while time.thread_time_ns() - begin < seconds * 1e9:
         pass
     return time.thread_time_ns() - begin
+
+
+@needs_perf
+def test_threads_that_have_ended_are_left_out() -> None:
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    counters = PerfCounters({"a": [ended.native_id or 0]}, TASK_CLOCK)
+    assert counters.read() == {"a": 0}
+    counters.close()
+    counters.close()
 
 
 @pytest.fixture

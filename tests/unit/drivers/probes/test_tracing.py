@@ -103,7 +103,11 @@ ALL = (
               '"%s", (REC->isa == 1) ? __print_symbolic(REC->exit_reason & 0xffff, { 0, "EXCEPTION_NMI" }, '
               '{ 12, "HLT" }) : __print_symbolic(REC->exit_reason, { 0x040 + 14, "PF excp" }, { 0x078, "hlt" }, '
               '{ 0x80000001, "vmgexit_mmio_read" }, { -1, "invalid_guest_state" })'),
+    format_of("kvm_userspace_exit", 7, "reason:8:4 errno:12:4",
+              '"%s", REC->errno < 0 ? "x" : __print_symbolic(REC->reason, { 2, "KVM_EXIT_" "IO" }, '
+              '{ 6, "KVM_EXIT_" "MMIO" })'),
     format_of("kvm_entry", 8, "vcpu_id:8:4"),
+    format_of("irq_handler_entry", 9, "irq:8:4 name:12:4"),
 )  # fmt: skip
 NF, OTHER = 100, 55
 
@@ -153,8 +157,13 @@ POLLS = [record(5, NF, 0, 0, 0, work, 64) for work in (64, 12, 0)]
         ([kvm_exit(12, 1), kvm_exit(0x80000000 | 12, 1), kvm_exit(0x78, 2)], ["kvm_exit:HLT"] * 3),
         ([kvm_exit(0x4E, 2), kvm_exit(0x80000001, 2)], ["kvm_exit:PF_EXCP", "kvm_exit:VMGEXIT_MMIO_READ"]),
         ([kvm_exit(-1, 2), kvm_exit(999, 1)], ["kvm_exit:INVALID_GUEST_STATE", "kvm_exit:0X3E7"]),
+        (
+            [record(7, NF, *row) for row in ((2, 0), (6, 0), (2, -4), (2, -14))],
+            [f"kvm_userspace_exit:{why}" for why in ("IO", "MMIO", "RESTART", "ERROR")],
+        ),
+        ([record(9, NF, 36, 16 | 8 << 16, b"virtio1\0")], ["irq_handler_entry:virtio1"]),
     ],
-    ids=["state", "poll", "HLT", "symbols", "unknown"],
+    ids=["state", "poll", "HLT", "symbols", "unknown", "user space", "interrupt"],
 )
 def test_events_have_the_names_of_states_reasons_and_devices(events: list[bytes], names: list[str]) -> None:
     assert vertices(*events) == names
@@ -180,6 +189,18 @@ def test_pairs_do_not_reach_across_lost_events() -> None:
     assert (head.missed.tolist(), head.times_ns.tolist()) == ([False, True], [10, 20])
 
 
+def test_a_thread_that_moves_keeps_its_order() -> None:
+    here, there, stream = Page(), Page(), stream_of()
+    here.add(10, ENTRY)
+    there.add(20, kvm_exit(12, 1))
+    here.add(30, ENTRY)
+    stream.feed([(0, pages(here)), (1, pages(there))])
+    assert {edge[:3] for edge in stream.edges()[0]} == {
+        ("kvm_entry", "kvm_exit:HLT", 1),
+        ("kvm_exit:HLT", "kvm_entry", 1),
+    }
+
+
 def test_what_is_no_format_is_refused() -> None:
     with pytest.raises(CsitError, match="no format of a trace event"):
         parse("hello")
@@ -190,6 +211,7 @@ def test_what_is_no_format_is_refused() -> None:
     [
         ("kvm", SCHEDULING, SCHEDULING, "by the scheduler's events only, because this kernel has no kvm/kvm_entry, "),
         ("kvm", KVM_PAIR, KVM_PAIR, "this kernel has no sched/sched_switch"),
+        ("kvm", (), (), "cannot be traced: this kernel has neither kvm/kvm_entry, kvm/kvm_exit nor events of"),
         ("kernel", (), (), "containers and processes cannot be traced: this kernel has none of their events"),
         ("kernel", WANTED["kernel"], WANTED["kernel"], "containers and processes by 10 events of irq, napi, net"),
     ],

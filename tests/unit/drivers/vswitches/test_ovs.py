@@ -1,18 +1,24 @@
 """What is asked of Open vSwitch, from a plan; and what version 3.1 answers, as it was printed."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.testpmd.driver import command
 from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.vswitches.ovs import driver
+from resources.libraries.python.drivers.vswitches.ovs import Ovs, driver
 from resources.libraries.python.drivers.vswitches.ovs import transaction as ovs
+from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.driver import Medium
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
@@ -42,6 +48,16 @@ def test_each_of_several_queues_has_the_cpu_of_its_data_thread() -> None:
     one, two = ovs.columns(ovs.DPDK, port, [3], 1500)[-1], ovs.columns(ovs.DPDK, port, [3, 5], 1500)[-1]
     assert (one, two) == ("other_config:pmd-rxq-affinity=0:3", "other_config:pmd-rxq-affinity=0:3,1:5")
     assert "options:n_rxq=2" in ovs.columns(ovs.AF_XDP, port, [3, 5], 1500)
+
+
+def test_only_dpdk_is_initialized_and_its_buffers_hold_jumbo_frames() -> None:
+    plan = bridge_plan(1, 1)
+    assert not [word for word in ovs.of_daemon(plan, "auto") if "dpdk" in word]
+    assert "other_config:dpdk-init=true" in ovs.of_daemon(plan, "dpdk")
+    assert ovs.cpu_mask((0, 33)) == "0x200000001"
+    port = plan.ports(VSWITCH)[0]
+    words = " ".join(ovs.columns(ovs.DPDK, port, [3], 9000))
+    assert f"iface={port.interface}," in words and "framesz=16384" in words and "mtu_request=9000" in words
 
 
 @pytest.mark.parametrize(
@@ -87,6 +103,30 @@ def test_rules_of_a_reload_match_no_packet_and_replace_each_of_the_earlier_ones(
     assert not matched & {flow.source_ip for flow in plan.flows}
 
 
+RULES = 300
+
+
+def test_rules_of_a_reload_are_written_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node: Any = SimpleNamespace(settings=lambda _: Ovs(openflow_rules=RULES))
+    plan = bridge_plan(1, 1)
+    switch: Any = driver.OpenVSwitch(node, DriverContext(plan, Mock(), Mock(), 1518))
+    switch._daemons = Daemons(tmp_path, "system")
+    run = Mock(return_value="cookie=0x1, drop\n" * RULES)
+    monkeypatch.setattr(switch._daemons, "_run", run)
+    steps = switch.steps(VSWITCH, PartEvent.RELOAD)
+    (file,) = tmp_path.glob("*.rules")
+    text = file.read_text(encoding="utf-8")
+    assert text.count("cookie=1,") == RULES + 1 and not run.called
+    monkeypatch.setattr(switch._daemons, "write_rules", Mock(side_effect=AssertionError))
+    steps.begin()
+    assert [call.args[0][-3:] for call in run.call_args_list] == [
+        ["replace-flows", f"unix:{tmp_path}/csit.mgmt", str(file)]
+    ]
+    assert file.read_text(encoding="utf-8") == text
+    with pytest.raises(CsitError, match=f"^Open vSwitch has {RULES} of the {RULES + 1} OpenFlow rules"):
+        steps.after()
+
+
 SHOWN = """netdev@ovs-netdev:
   lookups: hit:1954 missed:2 lost:0
   port 0: ovs-netdev (tap)
@@ -106,6 +146,22 @@ def dpdk_lab(**keys: Any) -> Topology:
 
 def dpdk_plan(**keys: Any) -> Plan:
     return make_plan(dpdk_lab(**keys), cell_of(), {})
+
+
+def test_nfs_of_dpdk_share_memory_with_it_and_others_do_not() -> None:
+    plan = dpdk_plan()
+    assert [link.medium for link in plan.links] == [Medium.CABLE, Medium.VHOST_USER, Medium.VHOST_USER, Medium.CABLE]
+    assert set(ovs.by_port(plan, "vswitch", ovs.AF_XDP).values()) == {ovs.PHYSICAL, ovs.VHOST}
+    for others in (dpdk_plan(containers="linux_router"), dpdk_plan(ovs={"ports": "system"})):
+        assert Medium.VHOST_USER not in [link.medium for link in others.links]
+    kinds = ovs.by_port(dpdk_plan(containers="linux_router"), "vswitch", ovs.AF_XDP)
+    assert list(kinds.values()) == [ovs.PHYSICAL, ovs.AF_XDP, ovs.AF_XDP, ovs.PHYSICAL]
+    sockets = {"csv1x1i1": Path("/run/a.vhost"), "csv1x1i2": Path("/run/b.vhost")}
+    words = ovs.of_plan(plan, ovs.AF_XDP, 1500, sockets=sockets)
+    text = " ".join(words)
+    assert "set Interface csv1p1 type=dpdk options:dpdk-devargs=0000:01:01.0 options:n_rxq=1 mtu_request=1500" in text
+    assert "set Interface csv1x1i1 type=dpdkvhostuserclient options:vhost-server-path=/run/a.vhost" in text
+    assert words.count(f"other_config:pmd-rxq-affinity=0:{plan.cores.cpus('vswitch')[0]}") == 4
 
 
 def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
@@ -128,6 +184,16 @@ def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep_unles
     assert ovs.sleep_us(dpdk_plan(), asked_us=250) == 250
     settings = ovs.of_daemon(dpdk_plan(cores=2, oversubscribe=True), "auto", asked_sleep_us=0)
     assert "other_config:pmd-sleep-max=0" in settings
+
+
+def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
+    plan = dpdk_plan()
+    left, right = plan.functions[0].left, plan.functions[0].right
+    words = command(plan.functions[0], plan.cores, vhost={left.name: Path("/run/a"), right.name: Path("/run/b")})
+    devices = [word for word in words if word.startswith("--vdev")]
+    assert devices[0].startswith("--vdev=virtio_user0,path=/run/a,server=1,")
+    assert devices[1].endswith(f"mac={right.mac}")
+    assert {"--in-memory", "--single-file-segments"} <= set(words) and "--no-huge" not in words
 
 
 def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +264,18 @@ def test_cables_without_a_link(
 def test_versions(said: str, number: str, sleeps: bool) -> None:
     assert driver.version(said) == number
     assert driver.pmd_sleeps(number) is sleeps
+
+
+KILLED = "ovs-vswitchd was killed by SIGKILL; it said last: nothing"
+
+
+@pytest.mark.parametrize(("problem", "reason"), [(KILLED, f"^{KILLED}$"), ("", "ended with 1: cannot connect")])
+def test_a_refused_command_names_the_daemon_that_has_ended(tmp_path: Path, problem: str, reason: str) -> None:
+    daemons: Any = Daemons(tmp_path, "system")
+    daemons.forwarder = SimpleNamespace(started=True, problem=lambda: problem)
+    daemons.database = SimpleNamespace(problem=lambda: "")
+    with pytest.raises(CsitError, match=reason):
+        daemons._run(["sh", "-c", "echo cannot connect: Connection refused >&2; exit 1"], 60.0)
 
 
 STATS_SHOW = """pmd thread numa_id 0 core_id 2:
