@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,11 +127,72 @@ def test_probes_without_stamps_are_said_not_counted() -> None:
     assert (result.latency[0].sent, result.latency[0].received, result.latency[0].p50_ns) == (10, 9, None)
 
 
-def test_losses_of_tcp_segments_and_icmp_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = {"sending": "a stub", "fallback": None}
-    stub = SimpleNamespace(pid=1, send=lambda _: None, answer=lambda *_: answers, close=lambda: None)
-    monkeypatch.setattr(driver, "WorkerProcess", lambda: stub)
+@pytest.mark.parametrize(
+    ("pauses_s", "quiet_s"), [((0.0,) * 4, 0.005), ((0.0, 0.002) * 2, 0.01), ((0.0, 0.2) * 2, 0.025)]
+)
+def test_the_wait_at_the_end_is_learned_from_what_the_system_has_shown(
+    pauses_s: tuple[float, ...], quiet_s: float
+) -> None:
+    lateness = counters.QuietTime()
+    for pause_s in pauses_s:
+        assert lateness.quiet_s == 0.025
+        lateness.end((90,), (100,), counters.FinalCounters((90,), True, pause_s))
+    assert lateness.quiet_s == quiet_s
+    assert lateness.begin((100,)), "packets came later than that"
+    assert lateness.quiet_s == 0.05
+
+
+class Worker:
+    """A worker that sends nothing."""
+
+    def __init__(self) -> None:
+        self.pid = 1
+        self.told: list[dict[str, Any]] = []
+        self.closed = False
+
+    def send(self, record: dict[str, Any]) -> None:
+        self.told.append(record)
+
+    def answer(self, *_: object) -> dict[str, Any]:
+        return {"sending": "a stub", "fallback": None}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
+    made: list[Worker] = []
+
+    def start() -> Worker:
+        made.append(Worker())
+        return made[-1]
+
+    monkeypatch.setattr(driver, "WorkerProcess", start)
     monkeypatch.setattr(driver, "first_to_speak", lambda waiting, *_: waiting[0])
+    return made
+
+
+@pytest.mark.parametrize("cores", [2, 16])
+def test_prepared_workers_are_those_that_start_and_are_ended_without_a_start(cores: int, workers: list[Worker]) -> None:
+    generator = driver.BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
+    generator.prepare()
+    generator.prepare()
+    prepared = list(workers)
+    assert prepared and not any(worker.told for worker in prepared)
+    generator.start()
+    assert workers == prepared and all(worker.told for worker in prepared)
+    generator.stop()
+    generator.prepare()
+    generator.stop()
+    assert len(workers) == 2 * len(prepared) and all(worker.closed for worker in workers)
+    generator.start()
+    assert len(workers) == 3 * len(prepared), "none that was ended is used"
+    generator.stop()
+
+
+@pytest.mark.usefixtures("workers")
+def test_losses_of_tcp_segments_and_icmp_are_refused() -> None:
     generator = driver.BuiltInGenerator(plan_of("local", "CSC", 1, cores=cpus(2)))
     generator.start()
     asked = Trial(load_pps=4000, duration_s=1, frame=FRAME, protocol=Protocol.TCP)

@@ -126,6 +126,15 @@ def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
     return lambda load_pps: max(0.0, min(load_pps, capacity_pps - per_pps * max(0.0, load_pps - capacity_pps)))
 
 
+@pytest.mark.parametrize("per_pps", [0.12, 0.6])
+def test_mrr_is_measured_at_all_the_generator_can_and_a_search_begins_at_what_the_system_can(per_pps: float) -> None:
+    """With 0.6 it collapses to nothing, and what it can do lies between the last two loads that are tried."""
+    forwards = collapsing(400_000, per_pps)
+    found = overload.highest_loads(3_800_000, forwards(3_800_000), lambda load_pps, _: forwards(load_pps))
+    assert found.offered_pps == 3_800_000
+    assert found.search_pps == pytest.approx(4 * 400_000, rel=0.2)
+
+
 def test_a_system_that_keeps_up_or_forwards_nothing_is_searched_from_the_same_load() -> None:
     found = overload.highest_loads(1e6, 0.6e6, lambda *_: pytest.fail("half came back: nothing to look for"))
     assert (found.offered_pps, found.search_pps) == (1e6, 1e6)
@@ -179,6 +188,15 @@ class Generator(overload.SearchedByTrials):
         forwarded_pps = self._capacity_pps / 20 if collapses else min(self._capacity_pps, offered_pps)
         counts = round(offered_pps * trial.duration_s), round(forwarded_pps * trial.duration_s)
         return finished(trial, counts, generator_limited=offered_pps < trial.load_pps)
+
+
+@pytest.mark.parametrize(("trial_s", "duration_s"), [(0.1, 0.1), (10.0, 0.3)])
+def test_trials_of_the_highest_load_are_no_longer_than_the_one_that_is_asked_for(
+    trial_s: float, duration_s: float
+) -> None:
+    generator = Generator(1e9, 1e9)
+    assert generator.highest_loads(Trial(load_pps=0.0, duration_s=trial_s, frame=frame("64B"))).offered_pps > 0
+    assert [trial.duration_s for trial in generator.asked] == [duration_s]
 
 
 @pytest.mark.parametrize(

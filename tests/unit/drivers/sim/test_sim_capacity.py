@@ -13,20 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.driver_registry import functions
+from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import Model, make_model
 from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.drivers.sim.truth import capacity_pps, is_guaranteed, left_by, nfs_pps
 from resources.libraries.python.model.driver import SimulatedNf
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.studies.sweep.model import CpuUse
-from tests.builders import cell_of
+from tests.builders import SIM, cell_of
 from tests.unit.drivers.sim.sim_bed import SMALL, Bed, sharp_bed
 from tests.unit.nf_sizes import nf_sizes
 
@@ -65,6 +68,22 @@ def test_larger_frames_never_come_faster(cell: Cell, frame_bytes: int) -> None:
     assert 0 < capacity_pps(cell, larger) <= capacity_pps(cell, SMALL)
 
 
+def owners_pps(smt: bool, **parameters: float) -> dict[str, float]:
+    """What each owner could do, and what the cell does."""
+    plan = make_plan(SIM, cell_of("CSP", 1, 2), {}, smt=smt)
+    system = SimulatedSystem(plan, Simulation.model_validate(parameters), VirtualClock(), TestType.MRR)
+    return system._truth.rates(SMALL, 1e9) | {"cell": system.capacity_pps(SMALL)}
+
+
+@pytest.mark.parametrize("speed", [0.4, 0.5, 0.65, 1.0])
+def test_an_owner_does_the_work_of_the_threads_on_its_cores(speed: float) -> None:
+    on, off = (owners_pps(smt, sibling_speed=speed) for smt in (True, False))
+    for owner in on.keys() - {"generator"}:
+        assert off[owner] / on[owner] == pytest.approx(1 / (2 * speed)), owner
+    assert off["generator"] == on["generator"], "it has a machine of its own"
+    assert owners_pps(smt=True, sibling_speed=speed) == owners_pps(smt=True), "the calibrated ones, whatever SMT gains"
+
+
 CAPACITY = 1e6
 
 
@@ -95,6 +114,14 @@ def test_the_knee_keeps_ndr_far_below_pdr() -> None:
     assert system.truth_pps(0.005) == pytest.approx(0.9 * CAPACITY)
     assert system.truth_pps(0.02) > CAPACITY
     assert max(loss_ratios(system, CAPACITY)) == pytest.approx(0.01)
+
+
+def test_two_bands_are_two_and_overload_makes_a_sagging_system_slower() -> None:
+    ratios = loss_ratios(model(ModelName.TWO_BAND), CAPACITY)
+    assert {round(ratio, 6) for ratio in ratios} == {0.0, 0.1}
+    assert fmean(ratio > 0 for ratio in ratios) == pytest.approx(0.25, abs=0.06)
+    sags = [model(ModelName.SAG).forward(load * CAPACITY, 1.0, Random(1))[1] for load in (1, 2, 100)]
+    assert sags == [1_000_000, 900_000, 200_000]
 
 
 TABLE_3 = {"I": 0.8764, "II": 0.4969, "III": 0.6407, "IV": 0.6478, "V": 0.6114}

@@ -182,7 +182,7 @@ SPEC = ChainStudySpec(
     name="study", vnfs=VNFS, workloads=(Workload(volume_bps=40e6, frame=frame("64B")),), lengths=(2, 3), duration_s=5
 )
 FAULTY = ("monitor", "ips", "gateway")
-FAULTS = {"loss_ratio": 0.1, "queue_loss_ratio": 0.1, "stolen_ratio": 0.6}
+FAULTS = {"loss_ratio": 0.1, "queue_loss_ratio": 0.1, "stolen_ratio": 0.6, "delay_s": 50e-6}
 CHAIN = ["tcpdump", "suricata", "linux_gateway"]
 
 
@@ -203,19 +203,21 @@ def healthy() -> Runs:
     return measured()
 
 
-def test_a_fault_costs_packets_of_its_chain_alone_and_shows_where_it_is(healthy: Runs) -> None:
+def test_a_fault_costs_its_chain_alone_and_shows_where_it_is(healthy: Runs) -> None:
     """Other chains and the NF alone are as they were."""
     assert healthy[FAULTY].loss_ratio == feature(healthy[FAULTY], "vswitch", "tx_dropped_pps") == 0
     assert feature(healthy[FAULTY], "ips", "waiting_percent") == 0
-    rows = [measured(SPEC, {name: ratio}) for name, ratio in FAULTS.items()]
+    rows = [measured(SPEC, {name: size}) for name, size in FAULTS.items()]
     assert all({order for order in found if found[order] != healthy[order]} == {FAULTY} for found in rows)
-    inside, queue, stolen = (found[FAULTY] for found in rows)
+    inside, queue, stolen, delayed = (found[FAULTY] for found in rows)
     assert inside.loss_ratio == pytest.approx(0.1, rel=0.01)
     assert feature(inside, "vswitch", "tx_dropped_pps") == feature(inside, "ips", "rx_dropped_pps") == 0, "by no port"
     assert 0.02 < queue.loss_ratio < 0.06, "at some 42 % of what the slowest NF can"
     assert feature(queue, "vswitch", "tx_dropped_pps") > 0 < stolen.loss_ratio
     assert feature(stolen, "ips", "waiting_percent") > 40
     assert feature(stolen, "ips", "cpu_percent") == pytest.approx(80, rel=0.05), "40 % of two CPUs: it is saturated"
+    assert delayed.latency_s - healthy[FAULTY].latency_s == pytest.approx(50e-6, rel=0.05)
+    assert delayed.idle_latency_s - healthy[FAULTY].idle_latency_s == pytest.approx(50e-6, rel=0.05)
 
 
 def test_without_memory_for_its_working_set_an_nf_reads_pages_again_and_slows_down(healthy: Runs) -> None:

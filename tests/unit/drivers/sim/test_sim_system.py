@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.drivers import SimulatedLoop
 from resources.libraries.python.drivers.sim.models import POLL_S, forward, make_model
 from resources.libraries.python.drivers.sim.power import DataCpus, Power, SimulatedPower
 from resources.libraries.python.drivers.sim.probes import SimMeters
@@ -119,6 +120,10 @@ def test_beyond_its_reach_the_generator_says_so() -> None:
     assert outcome.generator_bound
     assert outcome.max_load_pps == pytest.approx(2e6, rel=0.011)
     assert all(found.upper_pps is None for found in outcome.goals)
+    joined = SimulatedLoop(bed.plan, bed.system.simulation, bed.clock)
+    joined.start()
+    trials = [joined.run(Trial(load_pps=load_pps, duration_s=1.0, frame=SMALL)) for load_pps in (2e6, 5e6)]
+    assert [(made.generator_limited, made.sent) for made in trials] == [(False, 2_000_000), (True, 2_000_000)]
 
 
 def test_runs_repeat_and_seed_cell_frame_and_test_type_have_random_numbers_of_their_own() -> None:
