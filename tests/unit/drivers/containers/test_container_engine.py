@@ -39,6 +39,13 @@ def test_docker_enters_the_namespace_inside() -> None:
     assert "--cgroup-parent" not in found, "a parent is of another form where Docker uses systemd"
 
 
+def test_podman_takes_an_image_from_where_the_machine_keeps_its_images() -> None:
+    found = words(Engine(name="podman", image="nf:1", runtime="runc"))
+    assert "--root" not in found
+    assert after(found, "--pull") == ["never"]
+    assert found[-3:] == ["nf:1", "sleep", "infinity"]
+
+
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
     """Engines that are installed, with what they say when a container is to be started; empty where that works."""

@@ -33,7 +33,7 @@ from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.memory import need
-from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.plan import drivers_of, make_plan
 from tests.builders import cell_of, cpus, plan_of, shipped
 from tests.unit.drivers.functions.guest_parts import answering
 
@@ -105,6 +105,11 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
     asked = cell_of("CSC", nf_kinds=(NfKind("linux_nat"),), taps=(tap,))
     plan = make_plan(LOCAL, asked, HOST)
     (passive,) = plan.taps
+    assert plan.suite_id.endswith("-lnxnat-tap1vmsuricata")
+    assert drivers_of(LOCAL, asked, {"containers": "x", "vms": "qemu"}) == {
+        "containers": "linux_nat",
+        "vms": "qemu_suricata",
+    }
     without = asked.model_copy(update={"taps": ()})
     alone = cell_of("VSC", nf_kinds=(NfKind("qemu_suricata"),))
     assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, alone) + MemoryNeed(-2)
