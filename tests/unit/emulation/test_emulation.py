@@ -23,14 +23,12 @@ from resources.libraries.python.drivers.host.programs.image_cache import BUILDIN
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.emulation import image
 from resources.libraries.python.emulation import machine as qemu
-from resources.libraries.python.emulation.image import OWN, MachineImage
+from resources.libraries.python.emulation.image import MachineImage
 from resources.libraries.python.emulation.layout import EmulatedLayout, access
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, TestbedRecord, end_unfinished
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.rendering import render
 from tests.unit.drivers.functions.guest_parts import unpacked
 
 BOOT = qemu.Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
@@ -39,12 +37,10 @@ each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: f"{eac
 
 
 def values(argv: tuple[str, ...], key: str) -> list[str]:
-    """Arguments that follow a key."""
     return [argv[at + 1] for at, word in enumerate(argv) if word == key]
 
 
 def words(value: str) -> dict[str, str]:
-    """Properties of a device or a backend."""
     return dict(pair.split("=", 1) for pair in value.split(",") if "=" in pair)
 
 
@@ -83,70 +79,9 @@ def test_nics_are_at_the_addresses_and_numa_nodes_that_the_topology_says(layout:
         assert len({nic.pci_address for nic in machine.nics}) == len(machine.nics) == 4
 
 
-def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -> None:
-    layout = EmulatedLayout(nodes=3, queues=3)
-    cables = layout.taps()
-    held = {
-        mac: (10 * at, 10 * at + 1, 10 * at + 2)
-        for at, mac in enumerate(sorted(mac for row in cables.values() for mac in row))
-    }
-    for machine in layout.machines():
-        taps = {nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held}
-        argv = qemu.arguments(machine, BOOT, 2222, taps=taps)
-        backends = {words(value)["id"]: words(value) for value in values(argv, "-netdev") if value.startswith("tap,")}
-        devices = {
-            found["netdev"]: found
-            for value in values(argv, "-device")
-            if (found := words(value)).get("netdev") in backends
-        }
-        assert len(backends) == len(devices) == 2
-        for name, device in devices.items():
-            assert backends[name]["fds"] == ":".join(map(str, held[device["mac"]]))
-            assert (device["mq"], device["vectors"]) == ("on", "8")
-    ends = {mac: name for name, row in cables.items() for mac in row}
-    content = layout.topology({name: {} for name in layout.names})
-    ports = [port for node in content["nodes"].values() for port in node["interfaces"].values()]
-    assert {port["mac_address"]: port["link"] for port in ports if "rx_queues" in port} == ends
-    assert all(sorted(row.values()) == [0, 1] for row in cables.values())
+def test_only_virtio_ports_have_several_queues() -> None:
     with pytest.raises(ValueError, match="2 queues: only virtio ports have more than one here, not vmxnet3"):
         EmulatedLayout(nic=qemu.EmulatedNicModel.VMXNET3, queues=2)
-
-
-@pytest.mark.parametrize("queues", [1, 2])
-def test_a_cable_joins_two_more_ports_of_the_generator_to_each_other(queues: int) -> None:
-    layout = EmulatedLayout(queues=queues, loop=True)
-    generator, dut = layout.machines()
-    assert (len(generator.nics), len(dut.nics)) == (6, 4)
-    one, other = generator.nics[-2:]
-    assert (one.near, one.far) == (other.far, other.near) and one.near != one.far
-    assert {each.model for each in (one, other, generator.nics[0])} == {qemu.EmulatedNicModel.VIRTIO}
-    assert len({nic.pci_address for nic in generator.nics}) == len({nic.mac for nic in generator.nics}) == 6
-    assert sorted(layout.taps().get("loop", {}).values()) == ([0, 1] if queues > 1 else [])
-    topology = Topology.model_validate(layout.topology({name: {"host": "127.0.0.1"} for name in layout.names}))
-    assert [(loop.a.port, loop.b.port) for loop in topology.loops] == [("port5", "port6")]
-    assert [[cable.link for cable in way] for way in topology.ways] == [["link1", "link2"]]
-
-
-def test_cpus_of_qemu_of_the_kernel_and_of_the_topology_agree() -> None:
-    """QEMU numbers the threads of a core one after the other."""
-    machine = qemu.EmulatedMachine("DUT1", 3, (qemu.NumaNode(2048, 10, 1), qemu.NumaNode(1024, 20)), (), system_cores=1)
-    argv = qemu.arguments(machine, BOOT, 1)
-    assert values(argv, "-smp") == ["12,sockets=2,cores=3,threads=2"]
-    assert [words(value)["cpus"] for value in values(argv, "-numa") if value.startswith("node")] == ["0-5", "6-11"]
-    assert [(group.node, group.cpus, group.cores) for group in machine.cpu_groups()] == [
-        (0, "0,2,4", "0,1,2"), (0, "1,3,5", "0,1,2"), (1, "6,8,10", "3,4,5"), (1, "7,9,11", "3,4,5"),
-    ]  # fmt: skip
-    line = dict(word.split("=", 1) for word in qemu.kernel_line(machine).split() if "=" in word)
-    assert line["isolcpus"] == line["nohz_full"] == line["rcu_nocbs"] == "2-5,8-11"
-
-
-def test_huge_pages_are_on_the_kernels_command_line_by_numa_node() -> None:
-    first, second = qemu.NumaNode(4096, 512, 1), qemu.NumaNode(1024, 128)
-    line = qemu.kernel_line(qemu.EmulatedMachine("DUT1", 2, (first, second), ()))
-    assert "default_hugepagesz=2M hugepagesz=2M hugepages=0:512,1:128 hugepagesz=1G hugepages=0:1" in line
-    # What the kernel takes as the size is the last one before the number.
-    assert line.index("hugepagesz=1G") > line.index("hugepages=0:512")
-    assert "hugepagesz=1G hugepages=0 " in qemu.kernel_line(qemu.EmulatedMachine("TG", 2, (second,), ()))
 
 
 def test_memory_is_that_of_numa_nodes_ssh_comes_in_from_this_computer_only_and_disks_are_not_written() -> None:
@@ -269,16 +204,6 @@ def test_machines_of_a_killed_test_end_with_it(tmp_path: Path) -> None:
         wait_until("its exec", lambda: "" if now() == "sleep 600" else f"it is {now()}", NEVER_S)
         owner.kill()
     wait_until("its end", lambda: "it runs" if child.alive else "", NEVER_S)
-
-
-VALUES = {"own": OWN, "drivers": ["virtio_net", "e1000e"], "control_mac": "02:c5:1e:ff:ff:ff", "modules": ["ext4"]}
-
-
-@pytest.mark.parametrize("script", ["init.sh", "boot.sh"])
-def test_scripts_are_sound(script: str) -> None:
-    text = render(f"emulated/{script}.j2", VALUES)
-    assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
-    assert text.startswith("#!/bin/busybox sh\n")
 
 
 def test_a_machine_gets_its_own_files_and_only_it_can_read_its_key(tmp_path: Path) -> None:

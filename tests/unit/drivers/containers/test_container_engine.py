@@ -1,4 +1,4 @@
-"""Command lines for container engines, and the choice of one. No engine is started here."""
+"""The choice of a container engine, and removal of its containers. No engine is started here."""
 
 import os
 import re
@@ -16,7 +16,8 @@ from resources.libraries.python.model.testbed.nodes import Container
 from tests.builders import shell_program
 
 WANTED = ContainerSpec(name="csit-nf-1-1", namespace=Path("/run/netns/csit-nf-1-1"), cpus=(5, 2, 5))
-PODMAN = Engine(name="podman", store=Path("/run/own"), runtime="runc")
+
+
 DOCKER = Engine(name="docker", image="vpp:25.06")
 
 
@@ -29,25 +30,6 @@ def after(row: Sequence[str], option: str) -> list[str]:
     return [row[index + 1] for index, word in enumerate(row) if word == option]
 
 
-def test_podman_joins_the_namespace_of_the_nf_and_leaves_others_alone() -> None:
-    found = words(PODMAN)
-    assert found[0] == "podman"
-    assert found.index("--root") < found.index("run"), "options of all commands come first"
-    assert after(found, "--root") == ["/run/own/root"]
-    assert after(found, "--runtime") == ["runc"]
-    assert after(found, "--network") == ["ns:/run/netns/csit-nf-1-1"]
-    assert after(found, "--cpuset-cpus") == ["2,5"]
-    assert after(found, "--ulimit") == ["nofile=1024:4096"]
-    assert after(found, "--volume") == ["/run/vpp:/run/vpp", "/opt:/opt:ro"]
-    assert found[-4:] == ["--rootfs", "/:O", "sleep", "infinity"]
-    assert "--detach" in found
-    of_image = words(Engine(name="podman", image="nf:1", runtime="runc"))
-    assert "--root" not in of_image, "it takes an image from where the machine keeps its images"
-    assert after(of_image, "--pull") == ["never"]
-    assert of_image[-3:] == ["nf:1", "sleep", "infinity"]
-    assert PODMAN.environment == {"CONTAINERS_CONF": "/run/own/containers.conf"}
-
-
 def test_docker_enters_the_namespace_inside() -> None:
     found = words(DOCKER)
     assert after(found, "--network") == ["host"]
@@ -55,6 +37,13 @@ def test_docker_enters_the_namespace_inside() -> None:
     assert found[-5:] == ["vpp:25.06", "nsenter", "--net=/run/netns/csit-nf-1-1", "sleep", "infinity"]
     assert words(Engine(name="docker"))[-5] == engine.ROOT_IMAGE
     assert "--cgroup-parent" not in found, "a parent is of another form where Docker uses systemd"
+
+
+def test_podman_takes_an_image_from_where_the_machine_keeps_its_images() -> None:
+    found = words(Engine(name="podman", image="nf:1", runtime="runc"))
+    assert "--root" not in found
+    assert after(found, "--pull") == ["never"]
+    assert found[-3:] == ["nf:1", "sleep", "infinity"]
 
 
 @pytest.fixture
@@ -148,7 +137,8 @@ def test_further_file_systems_of_the_machine_are_mounted_read_only(tmp_path: Pat
         f"/dev/vda / ext4 rw 0 0\n/dev/vdb {escaped} xfs rw 0 0\n"
         "tmpfs /run tmpfs rw 0 0\n/dev/vda /run/netns ext4 rw 0 0\n"
     )
-    assert engine_choice.folders_of_the_machine(PODMAN, mounts) == (disk,)
+    podman = Engine(name="podman", store=Path("/run/own"), runtime="runc")
+    assert engine_choice.folders_of_the_machine(podman, mounts) == (disk,)
     assert engine_choice.folders_of_the_machine(DOCKER, mounts) == ()
     of_root = engine_choice.folders_of_the_machine(Engine(name="docker"), mounts)
     assert Path("/usr") in of_root

@@ -5,19 +5,15 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from resources.libraries.python.drivers.functions.monitor import Suricata
-from resources.libraries.python.drivers.functions.monitor.driver import programs
-from resources.libraries.python.drivers.functions.nftables import Firewall
-from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
 from resources.libraries.python.drivers.functions.vm import application_guests as guests
-from resources.libraries.python.drivers.functions.vm.applications import application, needed
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file
 from resources.libraries.python.drivers.functions.vm.extended_image import carried, parse
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
@@ -50,14 +46,19 @@ def guests_plan(*kinds: str, service_type: str = "VSC") -> Plan:
 
 
 def few_counters(received: int = 0) -> Callable[[str], Mapping[str, InterfaceCounters]]:
-    """Counters of the ports of an NF."""
     return lambda name: {f"{name} left": InterfaceCounters(received, 0, 0, 0)}
 
 
-def inside(tmp_path: Path, kind: str, received: int = 0) -> tuple[guests.Applications, Sequence[str]]:
+@contextmanager
+def guest(folder: Path, kind: str, *told: str, received: int = 0) -> Iterator[tuple[guests.Applications, list[bytes]]]:
+    """A guest whose application gives these answers, the last of them with another status; and the questions."""
     plan = guests_plan(kind)
     made = guests.Applications(plan.functions, plan, LOCAL.dut, few_counters(received))
-    return made, made.arguments(plan.functions[0], tmp_path)
+    made.arguments(plan.functions[0], folder)
+    answers = [f"{text}\r\n{guests.END} {int('ended' in text)}\r\n".encode() for text in told]
+    with answering(folder / "nf-1-1.questions", *answers) as asked:
+        yield made, asked
+        made.stop()
 
 
 def test_a_nat_in_a_guest_has_addresses_to_translate_to_and_guests_behind_it_the_way_back_to_them() -> None:
@@ -97,38 +98,6 @@ def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbe
     with pytest.raises(PlanError, match=r"qemu_suricata \(node 2\) is limited to 199 MiB .* its guest needs 200"):
         planned(199)
     assert planned(200).functions[1].limits.memory_mib == 200
-
-
-def test_a_guest_runs_what_a_namespace_does() -> None:
-    (wall, dump, watch, router) = guests_plan("qemu_firewall", "qemu_tcpdump", "qemu_suricata", "qemu").functions
-    rules, watching, suricata = (application(each, LOCAL.dut) for each in (wall, dump, watch))
-    assert rules is not None and watching is not None and suricata is not None
-    assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.settings(Firewall).rules).text([wall]), "accepted")
-    assert watching.argv == tuple(programs(1, 1)[NfKind("tcpdump")].argv(dump.left.name, Path("/")))
-    alone, place = programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")], Path("/tmp")  # noqa: S108
-    assert suricata.argv == tuple(alone.argv(watch.left.name, place))
-    assert suricata.files == alone.files(watch.left.name, place)
-    assert "[ -S /tmp/control ]" in suricata.up, "it is asked by its socket"
-    assert suricata.then == "sleep 1.2"
-    assert application(router, LOCAL.dut) is None
-    assert (needed(wall.kind), needed(dump.kind)) == (("nft",), ("tcpdump", "perl"))
-
-
-def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to_it_when_it_is_up() -> None:
-    (function,) = guests_plan("qemu_nginx_balancer").functions
-    made = application(function, LOCAL.dut, 3)
-    assert made is not None
-    text, rules = made.files["nginx.conf"], made.then.splitlines()
-    assert "worker_processes 3;" in text
-    assert "transparent" in text
-    assert "-ge 3 ]" in made.up
-    assert rules[0].endswith("route add local default dev lo table 100")
-    sides = [side.name for side in (function.left, function.right) for _ in range(2)]
-    assert [words.split()[4] for words in rules[1:]] == sides
-    assert all("ipproto 17 dport" in words and words.endswith("lookup 100") for words in rules[1:])
-    (proxy,) = guests_plan("qemu_nginx_proxy").functions
-    other = application(proxy, LOCAL.dut)
-    assert other is not None and "transparent" not in other.files["nginx.conf"]
 
 
 def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_looks(tmp_path: Path) -> None:
@@ -172,53 +141,41 @@ def test_the_reader_of_packet_counts_is_valid_and_reports_that_a_program_exited(
     assert (done.returncode != 0, done.stderr) == (True, "the program has ended\n")
 
 
-def test_qemu_gets_files_of_rules_and_programs_and_a_port_for_questions(tmp_path: Path) -> None:
-    _, words = inside(tmp_path, "qemu_firewall")
-    assert f"name=opt/csit/rules,file={tmp_path}/nf-1-1.rules" in words
-    assert (tmp_path / "nf-1-1.rules").read_text(encoding="utf-8").startswith("table ip csit {")
-    assert f"socket,id=questions,path={tmp_path}/nf-1-1.questions,server=on,wait=off" in words
-    _, words = inside(tmp_path, "qemu_pktstat")
-    assert f"name=opt/csit/program,file={tmp_path}/nf-1-1.program" in words
-    assert "pktstat -1 -n -w" in (tmp_path / "nf-1-1.program").read_text(encoding="utf-8")
-
-
 def test_packets_of_a_monitor_are_added_up_and_its_exit_reported(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, "qemu_tcpdump", received=5000)
-    ends = f"\r\n{guests.END} 0\r\n".encode()
-    told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{guests.END} 1\n".encode())
-    with answering(tmp_path / "nf-1-1.questions", *told) as asked:
+    told = ("1000 10", "4000 20", "0 0", "the program has ended")
+    with guest(tmp_path, "qemu_tcpdump", *told, received=5000) as (made, asked):
         assert made.processed()["nf-1-1"] == ProcessedPackets(990, 10)
         assert made.processed()["nf-1-1"] == ProcessedPackets(4970, 30)
         assert made.problems("nf-1-1") == ()
         assert made.problems("nf-1-1") == ("the guest of nf-1-1: the program has ended",)
-        made.stop()
-        assert asked == [b"packets\n"] * 4
+    assert asked == [b"packets\n"] * 4
 
 
 def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sentence(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, "qemu_suricata")
-    good = b'{"return":"OK"}\n{"message":{"pkts":500,"drop":20},"return":"OK"}\n'
-    bad = b'{"return":"OK"}\n{"message":"no such interface","return":"NOK"}\n'
-    end = f"{guests.END} 0\n".encode()
-    with answering(tmp_path / "nf-1-1.questions", b"70 30\n" + end, good + end, b"7 3\n" + end, bad + end) as asked:
+    good = '{"return":"OK"}\n{"message":{"pkts":500,"drop":20},"return":"OK"}'
+    bad = '{"return":"OK"}\n{"message":"no such interface","return":"NOK"}'
+    with guest(tmp_path, "qemu_suricata", "70 30", good, "7 3", bad) as (made, asked):
         assert made.processed()["nf-1-1"] == ProcessedPackets(40 + 480, 30 + 20)
         assert "no such interface" in made.problems("nf-1-1")[0]
-        made.stop()
-    assert asked[0] == b"packets\n"
-    assert asked[1].split(b"\t")[0] == b'control {"version": "0.2"}'
-    assert b'"iface-stat"' in asked[1]
+    assert asked[0] == b"packets\n" and b'"iface-stat"' in asked[1]
 
 
 def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_reported(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, "qemu_nginx_proxy", received=5000)
-    snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
-    told = (f"{snmp.format(*row)}{guests.END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
-    with answering(tmp_path / "nf-1-1.questions", *told, f"no counters\n{guests.END} 0\n".encode()) as asked:
+    snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}"
+    told = (snmp.format(4000, 3990), snmp.format(3000, 3000), "no counters")
+    with guest(tmp_path, "qemu_nginx_proxy", *told, received=5000) as (made, asked):
         assert made.processed()["nf-1-1"] == ProcessedPackets(3990, 15)
         assert made.problems("nf-1-1") == ("5000 packets entered the guest of nf-1-1, and its nginx saw 3005 of them",)
         assert "no counter" in made.problems("nf-1-1")[0]
-        made.stop()
-        assert asked == [b"datagrams\n"] * 3
+    assert asked == [b"datagrams\n"] * 3
+
+
+def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
+    told = ('{"nftables": [{"counter": {"name": "accepted", "packets": 7}}]}', '{"nftables": [{"metainfo": {}}]}')
+    with guest(tmp_path, "qemu_firewall", *told, received=1_000_000) as (made, asked):
+        assert made.problems("nf-1-1") == ("1000000 packets entered the guest of nf-1-1, and its rules saw 7 of them",)
+        assert made.problems("nf-1-1") == ("the guest of nf-1-1 has no counter accepted",)
+    assert asked == [b"counters\n"] * 2
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here")
@@ -234,17 +191,6 @@ def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_
     assert asked == [b'{"a": 1}\n', b'{"b": 2}\n']
     gone = subprocess.run([*argv[:2], str(tmp_path / "none"), "{}"], capture_output=True, text=True, check=False)
     assert (gone.returncode != 0, gone.stderr) == (True, f"{tmp_path}/none: No such file or directory\n")
-
-
-def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
-    made, _ = inside(tmp_path, "qemu_firewall", received=1_000_000)
-    found = '{"nftables": [{"metainfo": {}}, {"counter": {"name": "accepted", "packets": 7}}]}'
-    told = (f"{text}\n{guests.END} 0\n".encode() for text in (found, '{"nftables": [{"metainfo": {}}]}'))
-    with answering(tmp_path / "nf-1-1.questions", *told) as asked:
-        assert made.problems("nf-1-1") == ("1000000 packets entered the guest of nf-1-1, and its rules saw 7 of them",)
-        assert made.problems("nf-1-1") == ("the guest of nf-1-1 has no counter accepted",)
-        made.stop()
-        assert asked == [b"counters\n"] * 2
 
 
 def test_a_guest_that_is_gone_or_silent_is_an_error_with_its_name(tmp_path: Path) -> None:
@@ -271,19 +217,6 @@ SHOWN = """\tlinux-vdso.so.1 (0x00007ffe5b7f2000)
 def vpp_guests_plan(cores: int = 16) -> Plan:
     topology = LOCAL_VPP.model_copy(update={"nodes": {**LOCAL_VPP.nodes, "DUT1": NODE}})
     return plan_of(topology, "VSC", 1, 1, cpus(cores))
-
-
-def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() -> None:
-    plan = vpp_guests_plan()
-    vcpus = vpp_guest.vcpu_cpus(plan, "nf-1-1")
-    assert len(vcpus) == len(set(vcpus)) == 2
-    assert vcpus[1:] == plan.cores.cpus("nf-1-1")
-    found = vpp_guest.placement(plan, "nf-1-1")
-    assert (found.main, found.workers, found.worker_of(0)) == (0, (1,), 0)
-    alone = vpp_guests_plan(cores=1)
-    assert len(vpp_guest.vcpu_cpus(alone, "nf-1-1")) == 1, "one thread does all"
-    found = vpp_guest.placement(alone, "nf-1-1")
-    assert (found.workers, found.worker_of(0)) == ((), None)
 
 
 def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:

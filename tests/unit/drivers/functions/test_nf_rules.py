@@ -13,40 +13,26 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from resources.libraries.python.drivers.functions.nftables import Firewall, program
+from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.driver import NftablesRouters
-from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
+from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.programs import program_output
-from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import Deletion
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.kinds import machine
-from tests.builders import TOPOLOGIES, cpus, plan_of, shell_program
+from tests.builders import cpus, plan_of, shell_program, shipped
 
-LOCAL = TOPOLOGIES / "local.yaml"
 LACK = (
     "nft missing for NFs of kind linux_firewall, linux_stateful_firewall, linux_nat and linux_gateway; install it: "
     "apt-get install nftables"
 )
 
 
-def row(kind: str, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
-    """What a plan says of its first NF."""
-    plan = plan_of("local", "CSP", chains, 1, cpus(16), nf_kinds=(NfKind(kind),), shared_nodes=shared)
-    return [function for function in plan.functions if function.name == plan.functions[0].name]
-
-
-def local(tmp_path: Path, *changes: tuple[str, str]) -> Topology:
-    text = LOCAL.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    (tmp_path / "local.yaml").write_text(text, encoding="utf-8")
-    return load_topology(tmp_path / "local.yaml")
+def row(kind: str) -> Sequence[NfPlan]:
+    return plan_of("local", "CSP", cores=cpus(16), nf_kinds=(NfKind(kind),)).functions
 
 
 @pytest.mark.parametrize("rules", [1, 2, 100, 1000])
@@ -82,26 +68,12 @@ def test_a_gateway_looks_both_addresses_up_in_one_set_of_as_many_as_asked(addres
     assert text.rstrip().endswith("counter name accepted accept\n}\n}")
 
 
-def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
-    text = nat().text(row("linux_nat", chains=2, shared=(1,)))
-    assert 'oifname "csn1x1i2" snat prefix to 30.1.0.0/16' in text
-    assert 'oifname "csn2x1i2" snat prefix to 30.2.0.0/16' in text
-    assert 'iifname { "csn1x1i2", "csn2x1i2" } meta l4proto' in text
-    assert "ip daddr != { 30.1.0.0/16, 30.2.0.0/16 } ct zone set 1" in text
-
-
-def test_the_topology_has_the_number_of_rules(tmp_path: Path) -> None:
-    assert load_topology(LOCAL).dut.settings(Firewall).rules == 100
-    assert local(tmp_path, ("rules: 100", "rules: 20")).dut.settings(Firewall).rules == 20
-    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.firewall\.rules: .* is below the minimum of 1"):
-        local(tmp_path, ("rules: 100}", "rules: 0}"))
-
-
 def test_without_nft_only_cells_that_ask_for_it_lack_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(program_output, "_SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert LACK not in map(str, machine.missing(load_topology(LOCAL).dut))
-    by_default = local(tmp_path, ("containers: linux_router", "containers: linux_firewall")).dut
+    dut = shipped("local").dut
+    assert LACK not in map(str, machine.missing(dut))
+    by_default = dut.model_copy(update={"containers": (NfKind("linux_firewall"),)})
     assert LACK in map(str, machine.missing(by_default))
     with pytest.raises(Unsupported, match=re.escape(LACK)):
         program.load("")

@@ -2,25 +2,21 @@
 
 import re
 import stat
-import struct
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from pyroute2.netlink.rtnl.fibmsg import fibmsg
-from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.functions.ipsec import driver as ipsec
 from resources.libraries.python.drivers.functions.openvpn import driver as openvpn
 from resources.libraries.python.drivers.functions.openvpn.driver import CIPHER, ENDS, LEFT, RIGHT, TunnelFiles
-from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, Tunnels, into, passed
+from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, Tunnels, passed
 from resources.libraries.python.drivers.functions.vpp_ipsec import driver as vpp_ipsec
 from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
-from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
@@ -64,19 +60,6 @@ def test_the_ends_of_an_openvpn_tunnel_are_each_others_peers_and_pass_packets_as
     assert "tun-mtu 8982" in told(RIGHT, 8982)
 
 
-def test_the_ends_of_a_wireguard_tunnel_are_each_others_peers() -> None:
-    left, right = wireguard.ends_of("nf-10-10")
-    assert (left.device, right.device) == ("nf-10-10-wgl", "nf-10-10-wgr"), "their sockets have one folder"
-    assert left.table != right.table
-    assert " ".join(wireguard.settings(left, "PEER=")) == (
-        f"set nf-10-10-wgl private-key /dev/stdin listen-port {left.port} peer PEER= allowed-ips 0.0.0.0/0 "
-        f"endpoint 127.0.0.1:{right.port}"
-    )
-    assert "endpoint" not in wireguard.settings(right, "PEER="), "two handshakes at once would both fail"
-    with pytest.raises(Unsupported, match="firewall-10-10: firewall-10-10-wgl has more than 15 characters"):
-        wireguard.ends_of("firewall-10-10")
-
-
 def test_each_end_of_an_ipsec_tunnel_has_an_association_and_policies_of_its_own() -> None:
     lines = ipsec.batch(["aa" * 20, "bb" * 20]).splitlines()
     states = [line.split() for line in lines if line.startswith("xfrm state add")]
@@ -93,29 +76,21 @@ def test_each_end_of_an_ipsec_tunnel_has_an_association_and_policies_of_its_own(
         assert all(each[each.index("tmpl") + 2] == state[4] for each in own)
 
 
+def test_ends_of_a_wireguard_tunnel_have_names_that_the_kernel_takes_and_one_of_them_calls() -> None:
+    left, right = wireguard.ends_of("nf-10-10")
+    assert (left.device, right.device) == ("nf-10-10-wgl", "nf-10-10-wgr")
+    assert f"127.0.0.1:{right.port}" in wireguard.settings(left, "PEER=")
+    assert "endpoint" not in wireguard.settings(right, "PEER="), "two handshakes at once would both fail"
+    with pytest.raises(Unsupported, match="firewall-10-10: firewall-10-10-wgl has more than 15 characters"):
+        wireguard.ends_of("firewall-10-10")
+
+
 def test_what_came_out_of_a_tunnel_is_processed_and_the_rest_of_what_came_into_it_is_lost() -> None:
     numbers, devices = interface_numbers(DEVICES), [end.device for end in ENDS]
     assert passed(numbers, devices) == TunnelCounters(came=20 + 3 + 11 + 1, left=10 + 18)
     assert TunnelCounters(35, 28) - TunnelCounters(2, 2) == TunnelCounters(33, 26)
     with pytest.raises(KeyError, match="tun-right"):
         passed({name: row for name, row in numbers.items() if name != "tun-right"}, devices)
-
-
-def attributes(request: Request, kind: Any) -> dict[str, object]:
-    header = struct.pack("=IHHII", 16 + len(request.body), request.kind, request.flags, 1, 0)
-    message = kind(header + request.body)
-    message.decode()
-    return dict(message["attrs"]) | {"table": message["table"], "type": message.get("type")}
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_packets_of_a_port_go_into_the_tunnel_and_nowhere_without_it(end: TunnelEnd) -> None:
-    way, nowhere, rule = into(end, 7, "csn1x1i1")
-    assert attributes(way, rtmsg).items() >= {"RTA_OIF": 7, "table": end.table, "type": 1}.items()
-    # The kernel takes the route with the lower metric, the other one when that is gone.
-    assert attributes(nowhere, rtmsg).items() >= {"RTA_PRIORITY": 4096, "table": end.table, "type": 6}.items()
-    assert attributes(rule, fibmsg).items() >= {"FRA_IIFNAME": "csn1x1i1", "table": end.table}.items()
-    assert LEFT.table != RIGHT.table
 
 
 def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_path: Path) -> None:
@@ -148,10 +123,8 @@ def test_a_private_key_is_never_shown_nor_an_argument(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("made", "lacks", "kernel_makes", "reasons"),
     [
-        (openvpn.OpenVpns, "openvpn", True, ["openvpn missing"]),
         (openvpn.OpenVpns, "tun", True, ["/no/tun cannot be opened"]),
         (openvpn.OpenVpns, "2.6", True, ["OpenVPN 2.5.9 is too old"]),
-        (wireguard.WireGuards, "wg", True, ["wg missing"]),
         (wireguard.WireGuards, "wg tun", False, ["wg missing", "/no/tun cannot be opened"]),
         (ipsec.Ipsecs, "", False, ["the kernel makes no XFRM interfaces"]),
         (ipsec.Ipsecs, "", "devices", ["the kernel has no ESP with AES-128-GCM"]),
@@ -196,6 +169,8 @@ def test_a_tunnel_of_the_kernel_cannot_be_killed(monkeypatch: pytest.MonkeyPatch
 
 
 LOCAL_VPP = shipped("local-vpp")
+
+
 KIND = NfKind("vpp_ipsec")
 
 

@@ -65,9 +65,9 @@ def test_reordering_is_that_of_rfc_4737_and_rfc_5236(sequence: list[int]) -> Non
     assert found.buffer_occupancy == _pairs(occupancies)
 
 
-@given(came=st.lists(st.booleans(), min_size=1, max_size=300))
+@given(came=st.lists(st.booleans(), max_size=300))
 def test_loss_periods_and_distances_are_those_of_the_sequence(came: list[bool]) -> None:
-    found = of(np.array(came))
+    found = of(np.array(came, dtype=np.bool_))
     runs: list[tuple[int, int]] = []
     for number, arrived in enumerate(came):
         if arrived:
@@ -121,12 +121,6 @@ def test_random_losses_have_neither_period_nor_dispersion() -> None:
     assert periods <= 1
 
 
-def test_few_random_losses_are_as_seldom_clustered_as_their_deviates_say() -> None:
-    """Of a normal deviate 1 in 31,000 is below -4: a normal approximation of few losses has 1 in 400."""
-    draw = np.random.default_rng(7)
-    assert min(losses.runs_z(draw.random(2000) >= 0.02) or 0.0 for _ in range(4000)) > -4.5
-
-
 @given(lost=st.integers(10, 30), arrived=st.integers(10, 60), periods=st.integers(1, 10))
 def test_the_number_of_loss_periods_has_its_exact_probability(lost: int, arrived: int, periods: int) -> None:
     came = np.array([False] * (lost - periods) + [False, True] * periods + [True] * (arrived - periods))
@@ -143,13 +137,6 @@ def test_the_time_of_losses_follows_the_sender() -> None:
     stamped = np.flatnonzero(came)
     found = report(losses.NumberedArrivals(came, stamped, sent_ns[stamped], 0, NONE, NONE, 0))
     assert found.duration_s == pytest.approx(0.006, rel=0.01)
-
-
-@pytest.mark.parametrize("came", [[], [True], [False], [False] * 20, [True] * 20])
-def test_extreme_flows_have_figures(came: list[bool]) -> None:
-    found = of(np.array(came, dtype=np.bool_))
-    assert found.sent - found.received == came.count(False)
-    assert found.period_s is None
 
 
 EACH_NS = 250_000

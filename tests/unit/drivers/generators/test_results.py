@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,20 +18,15 @@ from resources.libraries.python.dialogue import line_of
 from resources.libraries.python.drivers.generators.builtin import arrivals, counters, driver, wire
 from resources.libraries.python.drivers.generators.builtin import process as module
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
+from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.traffic import Protocol
-from tests.builders import cpus, flow_of, plan_of
+from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cell_of, cpus, flow_of, plan_of
+from tests.unit.planning.labs import lab
 
 FRAME = frame("64B")
-
-
-def test_counters_are_read_from_the_kernels_table() -> None:
-    rows = counters.interface_numbers("""Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
-  tg-1: 9000006 100000    0    0    0     0          0         0       12       1    0    3    0     0       0
-""")
-    assert {name: (row[1], row[11]) for name, row in rows.items()} == {"tg-1": ("100000", "3")}
 
 
 class Clock:
@@ -147,31 +142,19 @@ def test_the_wait_at_the_end_is_learned_from_what_the_system_has_shown(
     assert lateness.quiet_s == 0.05
 
 
-BOTH = set(Direction)
-
-
 class Worker:
-    """A worker that sends its whole load."""
-
-    made: ClassVar["list[Worker]"] = []
+    """A worker that sends nothing."""
 
     def __init__(self) -> None:
-        self.pid = len(self.made) + 1
+        self.pid = 1
         self.told: list[dict[str, Any]] = []
         self.closed = False
-        self.made.append(self)
 
     def send(self, record: dict[str, Any]) -> None:
         self.told.append(record)
 
-    def answer(self, what: str, _: float) -> dict[str, Any]:
-        if what != "generator's report":
-            return {"sending": "a stub", "fallback": None}
-        flows = len(self.told[0]["flows"])
-        spec = next(each["prepare"] for each in reversed(self.told) if "prepare" in each)
-        duration_s, each = spec["duration_s"], round(spec["load_pps"] * spec["duration_s"] / flows)
-        rows = (wire.FlowReport(each, each, 0, 0, 0, None, 0),) * flows
-        return asdict(wire.TrialReport(each * flows, duration_s, duration_s, 0.0, True, rows))
+    def answer(self, *_: object) -> dict[str, Any]:
+        return {"sending": "a stub", "fallback": None}
 
     def close(self) -> None:
         self.closed = True
@@ -179,46 +162,15 @@ class Worker:
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
-    monkeypatch.setattr(driver, "WorkerProcess", Worker)
+    made: list[Worker] = []
+
+    def start() -> Worker:
+        made.append(Worker())
+        return made[-1]
+
+    monkeypatch.setattr(driver, "WorkerProcess", start)
     monkeypatch.setattr(driver, "first_to_speak", lambda waiting, *_: waiting[0])
-    Worker.made.clear()
-    return Worker.made
-
-
-@pytest.mark.parametrize("cores", [2, 16])
-def test_a_trial_in_one_direction_has_all_of_its_load_there(cores: int, workers: list[Worker]) -> None:
-    generator = driver.BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
-    generator.start()
-    first = len(workers)
-    both = Trial(load_pps=4000, duration_s=1, frame=FRAME)
-    one_way = both.model_copy(update={"only": Direction.FORWARD})
-    assert {flow.direction for flow in generator.run(both).flows} == BOTH
-    assert len(workers) == first, "no worker is started anew"
-    result = generator.run(one_way)
-    counts = [(flow.instance, flow.direction, flow.sent) for flow in result.flows]
-    assert counts == [(1, Direction.FORWARD, 2000), (2, Direction.FORWARD, 2000)]
-    assert len(workers) == first + 1 and all(worker.closed for worker in workers[:first])
-    assert not result.generator_limited
-    generator.run(one_way)
-    assert len(workers) == first + 1, "workers stay for the next trial in this direction"
-    assert {flow.direction for flow in generator.run(both).flows} == BOTH
-    assert workers[first].closed
-    generator.stop()
-    assert all(worker.closed for worker in workers)
-
-
-def test_workers_send_tcp_where_a_trial_asks_for_it_and_no_packet_has_a_number(workers: list[Worker]) -> None:
-    generator = driver.BuiltInGenerator(plan_of("local", "CSC", 1, cores=cpus(2)))
-    generator.start()
-    asked = Trial(load_pps=4000, duration_s=1, frame=FRAME, protocol=Protocol.TCP)
-    generator.run(asked)
-    spec = next(each["prepare"] for each in workers[-1].told if "prepare" in each)
-    assert (spec["tcp"], spec["udp"]) == (True, False)
-    with pytest.raises(Unsupported, match="losses and timelines number UDP datagrams, not TCP segments"):
-        generator.run(asked.model_copy(update={"count_losses": True}))
-    with pytest.raises(Unsupported, match="the built-in generator sends no ICMP"):
-        generator.run(asked.model_copy(update={"protocol": Protocol.ICMP}))
-    generator.stop()
+    return made
 
 
 @pytest.mark.parametrize("cores", [2, 16])
@@ -237,6 +189,29 @@ def test_prepared_workers_are_those_that_start_and_are_ended_without_a_start(cor
     generator.start()
     assert len(workers) == 3 * len(prepared), "none that was ended is used"
     generator.stop()
+
+
+@pytest.mark.usefixtures("workers")
+def test_losses_of_tcp_segments_and_icmp_are_refused() -> None:
+    generator = driver.BuiltInGenerator(plan_of("local", "CSC", 1, cores=cpus(2)))
+    generator.start()
+    asked = Trial(load_pps=4000, duration_s=1, frame=FRAME, protocol=Protocol.TCP)
+    with pytest.raises(Unsupported, match="losses and timelines number UDP datagrams, not TCP segments"):
+        generator.run(asked.model_copy(update={"count_losses": True}))
+    with pytest.raises(Unsupported, match="the built-in generator sends no ICMP"):
+        generator.run(asked.model_copy(update={"protocol": Protocol.ICMP}))
+    generator.stop()
+
+
+def test_cpus_of_another_machine_do_not_disturb_the_generator() -> None:
+    topology = lab(1, discriminator="mac", cores=32, tg_cores=32, containers="linux_router")
+    plan = make_plan(topology, cell_of("CSC", 2, 1), {}).model_copy(update={"flows": ()})
+    (cpu, *_), others = plan.cores.cpus("generator"), {each.cpu for each in plan.cores.on(None)}
+    assert cpu in others, "both machines must have a thread on a CPU of the same number"
+    assert driver.BuiltInGenerator(plan)._alone
+    beside = Thread(owner="vswitch", role=ThreadRole.DATA, index=9, cpu=cpu, machine="TG")
+    cores = plan.cores.model_copy(update={"threads": (*plan.cores.threads, beside)})
+    assert not driver.BuiltInGenerator(plan.model_copy(update={"cores": cores}))._alone
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """When packets are due."""
 
 from collections.abc import Callable
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -102,20 +101,6 @@ def watching(base: tuple[int, ...], most_lost: int | None) -> tuple[LossWatch, l
     return LossWatch(lambda: counters, base, most_lost), counters
 
 
-@pytest.mark.parametrize(
-    ("before", "looks"),
-    [
-        (0, [((0, 0), (100, 100), False), ((100, 100), (900, 900), False), ((900, 899), (1000, 1000), True)]),
-        (50, [((0, 0), (100, 100), False), ((200, 90), (200, 200), True)]),  # one's early packets hide nothing
-    ],
-)
-def test_what_was_sent_since_the_last_look_is_on_its_way_not_lost(before: int, looks: list[Any]) -> None:
-    watch, counters = watching((before, before), 9 if before else 0)
-    for received, sent, ended in looks:
-        counters[:] = [before + each for each in received]
-        assert watch.ends_it(sent) is ended
-
-
 @pytest.mark.parametrize(("most_lost", "ended"), [(9, True), (10, False), (None, False)])
 def test_the_limit_may_be_reached_but_not_exceeded(most_lost: int | None, ended: bool) -> None:
     watch, received = watching((0,), most_lost)
@@ -141,9 +126,9 @@ def collapsing(capacity_pps: float, per_pps: float) -> Callable[[float], float]:
     return lambda load_pps: max(0.0, min(load_pps, capacity_pps - per_pps * max(0.0, load_pps - capacity_pps)))
 
 
-@pytest.mark.parametrize("per_pps", [0.12, 0.5])
+@pytest.mark.parametrize("per_pps", [0.12, 0.6])
 def test_mrr_is_measured_at_all_the_generator_can_and_a_search_begins_at_what_the_system_can(per_pps: float) -> None:
-    """With 0.5 it collapses to nothing."""
+    """With 0.6 it collapses to nothing, and what it can do lies between the last two loads that are tried."""
     forwards = collapsing(400_000, per_pps)
     found = overload.highest_loads(3_800_000, forwards(3_800_000), lambda load_pps, _: forwards(load_pps))
     assert found.offered_pps == 3_800_000

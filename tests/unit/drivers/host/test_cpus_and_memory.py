@@ -205,7 +205,6 @@ DUT = lab(cpus="discover").dut
 
 
 def shown(root: Path, cpus: int, files: dict[str, str]) -> dict[str, Any]:
-    """What a tree like /sys/devices shows."""
     rows = [(cpu, str(cpu), 0, None) for cpu in range(cpus)]
     machine(root / "system", f"0-{cpus - 1}", rows)
     tree(root, files)
@@ -278,7 +277,6 @@ def test_stated_kinds_are_compared(tmp_path: Path, groups: list[tuple[str, int, 
 
 
 def threads(root: Path, names: dict[int, str]) -> Path:
-    """A folder like /proc."""
     (root / "self").mkdir()
     return tree(root, {f"{thread}/comm": name for thread, name in names.items()})
 

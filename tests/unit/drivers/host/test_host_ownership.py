@@ -162,7 +162,6 @@ LIMIT = "kernel/limit"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
-    """Settings of a kernel."""
     return tree(tmp_path / "sys", {LIMIT: "950000", "kernel/other": "1"})
 
 
@@ -416,12 +415,8 @@ def test_every_step_is_taken_and_all_failures_are_one_error(kinds: list[str]) ->
 
 def test_steps_after_an_interrupt_are_taken() -> None:
     taken: list[str] = []
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        take_all((interrupted, partial(taken.append, "two"), partial(taken.append, "three")))
+        take_all((raising(KeyboardInterrupt()), partial(taken.append, "two"), partial(taken.append, "three")))
     assert taken == ["two", "three"]
 
 

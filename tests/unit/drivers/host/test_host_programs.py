@@ -26,7 +26,13 @@ from resources.libraries.python.drivers.functions.vm.init import READY
 from resources.libraries.python.drivers.functions.vm.qemu import Monitor
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import end_group, exit_status, is_stopped, process
+from resources.libraries.python.drivers.host.ownership.processes import (
+    Process,
+    end_group,
+    exit_status,
+    is_stopped,
+    process,
+)
 from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, problems_at_an_end
@@ -63,16 +69,8 @@ threading.Event().wait()
 """
 
 
-def gone(pid: int) -> bool:
-    file = Path(f"/proc/{pid}/stat")
-    try:
-        return file.read_text(encoding="ascii").rpartition(")")[2].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def until_gone(pid: int) -> None:
-    wait_until("its end", lambda: "" if gone(pid) else "it is there", NEVER_S, pause_s=0.005)
+def until_gone(program: Process) -> None:
+    wait_until("its end", lambda: "it is there" if program.alive else "", NEVER_S, pause_s=0.005)
 
 
 def stop(pid: int) -> None:
@@ -89,22 +87,22 @@ def started(argv: Sequence[str], folder: Path, machine: MachineLock) -> Daemon:
     return daemon
 
 
-def master(folder: Path, machine: MachineLock) -> tuple[Daemon, int]:
-    """One that has started another, and the pid of that."""
+def master(folder: Path, machine: MachineLock) -> tuple[Daemon, Process]:
+    """One that has started another process, and that process."""
     daemon = started([sys.executable, "-c", MASTER], folder, machine)
     daemon.wait_for("its child", lambda: "" if daemon.output().endswith("\n") else "nothing", NEVER_S)
-    return daemon, int(daemon.output())
+    return daemon, process(int(daemon.output()))
 
 
 @pytest.mark.parametrize(("argv", "line"), [(("sleep", "600"), b""), (("cat",), b"\n")])
 def test_a_stopped_program_is_continued_and_ends_as_asked(tmp_path: Path, argv: tuple[str, ...], line: bytes) -> None:
     with MachineLock(tmp_path) as machine:
         daemon = started(argv, tmp_path, machine)
-        pid = daemon.pid
-        stop(pid)
+        running = process(daemon.pid)
+        stop(running.pid)
         assert "is stopped" in daemon.problem()
         daemon.request_end(line)
-        until_gone(pid)
+        until_gone(running)
         daemon.wait_end(NEVER_S)
         assert not machine.leftovers()
 
@@ -112,12 +110,12 @@ def test_a_stopped_program_is_continued_and_ends_as_asked(tmp_path: Path, argv: 
 def test_what_a_program_has_started_is_continued_with_it(tmp_path: Path) -> None:
     with MachineLock(tmp_path) as machine:
         daemon, child = master(tmp_path, machine)
-        stop(child)
+        stop(child.pid)
         begin = time.monotonic()
         daemon.request_end()
         daemon.wait_end(NEVER_S)
         assert time.monotonic() - begin < NEVER_S
-    assert gone(child)
+    assert not child.alive
 
 
 @pytest.mark.slow
@@ -151,7 +149,7 @@ def test_what_a_killed_program_has_started_is_killed_also_if_both_are_stopped(tm
     """Whether or not its end was seen before, after which its pid may be another process's."""
     with MachineLock(tmp_path) as machine:
         daemon, child = master(tmp_path, machine)
-        stop(child)
+        stop(child.pid)
         if seen.startswith("the record"):
             stop(daemon.pid)
             assert process(daemon.pid).kill()
@@ -168,7 +166,7 @@ def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
     script = "trap '' TERM; sleep 600 & echo $!; wait; wait"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, process_group=0) as running:
         assert running.stdout is not None
-        child = int(running.stdout.readline())
+        child = process(int(running.stdout.readline()))
         running.terminate()
         assert not end_group(running, 0.05)
         assert running.returncode == -signal.SIGKILL

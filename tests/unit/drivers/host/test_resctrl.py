@@ -112,7 +112,6 @@ class Kernel:
 
 
 def masks(schemata: Path) -> dict[int, int]:
-    """Masks by cache."""
     line = next(line for line in schemata.read_text(encoding="ascii").splitlines() if "L3:" in line)
     pairs = (pair.split("=") for pair in line.strip().removeprefix("L3:").split(";"))
     return {int(domain): int(mask, 16) for domain, mask in pairs}

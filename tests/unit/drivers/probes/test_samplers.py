@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal, cast
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
@@ -16,17 +16,14 @@ import pytest
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.sockets import socket_backlog
-from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, SocketCounters
 from resources.libraries.python.drivers.probes.sampler import accounts, costs, features
-from resources.libraries.python.drivers.probes.sampler.accounts import LEVELS, Amounts, PortAccount
+from resources.libraries.python.drivers.probes.sampler.accounts import Amounts, PortAccount
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter, PerfCounters, PerfEvent
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler, available_bytes, memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_of, threads_of
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import CpuTime, HostState, TaskTime, ThreadTime
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Tap
-from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.chains.analysis.features import FEATURES
@@ -99,12 +96,6 @@ def test_the_machines_accounts_are_parsed(tmp_path: Path) -> None:
     assert accounts.MachineAccount(tmp_path / "none").read() == {}
 
 
-def test_features_have_names_of_their_own() -> None:
-    assert len(NAMES) == len(FEATURES)
-    assert all(feature.meaning for feature in FEATURES)
-    assert accounts.NeverThrottled().read() == {"throttled_percent": 0.0}
-
-
 def test_what_was_started_for_an_owner_is_found_by_its_name_and_what_was_not_is_left_alone(tmp_path: Path) -> None:
     rows = {10: (1, "other nf-7-1"), 50: (1, "robot"), 51: (50, "qemu -name nf-7-1 -m 64"), 52: (50, "x nf-7-10")}
     for pid, (parent, command) in rows.items():
@@ -120,7 +111,6 @@ def test_what_was_started_for_an_owner_is_found_by_its_name_and_what_was_not_is_
     [
         (1, "4:memory:/job\n1:cpu:/\n", "4:memory:/job\n1:cpu:/csit-nf-1-1\n", True),
         (1, "4:memory:/job\n1:cpu:/\n", "4:memory:/job\n1:cpu:/\n", False),
-        (1, "1:cpu,cpuacct:/job\n", "1:cpu,cpuacct:/job\n", False),
         (2, "0::/job\n", "0::/csit-nf-1-1\n", True),
         (2, "0::/job\n", "0::/\n", False),
     ],
@@ -165,12 +155,6 @@ def counted(*rows: tuple[int, int, int, int]) -> PortAccount:
     return cast(PortAccount, Mock(read=Mock(side_effect=[*readings, {}])))
 
 
-def told(*rows: SocketCounters, in_rings: int = 0) -> ReceivingSockets:
-    """Sockets that were read before; then their process has ended."""
-    read = Mock(side_effect=[*rows, CsitError("it has ended")])
-    return cast(ReceivingSockets, Mock(read=read, in_rings=lambda: in_rings))
-
-
 def test_what_came_in_and_neither_went_out_nor_was_dropped_waits() -> None:
     account = features.QueueAccount(counted((100, 90, 0, 0), (1000, 704, 4, 30)))
     assert account.read() == {"queued_packets": 0.0}, "what was lost before counts for nothing"
@@ -181,47 +165,10 @@ def test_what_came_in_and_neither_went_out_nor_was_dropped_waits() -> None:
     assert account.read() == {"queued_packets": 0.0}, "counters are not read at one moment"
 
 
-def test_with_af_xdp_what_is_lost_in_user_space_does_not_wait_and_rings_need_not_be_empty_at_first() -> None:
-    ports = counted((100, 90, 0, 0), (9000, 4004, 4, 30), (9000, 4004, 4, 30))
-    sockets = told(SocketCounters(10, 5), SocketCounters(410, 4305), in_rings=7)
-    account = features.QueueAccount(ports, features.SocketAccount(sockets))
-    assert account.read() == {"queued_packets": 7.0}
-    assert account.read() == {"queued_packets": 7.0 + 8900 - 3914 - 30 - 400 - 4300}
-    assert account.read() == {}, "the vSwitch has ended"
-
-
-def test_what_no_port_counts_is_what_packet_sockets_refuse_and_what_is_taken_from_af_xdp_and_never_given() -> None:
-    account = features.SocketAccount(told(SocketCounters(4710, waiting_bytes=2048)))
-    assert account.read() == {"socket_dropped_pps": 4710.0, "queued_kib": 2.0}
-    assert account.read() == {}
-    assert features.SocketAccount(told(SocketCounters(410, 4305))).read() == {"socket_dropped_pps": 4305.0}
-    assert {"queued_kib", "queued_packets", "memory_bytes"} <= LEVELS
-    assert "socket_dropped_pps" not in LEVELS
-    assert features.SocketAccount(told(SocketCounters(0, 0))).closes
-    assert not features.SocketAccount(told(SocketCounters(0, waiting_bytes=0))).closes
-    assert not features.SocketAccount(told()).closes
-
-
-def planned(topology: str, *taps: Tap) -> Plan:
-    return make_plan(shipped(topology), cell_of("CSC", taps=taps), {})
-
-
-def test_ports_that_send_copies_are_left_out_and_what_waits_in_physical_ports_is_not_known() -> None:
-    plan = planned("sim", Tap(position=2, kind=NfKind("sim")))
-    ports = {port.interface for port in plan.ports(VSWITCH)}
-    assert len(ports) == 5
-    (copied,) = ports - set(features.forwarding(plan, VSWITCH))
-    assert [segment.copies for segment in plan.segments] == [(), (copied,)]
-    assert features.forwarding(planned("available/lab-2n-kernel"), VSWITCH) == ()
-
-
-MAPS = """\
-7f232c2d0000-7f232c2db000 r--p 00000000 fe:00 4711                       /usr/sbin/ovs-vswitchd
-7f232c2db000-7f232c2e4000 rw-s 80000000 00:09 10242850                   socket:[10242850]
-7f232c2e4000-7f232c2ed000 rw-s 00000000 00:09 10242850                   socket:[10242850]
-7f232c2ed000-7f232c2f2000 rw-s 180000000 00:09 10242850                  socket:[10242850]
-7ffd1a2b3000-7ffd1a2d4000 rw-p 00000000 00:00 0                          [stack]
-"""
+def test_what_waits_in_physical_ports_is_not_known() -> None:
+    for testbed, known in (("sim", 4), ("available/lab-2n-kernel", 0)):
+        plan = make_plan(shipped(testbed), cell_of("CSC"), {})
+        assert len(features.forwarding(plan, VSWITCH)) == known
 
 
 def answering(*answers: bytes) -> socket.socket:
@@ -242,12 +189,6 @@ def test_a_count_of_32_bits_that_begins_again_goes_on_growing() -> None:
 def test_a_socket_of_af_xdp_drops_where_its_ring_is_full_or_it_has_no_buffer(said: bytes) -> None:
     """Before Linux 5.9 a full ring is among what was dropped."""
     assert socket_backlog.refused_by_xdp_socket(answering(said)) == 5007
-
-
-def test_rings_are_where_their_socket_is_mapped() -> None:
-    places = socket_backlog.mapped(MAPS)
-    assert places[10242850, 0] == 0x7F232C2E4000, "packets for the program"
-    assert places[10242850, 0x80000000] == 0x7F232C2DB000, "packets for the kernel"
 
 
 STAT = """cpu  9 9 9 9 9 9 9 9 0 0
@@ -329,25 +270,14 @@ def memory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def group_of_version(version: Literal[1, 2], root: Path) -> ControlGroup:
-    """A group with 50 kB in use, 10 kB of which are file pages that have not been used lately."""
-    name = "memory.current" if version == 2 else "memory.usage_in_bytes"
-    write(root / "nf-1-1" / name, "50000\n")
-    write(root / "nf-1-1" / "memory.stat", "anon 40000\ninactive_file 10000\n")
-    return ControlGroup(Controllers(version, {"memory": root}), "nf-1-1")
-
-
-def test_an_owner_without_a_group_has_the_resident_memory_of_its_processes(memory: Path) -> None:
+def test_an_owner_has_the_memory_of_its_group_or_the_resident_memory_of_its_processes(memory: Path) -> None:
     assert memory_of(Tasks((10, 11)), None, memory) == 42 * PAGE
     assert memory_of(Tasks((10, 999)), None, memory) == 30 * PAGE, "one has ended"
     assert memory_of(Tasks((999,)), None, memory) is None
-    unreadable = ControlGroup(Controllers(2, {"memory": memory / "none"}), "nf-1-1")
-    assert memory_of(Tasks((10,)), unreadable, memory) == 30 * PAGE
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_owner_has_the_memory_of_its_group(memory: Path, version: Literal[1, 2]) -> None:
-    group = group_of_version(version, memory / "groups")
+    group = ControlGroup(Controllers(2, {"memory": memory / "groups"}), "nf-1-1")
+    assert memory_of(Tasks((10,)), group, memory) == 30 * PAGE, "it cannot be read"
+    write(memory / "groups" / "nf-1-1" / "memory.current", "50000\n")
+    write(memory / "groups" / "nf-1-1" / "memory.stat", "anon 40000\ninactive_file 10000\n")
     assert memory_of(Tasks((10,)), group, memory) == 40_000
     assert memory_of(Tasks(helpers=(20,)), group, memory) is None
 

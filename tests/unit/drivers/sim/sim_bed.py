@@ -7,16 +7,15 @@ from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.builders import shipped
 
 TOPOLOGY = shipped("sim")
-
-
 SMALL = frame("64B")
 
 
@@ -45,3 +44,8 @@ class Bed:
         before = self.counters()
         result = self.generator.run(connectivity_trial(self.plan, SMALL))
         return diagnose(self.plan, result, before, self.counters())
+
+
+def sharp_bed(asked: Cell, **parameters: object) -> Bed:
+    """A cell of exact capacity."""
+    return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), model="sharp", **parameters)

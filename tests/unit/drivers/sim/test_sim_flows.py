@@ -13,72 +13,48 @@ from resources.libraries.python.drivers.sim import flows
 from resources.libraries.python.drivers.sim.impairment import BufferPool, PacketLosses, flow_losses
 from resources.libraries.python.drivers.sim.probes import SimHopTimer, SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
-from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.features import LINK
 from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowLosses, TrialResult
 from resources.libraries.python.model.request.cell import Cell, Tap
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.losses import LossPattern, loss_loads, losses_in_words, pattern_of
 from resources.libraries.python.studies.chains.model import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, cell_of, flow_of, plan_of
-from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
+from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed, sharp_bed
 from tests.unit.examples import share
 
 CAPACITY = 6e6
 
 
-def shape_of(crossings: int, functions: int) -> flows.FlowShape:
-    return flows.FlowShape((flows.PORT_NS, *[flows.CROSSING_NS] * crossings, *[flows.NF_NS] * functions, flows.PORT_NS))
-
-
-def latency(load_pps: float, *, crossings: int = 2, functions: int = 1, sent: int = 5000) -> FlowLatency:
-    pairs, mean_ns = flows.simulate_latency(
-        shape_of(crossings, functions), load_pps, CAPACITY, sent=sent, received=sent
-    )
+def latency(load_pps: float, hops: int = 3, *, sent: int = 5000, received: int | None = None) -> FlowLatency:
+    shape = flows.FlowShape((flows.PORT_NS, *[flows.CROSSING_NS] * hops, flows.PORT_NS))
+    came = sent if received is None else received
+    pairs, mean_ns = flows.simulate_latency(shape, load_pps, CAPACITY, sent=sent, received=came)
     return flows.flow_latency(1, Direction.FORWARD, sent, pairs, mean_ns)
-
-
-def test_latency_grows_with_load_and_hops() -> None:
-    loads = [latency(share * CAPACITY).p99_ns for share in (0.0, 0.1, 0.5, 0.9)]
-    assert loads == sorted(set(loads))
-    assert latency(0.0, crossings=11, functions=10).p99_ns > 4 * loads[0]
 
 
 @given(st.floats(0.0, 2e7), st.integers(1, 20000))
 def test_figures_ascend_and_count_every_frame(load_pps: float, sent: int) -> None:
     row = latency(load_pps, sent=sent)
-    assert row.received == sent
+    assert row.received == HdrHistogram.decode(row.histogram).get_total_count() == sent
     figures = [row.min_ns, row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns]
     assert figures == sorted(figures)
     assert figures[0] - 1 <= row.mean_ns <= figures[-1] + 1
 
 
-def test_the_histogram_decodes_to_the_same_figures() -> None:
-    row = latency(0.9 * CAPACITY)
-    assert row.histogram.startswith("HISTF")
-    histogram = HdrHistogram.decode(row.histogram)
-    assert histogram.get_total_count() == row.received
-    for percent, figure in ((50, row.p50_ns), (90, row.p90_ns), (99, row.p99_ns), (99.9, row.p999_ns)):
-        assert histogram.get_value_at_percentile(percent) == pytest.approx(figure, rel=0.002)
-    assert histogram.get_mean_value() == pytest.approx(row.mean_ns, rel=0.002)
-
-
 def test_waiting_is_that_of_the_queue() -> None:
     """Mean waiting of M/D/1 at 80 %: 2 service times, of a vector of 32 packets."""
-    idle, busy = (latency(share * CAPACITY, crossings=0, functions=0, sent=100_000) for share in (0.0, 0.8))
+    idle, busy = (latency(share * CAPACITY, hops=0, sent=100_000) for share in (0.0, 0.8))
     assert busy.mean_ns - idle.mean_ns == pytest.approx(2 * 32 / CAPACITY * 1e9, rel=0.1)
 
 
 @pytest.mark.parametrize("sent", [0, 100])
 def test_lost_packets_have_no_latency(sent: int) -> None:
-    pairs, mean_ns = flows.simulate_latency(shape_of(2, 1), 1e6, CAPACITY, sent=sent, received=0)
-    row = flows.flow_latency(1, Direction.REVERSE, sent, pairs, mean_ns)
+    row = latency(1e6, sent=sent, received=0)
     assert (row.sent, row.received) == (sent, 0)
     assert (row.min_ns, row.mean_ns, row.p50_ns, row.p999_ns, row.max_ns, row.histogram) == (None,) * 6
 
@@ -105,7 +81,6 @@ def timed(bed: Bed, load_share: float = 0.0) -> tuple[dict[str, float], TrialRes
 @pytest.mark.parametrize(
     "parameters",
     [
-        {},
         {"noise": 0.2},
         {"host_gap_hz": 50.0, "host_gap_us": 800.0},
         {"power": {"platform_w": 80.0, "sleep_us": 60.0}},
@@ -135,13 +110,6 @@ def test_packets_wait_at_the_limit_and_nowhere_else(limit: str) -> None:
     assert max(map(abs, more.values())) < 1e-6
 
 
-def test_noise_changes_the_parts_and_not_the_latency() -> None:
-    quiet, same = timed(Bed(PLAN, noise=0.0))
-    noisy, result = timed(Bed(PLAN, noise=0.3))
-    assert [row.mean_ns for row in result.latency] == [row.mean_ns for row in same.latency]
-    assert all(0 < abs(noisy[owner] / quiet[owner] - 1) < 0.2 for owner in OWNERS)
-
-
 def test_a_path_that_is_broken_has_no_delays() -> None:
     bed = Bed(PLAN, drop_at=["nf-1-2"])
     hops = SimHopTimer(bed.system)
@@ -157,20 +125,8 @@ def chain(*kinds: NfKind, taps: tuple[Tap, ...] = (), limits: tuple[Limits, ...]
     return cell_of("CSC", 1, len(kinds), nf_kinds=kinds, taps=taps, limits=limits)
 
 
-def bed(asked: Cell, **parameters: object) -> Bed:
-    return Bed(make_plan(TOPOLOGY, asked, TOPOLOGY.dut.layout), model="sharp", **parameters)
-
-
-def test_a_tap_gets_both_ways_of_its_segment() -> None:
-    running = bed(chain(ROUTER, taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
-    assert running.run(1000.0).loss_ratio == 0
-    for number in (1, 2):
-        assert running.counters()[f"csn1t{number}"] == InterfaceCounters(1000, 0, 0, 0)
-        assert running.counters()[f"csv1t{number}"] == InterfaceCounters(0, 1000, 0, 0)
-
-
 def test_a_slow_tap_loses_alone_and_is_as_busy_as_its_capacity_says() -> None:
-    running = bed(chain(ROUTER, taps=(Tap(position=2, kind=NGREP),)))
+    running = sharp_bed(chain(ROUTER, taps=(Tap(position=2, kind=NGREP),)))
     sampler, most = SimSampler(running.system), one_pps(NGREP, 1.0)
     before = sampler.read()
     assert running.run(0.5 * most).loss_ratio == 0
@@ -186,7 +142,9 @@ def test_a_slow_tap_loses_alone_and_is_as_busy_as_its_capacity_says() -> None:
 
 
 def test_what_an_nf_loses_its_taps_behind_do_not_see() -> None:
-    running = bed(chain(NfKind("linux_firewall"), taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP))))
+    running = sharp_bed(
+        chain(NfKind("linux_firewall"), taps=(Tap(position=1, kind=TCPDUMP), Tap(position=2, kind=TCPDUMP)))
+    )
     load = 1.25 * running.system.capacity_pps(SMALL)
     assert running.run(load).loss_ratio == pytest.approx(0.2, abs=1e-5)
     rows = [running.counters()[f"csv1t{number}"] for number in (1, 2)]
@@ -194,17 +152,10 @@ def test_what_an_nf_loses_its_taps_behind_do_not_see() -> None:
     assert [row.tx_packets + row.tx_dropped for row in rows] == pytest.approx([0.9 * load] * 2, rel=1e-3)
 
 
-def test_copies_cost_the_vswitch_alone() -> None:
-    plain, watched = chain(NfKind("sim")), chain(NfKind("sim"), taps=(Tap(position=1, kind=NfKind("sim")),) * 4)
-    assert capacity_pps(watched, SMALL) < capacity_pps(plain, SMALL)
-    router = chain(ROUTER, taps=(Tap(position=1, kind=NGREP),))
-    assert bed(router).system.capacity_pps(SMALL) == capacity_pps(chain(ROUTER), SMALL)
-
-
 def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
     """The planted fault: the truth that an analysis has to find."""
     free, limited = chain(ROUTER, ROUTER), chain(ROUTER, ROUTER, limits=(Limits(), Limits(cpu=0.5)))
-    running = bed(limited)
+    running = sharp_bed(limited)
     capacity = running.system.capacity_pps(SMALL)
     assert capacity == pytest.approx(capacity_pps(free, SMALL) / 4)  # 0.5 of the two CPUs of a core
     assert running.system.limit_owners(SMALL) == {"nf-1-2"}
@@ -213,21 +164,10 @@ def test_a_limited_nf_does_less_and_uses_no_more_than_its_limit() -> None:
     assert running.system.used_s()["nf-1-1"] > 0.5
 
 
-def test_each_of_different_nfs_is_as_busy_as_its_own_capacity_says() -> None:
-    running = bed(cell_of("CSC", 3, instance_kinds=(ROUTER, NGREP, NGREP)), pressure={ROUTER: 0, NGREP: 0})
-    assert running.system.limit_owners(SMALL) == {"nf-1-1", "nf-2-1", "nf-3-1"}
-    sampler = SimSampler(running.system)
-    before = sampler.read()
-    running.run(3 * 0.5 * one_pps(NGREP, 1.0))
-    cpu = work(running.plan, before, sampler.read(), 1.0).cpu
-    assert cpu["nf-2-1"] == cpu["nf-3-1"] == pytest.approx([0.5, 0.5])
-    assert cpu["nf-1-1"] == pytest.approx([0.5 * one_pps(NGREP, 1.0) / one_pps(ROUTER, 1.0)] * 2)
-
-
 @pytest.mark.parametrize("kind", [kind for kind in TOPOLOGY.dut.offered if kind != "sim"])
 def test_every_kind_lets_packets_through_at_a_capacity_of_its_own(kind: NfKind) -> None:
     programs = (UserProgram(start=("cat",)),) if kind == "process" else ()
-    running = bed(cell_of(nf_kinds=(kind,), programs=programs))
+    running = sharp_bed(cell_of(nf_kinds=(kind,), programs=programs))
     assert running.system.capacity_pps(SMALL) == one_pps(kind, 1.0) < one_pps(NfKind("sim"), 1.0)
     assert running.complaints() == ()
 
@@ -242,6 +182,7 @@ SPEC = ChainStudySpec(
     name="study", vnfs=VNFS, workloads=(Workload(volume_bps=40e6, frame=frame("64B")),), lengths=(2, 3), duration_s=5
 )
 FAULTY = ("monitor", "ips", "gateway")
+FAULTS = {"loss_ratio": 0.1, "queue_loss_ratio": 0.1, "stolen_ratio": 0.6, "delay_s": 50e-6}
 CHAIN = ["tcpdump", "suricata", "linux_gateway"]
 
 
@@ -262,41 +203,21 @@ def healthy() -> Runs:
     return measured()
 
 
-def faulty(healthy: Runs, **fault: float) -> ChainRun:
-    """The chain with a fault; other chains and the NF alone are as they were."""
-    found = measured(SPEC, fault)
-    assert {order for order in found if found[order] != healthy[order]} == {FAULTY}
-    return found[FAULTY]
-
-
-def test_losses_inside_an_nf_are_counted_by_no_port(healthy: Runs) -> None:
-    here = faulty(healthy, loss_ratio=0.1)
-    assert here.loss_ratio == pytest.approx(0.1, rel=0.01)
-    assert healthy[FAULTY].loss_ratio == 0
-    for name in ("rx_dropped_pps", "tx_dropped_pps"):
-        assert feature(here, "ips", name) == feature(here, "vswitch", name) == 0
-    assert feature(here, "gateway", "tx_pps") < feature(healthy[FAULTY], "gateway", "tx_pps")
-
-
-def test_what_a_short_queue_drops_is_counted_and_grows_with_the_load(healthy: Runs) -> None:
-    here = faulty(healthy, queue_loss_ratio=0.1)
-    assert 0.02 < here.loss_ratio < 0.06  # at some 42 % of what the slowest NF can
-    assert feature(here, "vswitch", "tx_dropped_pps") > 0
-    assert feature(healthy[FAULTY], "vswitch", "tx_dropped_pps") == 0
-
-
-def test_a_delay_is_in_the_latency_with_and_without_load(healthy: Runs) -> None:
-    here, other = faulty(healthy, delay_s=50e-6), healthy[FAULTY]
-    assert here.latency_s - other.latency_s == pytest.approx(50e-6, rel=0.05)
-    assert here.idle_latency_s - other.idle_latency_s == pytest.approx(50e-6, rel=0.05)
-
-
-def test_a_co_located_load_makes_an_nf_wait_and_halves_its_capacity(healthy: Runs) -> None:
-    here = faulty(healthy, stolen_ratio=0.6)
-    assert feature(here, "ips", "waiting_percent") > 40
+def test_a_fault_costs_its_chain_alone_and_shows_where_it_is(healthy: Runs) -> None:
+    """Other chains and the NF alone are as they were."""
+    assert healthy[FAULTY].loss_ratio == feature(healthy[FAULTY], "vswitch", "tx_dropped_pps") == 0
     assert feature(healthy[FAULTY], "ips", "waiting_percent") == 0
-    assert feature(here, "ips", "cpu_percent") == pytest.approx(80, rel=0.05)  # 40 % of two CPUs: it is saturated
-    assert here.loss_ratio > 0
+    rows = [measured(SPEC, {name: size}) for name, size in FAULTS.items()]
+    assert all({order for order in found if found[order] != healthy[order]} == {FAULTY} for found in rows)
+    inside, queue, stolen, delayed = (found[FAULTY] for found in rows)
+    assert inside.loss_ratio == pytest.approx(0.1, rel=0.01)
+    assert feature(inside, "vswitch", "tx_dropped_pps") == feature(inside, "ips", "rx_dropped_pps") == 0, "by no port"
+    assert 0.02 < queue.loss_ratio < 0.06, "at some 42 % of what the slowest NF can"
+    assert feature(queue, "vswitch", "tx_dropped_pps") > 0 < stolen.loss_ratio
+    assert feature(stolen, "ips", "waiting_percent") > 40
+    assert feature(stolen, "ips", "cpu_percent") == pytest.approx(80, rel=0.05), "40 % of two CPUs: it is saturated"
+    assert delayed.latency_s - healthy[FAULTY].latency_s == pytest.approx(50e-6, rel=0.05)
+    assert delayed.idle_latency_s - healthy[FAULTY].idle_latency_s == pytest.approx(50e-6, rel=0.05)
 
 
 def test_without_memory_for_its_working_set_an_nf_reads_pages_again_and_slows_down(healthy: Runs) -> None:
@@ -349,7 +270,6 @@ def test_loads_are_ndr_pdr_and_an_overload() -> None:
     assert loss_loads(None, None, 110.0) == (("OVERLOAD", 110.0),)
 
 
-FIREWALL = NfKind("linux_firewall")
 POOL = BufferPool(buffers=500, buffer_bytes=2048, hold_s=0.01)
 
 
@@ -364,39 +284,3 @@ def erlang_b(servers: int, load: float) -> float:
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0, 1.5, 4.0])
 def test_packets_are_refused_as_erlangs_formula_says(share: float) -> None:
     assert POOL.refused_ratio(share * POOL.capacity_pps) == pytest.approx(erlang_b(500, share * 500), rel=1e-9)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0, 1.5])
-def test_buffers_in_use_have_the_mean_of_what_is_not_refused_and_never_more_than_there_are(share: float) -> None:
-    load_pps, rng = share * POOL.capacity_pps, Random(1)
-    drawn = [POOL.draw_bytes(load_pps, rng) / POOL.buffer_bytes for _ in range(300)]
-    taken = share * 500 * (1 - POOL.refused_ratio(load_pps))
-    assert fmean(drawn) == pytest.approx(taken, rel=0.01, abs=0.1)
-    assert max(drawn) <= 500
-
-
-def pooled(**parameters: object) -> Bed:
-    kinds = (NfKind("linux_router"), FIREWALL)
-    return Bed(plan_of("sim", "CSP", 2, 2, TOPOLOGY.dut.layout, nf_kinds=kinds), model="sharp", **parameters)
-
-
-def test_an_nf_with_a_pool_loses_what_finds_no_buffer_and_its_memory_ends_there() -> None:
-    made = pooled(buffer_pools={FIREWALL: POOL})
-    empty = made.system.sample().memory_bytes
-    low, high = 2 * 0.5 * POOL.capacity_pps, 2 * 2 * POOL.capacity_pps  # of two services
-    assert made.run(low).loss_ratio == 0
-    some = made.system.sample().memory_bytes
-    assert made.run(high).loss_ratio == pytest.approx(POOL.refused_ratio(high / 2), rel=1e-3)
-    full = made.system.sample().memory_bytes
-    assert high < made.system.capacity_pps(SMALL), "the CPUs can do more"
-    for name in ("nf-1-2", "nf-2-2"):
-        assert empty[name] < some[name] < full[name] <= empty[name] + POOL.buffers * POOL.buffer_bytes
-    assert all(full[name] == empty[name] for name in ("nf-1-1", "nf-2-1")), "routers have none"
-
-
-def test_packets_that_are_refused_cost_no_cpu_time() -> None:
-    without, limited = pooled(), pooled(buffer_pools={FIREWALL: POOL})
-    for made in (without, limited):
-        made.run(2 * 2 * POOL.capacity_pps)
-    ratio = limited.system.used_s()["nf-1-2"] / without.system.used_s()["nf-1-2"]
-    assert ratio == pytest.approx(0.5, rel=0.02)

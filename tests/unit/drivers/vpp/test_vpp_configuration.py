@@ -47,7 +47,6 @@ def startup(**changes: object) -> Startup:
 
 
 def sections(**changes: object) -> dict[str, list[str]]:
-    """Lines of each section of startup.conf."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in startup(**changes).text().splitlines():

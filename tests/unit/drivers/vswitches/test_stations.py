@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.vswitches.stations import stations
-from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.plan import make_plan
 from tests.builders import cell_of
@@ -40,15 +38,3 @@ def test_behind_a_cable_to_another_vswitch_are_its_stations() -> None:
     found = stations(plan, between)
     assert set(found["csv0p2"]) == {plan.function(name).left.mac for name in ("nf-1-2", "nf-2-2")}
     assert found["csv1x1i2"] == (plan.function("nf-1-1").right.mac,)
-
-
-def test_cpus_of_another_machine_do_not_disturb_the_generator() -> None:
-    plan = stations_plan(1)
-    plan = plan.model_copy(update={"flows": ()})
-    numbers = set(plan.cores.cpus("generator")) & {each.cpu for each in plan.cores.on(None)}
-    assert numbers, "both machines must have a thread on a CPU of the same number"
-    assert BuiltInGenerator(plan)._alone
-    cpu = plan.cores.cpus("generator")[0]
-    beside = Thread(owner="vswitch", role=ThreadRole.DATA, index=9, cpu=cpu, machine="TG")
-    cores = plan.cores.model_copy(update={"threads": (*plan.cores.threads, beside)})
-    assert not BuiltInGenerator(plan.model_copy(update={"cores": cores}))._alone

@@ -30,7 +30,6 @@ PORTS = {"tg-1-1": ServerPort("tg-1-1", "tg-1-1"), "tg-1-2": ServerPort("tg-1-2"
 
 
 def trial(name: str = "128B", **changes: object) -> Trial:
-    """A trial of 10 kpps for half a second."""
     return Trial(load_pps=10_000.0, duration_s=0.5, frame=frame(name)).model_copy(update=changes)
 
 

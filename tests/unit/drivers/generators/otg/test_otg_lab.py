@@ -8,14 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg import driver as otg_driver
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows, server_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, InUse, NotReady, Unsupported
 from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.trial import Trial
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
@@ -36,30 +34,26 @@ from tests.builders import Altered, cell_of, shipped
 
 LAB = shipped("available/lab-2n-otg")
 CELL = cell_of(nf_chains=2)
+PLAN = make_plan(LAB, CELL, layout_of(LAB))
 LOCATION = LAB.tg.settings(Otg).location
 PROBLEM = PreflightProblem("refused; no route to it", "start it; or correct otg.location")
 """A server's own words may have semicolons."""
 
 
-def planned(discriminator: str = "link") -> Plan:
-    topology = LAB.model_copy(update={"discriminator": discriminator})
-    return make_plan(topology, CELL, layout_of(topology))
-
-
 def test_only_the_machine_of_the_system_under_test_is_reached_and_planned() -> None:
     with machines_module.Machines(LAB) as machines:
         assert list(machines.places) == ["DUT1"]
-    plan = planned()
-    assert not plan.cores.elsewhere
-    assert {thread.machine for thread in plan.cores.threads} == {None}
-    assert plan.machines["generator"] == "TG"
+    assert not PLAN.cores.elsewhere
+    assert {thread.machine for thread in PLAN.cores.threads} == {None}
+    assert PLAN.machines["generator"] == "TG"
     assert all(port.startswith("nodes.DUT1.") for port in silent(LAB))
     assert attached(LAB)[0] == "ports of TG: port1, port2, port3, port4 by its API"
 
 
 @pytest.mark.parametrize(("discriminator", "used"), [("link", 4), ("vlan", 2), ("mac", 2)])
 def test_ports_of_the_server_are_those_of_the_cables(discriminator: str, used: int) -> None:
-    plan = planned(discriminator)
+    topology = LAB.model_copy(update={"discriminator": discriminator})
+    plan = make_plan(topology, CELL, layout_of(topology))
     trial = Trial(load_pps=1e3, duration_s=1.0, frame=frame("64B"))
     sent = sent_flows(plan.flows, trial, latency=False, sender="lab 1")
     asked = configuration(sent, server_ports(plan, {"port1": "1/1", "port3": "1/3"}))
@@ -83,20 +77,8 @@ def test_a_port_without_a_location_is_the_device(using: Any) -> None:
     assert client.did == [["eth1", "eth2", "1/3", "eth4"], []]
 
 
-@pytest.fixture
-def wrong(monkeypatch: pytest.MonkeyPatch) -> type[otg_driver.OtgApi]:
-    """A generator of a lab that is not there."""
-
-    class Wrong(otg_driver.OtgApi):
-        def problems(self) -> tuple[PreflightProblem, ...]:
-            return (PROBLEM,)
-
-    monkeypatch.setattr(driver_registry, "load", {driver_registry.generators()["otg"].api: Wrong}.__getitem__)
-    return Wrong
-
-
-@pytest.mark.usefixtures("wrong")
-def test_the_doctor_says_that_the_server_does_not_answer() -> None:
+def test_the_doctor_says_that_the_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otg_driver.OtgApi, "problems", lambda _: (PROBLEM,))
     dut = LAB.dut.model_copy(update={"access": LAB.dut.access.model_copy(update={"host": "127.0.0.1", "port": 1})})
     topology = LAB.model_copy(update={"nodes": LAB.nodes | {"DUT1": dut}})  # a DUT that nothing waits for
     (finding,) = [row for row in examine(topology) if row.place == "nodes.TG"]
@@ -111,8 +93,9 @@ def _testbed(api: otg_driver.OtgApi) -> NodesTestbed:
     return NodesTestbed(LAB, [cast(TestbedNode, SimpleNamespace(name="DUT1", prefix="", connection=None, **does))], api)
 
 
-def test_a_problem_of_the_server_is_the_doctors_once_and_stops_a_run(wrong: type[otg_driver.OtgApi]) -> None:
-    world = _testbed(wrong(LAB.tg))
+def test_a_problem_of_the_server_is_the_doctors_once_and_stops_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otg_driver.OtgApi, "problems", lambda _: (PROBLEM,))
+    world = _testbed(otg_driver.OtgApi(LAB.tg))
     assert [row.what for row in [*_of_api(LAB), *_of_drivers(LAB, world)]] == [PROBLEM.what, "have all they need"]
     with pytest.raises(Unsupported, match=rf"^TG: {PROBLEM.what}; {PROBLEM.fix}$"):
         world.open()
@@ -175,14 +158,6 @@ def test_a_reservation_for_hours_has_the_server_too_and_runs_join_it(
         assert reservation.release(of_api, "made-elsewhere") == (), "it was free already"
 
 
-def test_a_reservation_made_on_another_machine_is_joined(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CSIT_RESERVATION", "made-elsewhere")
-    with machines_module.Machines(LAB) as machines, ExitStack() as stack:
-        of_api = {name: node for name, node in machines.reservable.items() if name not in machines.places}
-        opened(stack, LOCATION)
-        assert reservation.release(of_api, "made-elsewhere") == (), "it was free already"
-
-
 def test_without_the_rights_to_lock_or_reserve_a_server_it_is_used_with_a_warning(
     opened: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -200,7 +175,7 @@ def test_a_peer_cannot_take_its_place() -> None:
         test_type=TestType.MRR, cell=cell_of(), frame=frame("64B"), profile=profile("ladder"), generator="iperf3"
     )  # fmt: skip
     with pytest.raises(Unsupported, match=r"^TG is driven over its API: no iperf3 can run there$"):
-        make_testbed(LAB).parts(planned(), asked)
+        make_testbed(LAB).parts(PLAN, asked)
 
 
 @pytest.fixture
@@ -241,7 +216,7 @@ def test_what_an_earlier_run_has_left_is_stopped_before_the_ports_are_tried(usin
 @pytest.mark.parametrize("error", [InUse("another program sends"), CsitError("connection reset")])
 def test_a_server_that_others_use_or_that_is_gone_is_left_alone(using: Any, error: CsitError) -> None:
     client = using(running=error)
-    generator = otg_driver.OtgGenerator(planned(), LAB.tg.settings(Otg))
+    generator = otg_driver.OtgGenerator(PLAN, LAB.tg.settings(Otg))
     for begin in (otg_driver.OtgApi(LAB.tg).open, generator.start):
         with pytest.raises(CsitError) as caught:
             begin()
@@ -252,9 +227,9 @@ def test_a_server_that_others_use_or_that_is_gone_is_left_alone(using: Any, erro
 
 def test_the_first_trial_waits_for_the_cables(using: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client = using()
-    otg_driver.OtgGenerator(planned(), LAB.tg.settings(Otg)).start()
+    otg_driver.OtgGenerator(PLAN, LAB.tg.settings(Otg)).start()
     assert client.did == [NAMES] and client.ports_down() == []
     monkeypatch.setattr(otg_driver, "CABLES_WITHIN_S", 0.01)
     using(looks=10**4)
     with pytest.raises(NotReady, match=r"^cables of generator .*; last seen: 1 without carrier, port1"):
-        otg_driver.OtgGenerator(planned(), LAB.tg.settings(Otg)).start()
+        otg_driver.OtgGenerator(PLAN, LAB.tg.settings(Otg)).start()

@@ -11,23 +11,17 @@ from typing import Any
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.planning.plan import make_plan
-from tests.builders import cell_of, shipped
+from tests.builders import cpus, plan_of
 
-B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
-IMIX = Frame(
-    name="IMIX", parts=tuple(FramePart(frame_bytes=size, weight=n) for size, n in ((64, 7), (570, 4), (1518, 1)))
-)
+B64, IMIX = frame("64B"), frame("IMIX")
 
 
-def plan(service_type: str = "CSC", rows: int = 1, columns: int = 1, *, cpus: int = 64) -> Plan:
-    """A cell of the local testbed with TRex, on a machine of so many CPUs."""
-    cell = cell_of(service_type, rows, columns, nf_kinds=() if service_type == "VSC" else (NfKind("linux_router"),))
-    topology = shipped("local-trex")
-    return make_plan(topology, cell, layout((cpu, cpu, 0, 0) for cpu in range(cpus)))
+def plan(service_type: str = "CSC", rows: int = 1, columns: int = 1) -> Plan:
+    """A cell of the local testbed with TRex, on a machine of 64 CPUs."""
+    kinds = () if service_type == "VSC" else (NfKind("linux_router"),)
+    return plan_of("local-trex", service_type, rows, columns, cpus(64), nf_kinds=kinds)
 
 
 class StandIn:
@@ -44,14 +38,12 @@ class StandIn:
         (library / "__init__.py").write_text("")
 
     def calls(self) -> list[dict[str, Any]]:
-        """What the library was asked."""
         file = self._package / "calls.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 @contextmanager
 def running(folder: Path, python: str = sys.executable, server_problem: str = "") -> Iterator[Client]:
-    """A client's process."""
     client = Client(python, folder / "client.log", None, lambda: server_problem)
     client.start()
     try:

@@ -75,51 +75,40 @@ def test_whatever_is_reported_the_result_is_sound(
         assert found.offered_pps <= 10_000 * 1.0001
 
 
-@pytest.mark.parametrize(
-    ("sending_s", "duration_s", "limited"), [(1.009, 1.0, False), (1.02, 1.0, True), (0.209, 0.2, False)]
-)
-def test_sending_is_stretched_from_1_percent_or_10_ms_on(sending_s: float, duration_s: float, limited: bool) -> None:
-    found = result(report(sending_s=sending_s), load_pps=10_000 / duration_s, duration_s=duration_s)
-    assert found.generator_limited is limited
-    assert found.offered_duration_s == (sending_s if limited else duration_s)
+def losing(lost: int, dropped: int) -> wire.Report:
+    flows = (report(received=5000 - lost).groups[0], report().groups[1])
+    return report(groups=flows, **receive_errors(dropped))
 
 
-@pytest.mark.parametrize(
-    ("lost", "dropped", "turned_away", "limited"),
-    [(0, 0, 0, False), (3, 3, 0, True), (3, 0, 3, True), (100, 5, 5, False), (100, 8, 8, True)],
-)
-def test_what_the_generator_lost_itself(lost: int, dropped: int, turned_away: int, limited: bool) -> None:
-    groups = (
-        wire.GroupCount(group=1, sent=5000, received=5000 - lost),
-        wire.GroupCount(group=2, sent=5000, received=5000),
-    )
-    found = result(report(groups=groups, **receive_errors(dropped)), turned_away=turned_away)
-    assert found.generator_limited is limited
-    own = dropped + turned_away
-    note = f"the generator itself dropped {own} packets that had come back to its ports"
-    assert found.note == (note if own else None)
-
-
-@pytest.mark.parametrize(("probes_back", "limited"), [(10, False), (9, True)])
-def test_errors_of_ports_are_a_remark_where_neither_load_nor_probe_was_lost(probes_back: int, limited: bool) -> None:
+def probing(probes_back: int) -> wire.Report:
     of_probes = wire.GroupCount(group=profile.probe_groups(0, 1)[0], sent=10, received=probes_back)
-    found = result(report(groups=(*report().groups, of_probes), **receive_errors(1200)))
+    return report(groups=(*report().groups, of_probes), **receive_errors(1200))
+
+
+@pytest.mark.parametrize(
+    ("given_report", "asked", "limited", "note"),
+    [
+        (report(sending_s=1.009), {}, False, ""),  # stretched from 1 % or 10 ms on
+        (report(sending_s=1.02), {}, True, "longer than 1 s to send the load"),
+        (report(sending_s=0.209), {"load_pps": 50_000, "duration_s": 0.2}, False, ""),
+        (losing(3, 3), {}, True, "itself dropped 3 packets that had come back"),
+        (losing(3, 0), {"turned_away": 3}, True, "itself dropped 3 packets"),
+        (losing(100, 5), {"turned_away": 5}, False, "itself dropped 10 packets"),
+        (losing(100, 8), {"turned_away": 8}, True, "itself dropped 16 packets"),
+        (probing(10), {}, False, "1,200 receive errors of the generator's ports, but no packet was lost"),
+        (probing(9), {}, True, "itself dropped 1,200 packets"),
+        (report(cpu_percent=100.0), {}, False, ""),  # too short to tell
+        (report(20_000, 20_000, 4.0, cpu_percent=100.0), {"duration_s": 4.0}, True, "used 100 % of their cores"),
+        (report(sent=0, received=0), {"load_pps": 0.5}, True, "no packet of 0.5 pps falls into 1 s"),
+    ],
+)
+def test_what_is_the_generators_fault(
+    given_report: wire.Report, asked: dict[str, Any], limited: bool, note: str
+) -> None:
+    found = result(given_report, **asked)
     assert found.generator_limited is limited
-    note = "1,200 receive errors of the generator's ports, but no packet was lost"
-    assert (found.note == note) is not limited, found.note
-
-
-def test_a_busy_core_counts_where_the_trial_was_long_enough() -> None:
-    assert not result(report(cpu_percent=100.0)).generator_limited
-    long = result(report(sent=20_000, received=20_000, sending_s=4.0, cpu_percent=100.0), duration_s=4.0)
-    assert long.generator_limited
-    assert long.note == "the generator's sending threads used 100 % of their cores"
-
-
-def test_a_load_without_packets_is_no_load() -> None:
-    found = result(report(sent=0, received=0), load_pps=0.5)
-    assert found.generator_limited
-    assert found.note == "no packet of 0.5 pps falls into 1 s"
+    assert note in (found.note or "") and bool(note) == bool(found.note)
+    assert found.offered_duration_s == (1.02 if "longer" in note else asked.get("duration_s", 1.0))
 
 
 @pytest.mark.slow
