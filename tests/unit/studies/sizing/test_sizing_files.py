@@ -2,7 +2,7 @@
 
 import base64
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,10 @@ def hot_of(asked: Specifications, index: int) -> Any:
 
 def references(node: object) -> Iterator[tuple[str, str]]:
     """All `get_resource`, `get_attr` and `get_param` of a template, with what they name."""
-    for key, value in node.items() if isinstance(node, dict) else enumerate(node if isinstance(node, list) else ()):
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(node, (dict, list)):
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in items:
         if key in ("get_resource", "get_attr", "get_param"):
             yield key, value[0] if isinstance(value, list) else value
         yield from references(value)
