@@ -4,7 +4,6 @@
 so many for each target, in two processes that take tests from each other.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from csit_utils.studies.registry import studies
 from tests.integration.preloaded import complete_models
 from tests.local_constants import ignore_local_constants
 from tests.simulated.in_process import SIM, robot_words
-from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, searched
 
 PROJECT = Path(__file__).resolve().parents[2]
 _SHORT = 40
@@ -78,24 +76,12 @@ def _in_a_folder(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small simulated run, a dataset of it, and files of other tools."""
+    """A folder with a small simulated run and a dataset of it."""
     folder = tmp_path_factory.mktemp("results")
-    output = folder / "run" / "output.xml"
-    chosen = (
-        "-v",
-        "CELLS:1x1",
-        "-v",
-        "NF_SIZES:1c",
-        "-v",
-        "SEARCH:quick",
-        "--suite",
-        "csc-ndrpdr",
-        "--suite",
-        "csc-mrr",
-    )
-    for words in (robot_words(output.parent, SIM, *chosen), ["import", str(output), "-o", str(folder / "history")]):
+    run, history = folder / "run", folder / "history"
+    chosen = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick")
+    suites = ("--suite", "csc-ndrpdr", "--suite", "csc-mrr")
+    for words in (robot_words(run, SIM, *chosen, *suites), ["import", str(run / "output.xml"), "-o", str(history)]):
         command = [sys.executable, "-m", "csit_utils", *words]  # in its own process: its memory is none of an input
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=600)
-    (folder / "nfvbench.json").write_text(json.dumps(nfvbench({"64": searched()})), encoding="utf-8")
-    (folder / "csit.info.json").write_text(json.dumps(csit(csit_ndrpdr())), encoding="utf-8")
     return folder

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -38,12 +38,11 @@ from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.load import convert_topology, load_topology, load_yaml
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.model.testbed.cpu import parse_lscpu
 from resources.libraries.python.recording.journal import (
@@ -60,16 +59,12 @@ from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers
-from resources.libraries.python.studies.chains.model.spec import load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import generate, policy
+from resources.libraries.python.studies.chains.planning.chain_generation import policy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.planning.selection import parse_selection
-from resources.libraries.python.studies.interference.model import InterferenceSpec
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.studies.outage.model import OutageSpec
 from resources.libraries.python.studies.outage.run import OutageTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.stateful.model import StatefulSpec
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.planning import parse_bursts, parse_rates
@@ -88,7 +83,6 @@ from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS as OTG_FLOWS
 from tests.unit.packers import PACKERS
-from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -291,20 +285,6 @@ def _run_journal(path: Path) -> None:
         read(path.parent)
 
 
-def _sizing(changed: str) -> Callable[[bytes, Path], object]:
-    """A folder of a specification with one of its two files changed."""
-
-    def call(content: bytes, folder: Path) -> None:
-        for path in (SPECS / "clearwater").iterdir():
-            if not (folder / path.name).exists():
-                shutil.copy(path, folder)
-        (folder / f"{changed}.fuzz").write_bytes(content)
-        files = [folder / f"{name}.{'fuzz' if name == changed else 'json'}" for name in ("deployment", "workload")]
-        load_specifications(files[0], files[1])
-
-    return call
-
-
 def _steps(kind: type[StepJournal[Any]]) -> Callable[[bytes, Path], object]:
     def call(content: bytes, folder: Path) -> None:
         (folder / kind.FILE).write_bytes(content)
@@ -378,74 +358,54 @@ _RUN = b"".join(
         RunEnded(line=8, at=AT),
     )
 )
+_POINT = {"flows": 1, "loss_free_pps": 1e6, "highest_pps": 2e6, "offered_pps": 2e6, "received_pps": 1.9e6}
 QUALIFIED = Qualification(
     key=QualificationKey(generator="builtin", version="1", nic="veth", machine="m", kernel="6.1", cpus=1),
     measured_at=AT,
     trial_s=1.0,
-    points=(
-        QualifiedPoint(
-            **{"frame": frame("64B"), "flows": 1, "loss_free_pps": 1e6, "highest_pps": 2e6, "offered_pps": 2e6},
-            **{"received_pps": 1.9e6, "rate_error": 0.01, "floor_ns": 1000.0},
-        ),
-    ),
+    points=(QualifiedPoint(frame=frame("64B"), rate_error=0.01, floor_ns=1000.0, **_POINT),),
 )
-_READ = {
-    **{"began_s": 1e9, "ended_s": 1e9},
-    "answers": {
-        "energy": {
-            "domains": [
-                {
-                    **{"domain": "package-0", "counts": True, "quantity": "energy", "resolution": 6e-5},
-                    **{"interval_s": 0.001, "wraps_at_j": 262143.3, "samples": [[1e9, 10.5], [1e9 + 1, 20.25]]},
-                }
-            ]
-        }
-    },
-}
+_DOMAIN = {"domain": "package-0", "counts": True, "quantity": "energy", "resolution": 6e-5, "interval_s": 0.001}
+_SAMPLES = {"wraps_at_j": 262143.3, "samples": [[1e9, 10.5], [1e9 + 1, 20.25]]}
+_READ = {"began_s": 1e9, "ended_s": 1e9, "answers": {"energy": {"domains": [{**_DOMAIN, **_SAMPLES}]}}}
 _DCMI = b"    Instantaneous power reading:      96 Watts\n    Power reading state is:           activated\n"
 _IMPACT = {
     **{"instance": 1, "sent": 1000, "lost": 10, "lost_before": 0, "outage_s": 0.1, "gap_s": 0.1, "recovery_s": 0.1},
-    **{
-        "first_packet_s": 0.1,
-        **{when: {"mean_ns": 1e5, "worst_ns": 200_000} for when in ("before", "during", "after")},
-    },
+    **{when: {"mean_ns": 1e5, "worst_ns": 200_000} for when in ("before", "during", "after")},
+    "first_packet_s": 0.1,
 }
-_TRIAL = {
-    **{"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]}
-}
+_TRIAL = {"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]}
 _CONTENDERS = _recorded("interference")["interference"]["spec"]["contenders"]
-_LOADS = {
-    **{"line": "load", "at": AT},
-    "load": {"loads_pps": [1e5], "network_pps": {}, "absent": [], "contenders": _CONTENDERS},
-}
+_LOAD = {"loads_pps": [1e5], "network_pps": {}, "absent": [], "contenders": _CONTENDERS}
+
+
+def _step(row: object, name: str = "a", plan: str | None = "0") -> dict[str, object]:
+    return {"line": "step", "at": AT, "step": name, **({"plan": plan} if plan else {}), "row": row}
+
+
 STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
     ServiceSizing.journal(): tuple(
-        {"line": "step", "at": AT, "step": each["name"], "row": each}
-        for each in _recorded("sizing")["sizing"]["sizes"][:2]
+        _step(each, each["name"], plan=None) for each in _recorded("sizing")["sizing"]["sizes"][:2]
     ),
     ServiceSweep.journal(): (
         {"line": "load", "at": AT, "load": _recorded("sweep")["sweep"]["spec"]},
-        {"line": "step", "at": AT, "step": "a", "row": {"samples": _recorded("sweep")["sweep"]["samples"][:2]}},
+        _step({"samples": _recorded("sweep")["sweep"]["samples"][:2]}, plan=None),
     ),
     ChainStudyTest.journal(): tuple(
-        {"line": "step", "at": AT, "step": "a", "plan": "0", "row": {"chain": run["chain"], "runs": [run]}}
-        for run in _recorded("chains")["chain_study"]["runs"][:2]
+        _step({"chain": run["chain"], "runs": [run]}) for run in _recorded("chains")["chain_study"]["runs"][:2]
     ),
     InterferenceTest.journal(): (
-        _LOADS,
-        *(
-            {"line": "step", "at": AT, "step": "a alone, repetition 1", "plan": "0", "row": each}
-            for each in _recorded("interference")["interference"]["measurements"][:3]
-        ),
+        {"line": "load", "at": AT, "load": _LOAD},
+        *map(_step, _recorded("interference")["interference"]["measurements"][:3]),
     ),
     BisectionJournal: (
         *({"step": "observed", "revision": f"1.{end}", "values": [9e5 + end], "seconds": 2.5} for end in (0, 5) * 2),
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
     ),
-    StatefulTest.journal(): ({"line": "step", "at": AT, "step": "2x1", "row": cell(2).model_dump(mode="json")},),
+    StatefulTest.journal(): (_step(cell(2).model_dump(mode="json"), "2x1", plan=None),),
     OutageTest.journal(): (
         {"line": "load", "at": AT, "load": {"rate_pps": 1e5, "ndr_pps": None}},
-        {"line": "step", "at": AT, "step": "kill of nat, repetition 1", "plan": "0", "row": _TRIAL},
+        _step(_TRIAL),
     ),
 }
 """Rows of each study's journal."""
@@ -453,10 +413,6 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
 
 def _json(*records: object) -> tuple[bytes, ...]:
     return tuple(json.dumps(each).encode() for each in records)
-
-
-def _yaml(*path: str) -> tuple[bytes, ...]:
-    return (PROJECT.joinpath(*path).read_bytes(),)
 
 
 _BISECTION = """
@@ -479,17 +435,9 @@ _ZONES = b"\n".join(
     for zone in (b"0 ", b"0:0 ")
     for line in (b"name package-0", b"energy_uj 1234567", b"max_energy_range_uj 262143328850")
 )
-_FLOW_METRICS = {
-    "choice": "flow_metrics",
-    "flow_metrics": [
-        {
-            **{"name": each.name, "transmit": "stopped", "frames_tx": 50, "frames_rx": 49},
-            "latency": {"minimum_ns": 1e3, "average_ns": 2e3, "maximum_ns": 3e3},
-        }
-        for each in OTG_SENT
-    ],
-}
-_SPECS = ("tests", "characterization", "specs")
+_LATENCY = {"minimum_ns": 1e3, "average_ns": 2e3, "maximum_ns": 3e3}
+_SENT = {"transmit": "stopped", "frames_tx": 50, "frames_rx": 49, "latency": _LATENCY}
+_FLOW_METRICS = {"choice": "flow_metrics", "flow_metrics": [{"name": each.name, **_SENT} for each in OTG_SENT]}
 TARGETS = {
     "agent lines": Target(_lines, (_ANSWERS,), (*_JSON, b"\n"), 0.12),
     "notation": Target(_notation, (b"0-3,8", b"10kpps-100kpps:10", b"1..10", b"64@1ms"), _NOTATION, 0.13),
@@ -546,28 +494,5 @@ TARGETS = {
         _file(_archive, "run.zip"), (_zipped(_OUTPUT), *(pack(_OUTPUT) for pack in PACKERS.values())),
         (b"PK\x03\x04", b"PK\x01\x02", b"\xff", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"), 0.02,
     ),
-    "topology files": Target(
-        _file(load_topology, "sim.yaml"),
-        (*_yaml("topologies", "sim.yaml"), *_yaml("topologies", "available", "lab-2n-vpp.yaml")), _YAML, 0.02,
-    ),
-    "topologies of CSIT": Target(_file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.02),
-    "chain specifications": Target(
-        _file(lambda path: generate(load_chains(path)), "chains.yaml"),
-        _yaml(*_SPECS, "chains", "four-vnfs.yaml"), (*_YAML, *_POLICY), 0.02,
-    ),
-    "interference specifications": Target(
-        _file(partial(load_yaml, model=InterferenceSpec), "spec.yaml"),
-        (*_yaml(*_SPECS, "interference", "pairs.yaml"), *_yaml(*_SPECS, "interference", "sweep.yaml")), _YAML, 0.02,
-    ),
-    "outage specifications": Target(
-        _file(partial(load_yaml, model=OutageSpec), "spec.yaml"),
-        (*_yaml(*_SPECS, "outage", "routers.yaml"), *_yaml(*_SPECS, "outage", "chains.yaml")), _YAML, 0.02,
-    ),
-    "specifications of stateful density": Target(
-        _file(partial(load_yaml, model=StatefulSpec), "spec.yaml"),
-        (*_yaml(*_SPECS, "stateful", "nat.yaml"), *_yaml(*_SPECS, "stateful", "firewall.yaml")), _YAML, 0.02,
-    ),
-    "deployments to size": Target(_sizing("deployment"), _yaml(*_SPECS, "clearwater", "deployment.json"), _JSON, 0.02),
-    "workloads to size": Target(_sizing("workload"), _yaml(*_SPECS, "clearwater", "workload.json"), _JSON, 0.02),
 }  # fmt: skip
 """By name."""

@@ -48,15 +48,15 @@ def topology(text: str) -> Callable[[Path], None]:
     return command("plan", "lab.yaml", text, "--cells", "1x1")
 
 
-def command(name: str, file: str, content: str | bytes, *options: str) -> Callable[[Path], None]:
-    """Run a command on a file, which it refuses in one sentence with the file's name."""
+def command(name: str, file: str, content: str | bytes, *options: str, place: str = "") -> Callable[[Path], None]:
+    """Run a command on a file, which it refuses in one sentence with the place, or the file's name."""
 
     def call(folder: Path) -> None:
         path = folder / file
         path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
         done = run(_FILE, name, str(path), *options)
         assert done.status in (1, 2), done
-        assert file in done.stderr, done.stderr
+        assert (place or file) in done.stderr, done.stderr
 
     return call
 
@@ -67,12 +67,7 @@ def frames(_: Path) -> None:
 
 
 def policy(text: str) -> Callable[[Path], None]:
-    def call(folder: Path) -> None:
-        (folder / "spec.yaml").write_text(changed(CHAINS, policies=[text]), encoding="utf-8")
-        done = run(_FILE, "chains", str(folder / "spec.yaml"))
-        assert done.status == 2 and "policies.0" in done.stderr, done
-
-    return call
+    return command("chains", "spec.yaml", changed(CHAINS, policies=[text]), place="policies.0")
 
 
 def changed(text: str, **values: object) -> str:
@@ -199,6 +194,9 @@ def numbered_ports(folder: Path) -> None:
     assert "4294967296" in done.stdout + done.stderr, done
 
 
+meter, otg = partial(said_to, "readings of meters"), partial(said_to, "metrics of OTG servers")
+METER, FLOWS = (TARGETS[name].examples[0] for name in ("readings of meters", "metrics of OTG servers"))
+NAN_CLOCK = b'{"began_s": NaN, "ended_s": 1, "answers": {"energy": {"domains": []}}}'
 FINDINGS: dict[str, Callable[[Path], None]] = {
     # Bounds of files, fields and loops
     "5,000 digits in a specification": command("chains", "spec.yaml", f"{CHAINS}\nx: {LONG_NUMBER}"),
@@ -219,32 +217,23 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a report of iperf3 that is a list": said_to("reports of iperf3", b'["error"]'),
     "a report of iperf3 of 100,000 brackets": said_to("reports of iperf3", b"[" * 100_000),
     "a report of iperf3 without figures": said_to("reports of iperf3", b'{"end": {}, "intervals": 3}'),
-    "an answer of a node of 100,000 brackets": said_to("readings of meters", MARK.encode() + b"[" * 100_000),
-    "an answer of a node without answers": said_to("readings of meters", MARK.encode() + b'{"began_s": "now"}'),
-    "a node whose clock is not a number": said_to(
-        "readings of meters", MARK.encode() + b'{"began_s": NaN, "ended_s": 1, "answers": {"energy": {"domains": []}}}'
-    ),
-    "an energy counter that is not a number": said_to(
-        "readings of meters", TARGETS["readings of meters"].examples[0].replace(b"10.5", b"NaN")
-    ),
+    "an answer of a node of 100,000 brackets": meter(MARK.encode() + b"[" * 100_000),
+    "an answer of a node without answers": meter(MARK.encode() + b'{"began_s": "now"}'),
+    "a node whose clock is not a number": meter(MARK.encode() + NAN_CLOCK),
+    "an energy counter that is not a number": meter(METER.replace(b"10.5", b"NaN")),
+    "a power below 0": meter(METER.replace(b"10.5", b"-5")),
     "an energy counter of 400 digits": zone("9" * 400),
     "an energy counter without an end": zone(LONG_WORD),
     "a key of WireGuard with a NUL character": said_to("keys of wg", b"A" * 42 + b"\0="),
-    "metrics of flows that are those of ports": said_to("metrics of OTG servers", b'{"choice": "port_metrics"}'),
-    "metrics of OTG with merge keys for gigabytes": said_to("metrics of OTG servers", MERGE_BOMB.encode()),
-    "metrics of OTG of 1,000,000 flows": said_to(
-        "metrics of OTG servers", b'{"choice": "flow_metrics", "flow_metrics": [%b{}]}' % (b"{}," * 1_000_000)
+    "metrics of flows that are those of ports": otg(b'{"choice": "port_metrics"}'),
+    "metrics of OTG with merge keys for gigabytes": otg(MERGE_BOMB.encode()),
+    "metrics of OTG of 1,000,000 flows": otg(
+        b'{"choice": "flow_metrics", "flow_metrics": [%b{}]}' % (b"{}," * 1_000_000)
     ),
-    "metrics of OTG of 100,000 brackets": said_to("metrics of OTG servers", b"[" * 100_000),
-    "a power below 0": said_to(
-        "readings of meters", TARGETS["readings of meters"].examples[0].replace(b"10.5", b"-5")
-    ),
+    "metrics of OTG of 100,000 brackets": otg(b"[" * 100_000),
+    "a latency of 300 digits": otg(FLOWS.replace(b"1000.0", b"9" * 400 + b".0")),
     "a packet that is longer in the capture than on the line": said_to(
         "captures", pcap((MIX[0] + bytes(1 << 22), *MIX[:1] * 3_000), lengths=(64,) * 3_001)
-    ),
-    "a latency of 300 digits": said_to(
-        "metrics of OTG servers",
-        TARGETS["metrics of OTG servers"].examples[0].replace(b"1000.0", b"9" * 400 + b".0"),
     ),
     # Archives
     "an end of line in the name of a file": end_of_line_in_a_name,

@@ -14,36 +14,22 @@ from resources.libraries.python.paths import PROJECT
 from tests.fuzz.damage import damaged, mutated
 from tests.fuzz.oracle import run
 
-XML = (
-    *'<>"',
-    "</test>",
-    "<test>",
-    "<![CDATA[",
-    "]]>",
-    "&amp;",
-    "&#0;",
-    "&x;",
-    "<!ENTITY a 'b'>",
-    "CSIT-RESULT {",
-    "\x1b[2J",
-)
-JSON = (*'{}[],:"', "null", "\\ud800", "1e999", "NaN", '"packed":"', '"version":')
+XML = ("<", ">", '"', "</test>", "<test>", "<![CDATA[", "]]>", "&amp;", "&#0;", "&x;", "<!ENTITY a 'b'>", "\x1b[2J")
+JSON = (*'{}[],:"', "CSIT-RESULT {", "null", "\\ud800", "1e999", "NaN", '"packed":"', '"version":')
 RECORDS = PROJECT / "tests" / "fuzz" / "recorded"
-CASES: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
-    "run/output.xml": ("output.xml", XML + JSON, (("show",), ("outcome",), ("answer", "--rate", "100kpps"))),
-    "run/journal.jsonl": ("journal.jsonl", (*JSON, "\n"), (("outcome",),)),
-    "csit.info.json": ("test.info.json", JSON, (("show",),)),
-    "nfvbench.json": ("test.info.json", JSON, (("show",),)),
+CASES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
+    "output.xml": (XML + JSON, (("show",), ("outcome",), ("answer", "--rate", "100kpps"))),
+    "journal.jsonl": ((*JSON, "\n"), (("outcome",),)),
 }
-"""Texts among the results: their name elsewhere, pieces of their language, and commands that read them."""
+"""Texts of a run: pieces of their language, and commands that read them."""
 
 
 @pytest.mark.parametrize("name", CASES)
 @given(data=st.data())
 def test_damaged_texts(name: str, results: Path, tmp_path: Path, data: st.DataObject) -> None:
-    called, pieces, commands = CASES[name]
-    whole = (results / name).read_text(encoding="utf-8")
-    file = shutil.copytree(results / "run", tmp_path / "run", dirs_exist_ok=True) / called
+    pieces, commands = CASES[name]
+    whole = (results / "run" / name).read_text(encoding="utf-8")
+    file = shutil.copytree(results / "run", tmp_path / "run", dirs_exist_ok=True) / name
     file.write_text(data.draw(damaged(whole, pieces)), encoding="utf-8", errors="replace")
     command, *options = data.draw(st.sampled_from(commands))
     run(name, command, str(file.parent if command == "outcome" else file), *options)

@@ -20,11 +20,9 @@ class KillingListener:
         self._journal, self._text, self._lines = journal, text.encode(), lines
 
     def start_keyword(self, *_: object) -> None:
-        """See Robot's listener interface."""
         self._kill()
 
     def log_message(self, *_: object) -> None:
-        """See Robot's listener interface."""
         self._kill()
 
     def _kill(self) -> None:

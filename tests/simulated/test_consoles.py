@@ -87,7 +87,6 @@ SUITES = ("csc-ndrpdr", "csp-ndrpdr")
 
 
 def console(folder: Path) -> str:
-    """What two suites of one test each print, every state among it."""
     chosen = [("-v", f"{name}:{value}") for name, value in (("TOPOLOGY", SIM), ("CELLS", "1x1"), ("NF_SIZES", "1c"))]
     words = [word for pair in (*chosen, *(("--suite", suite) for suite in SUITES)) for word in pair]
     return passed("robot", "-d", folder, "--console", "quiet", *QUIETLY, *words, DENSITY).stdout

@@ -15,7 +15,6 @@ from tests.sql_page import QUESTIONS
 def dataset(
     tmp_path_factory: pytest.TempPathFactory, density: Path, studies: Path, baseline: Path, slower: Path
 ) -> Path:
-    """All studies, and a system that became slower."""
     folder = tmp_path_factory.mktemp("sql") / "history"
     passed("import", density, studies, baseline, slower, "-o", folder, "--processes", "1")
     return folder

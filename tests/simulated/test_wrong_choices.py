@@ -12,7 +12,6 @@ ON_SIM = ("robot", "-v", f"TOPOLOGY:{SIM}", *QUIETLY)
 
 
 def refused(ended: Ended, word: str, status: int = 2) -> None:
-    """Check how a command refused its input."""
     assert ended.status == status, ended.stdout + ended.stderr
     assert word in ended.stderr
     assert len(ended.stderr.strip().splitlines()) == 1
@@ -24,7 +23,7 @@ def refused(ended: Ended, word: str, status: int = 2) -> None:
     [
         ((*ON_SIM, "-v", "CELLS:banana"), "banana"),
         ((*ON_SIM, "-v", "CELS:1x1"), "CELS"),
-        ((*ON_SIM, "-v", "CACHE_WAYS:two"), "CACHE_WAYS 'two'"),
+        ((*ON_SIM, "-v", "AT_RATE:1000"), "AT_RATE is measured by latency suites only"),
         (("robot", *QUIETLY), "TOPOLOGY"),
         (("robot", "--unknown"), "--unknown"),
     ],
@@ -34,11 +33,6 @@ def test_a_run_with_a_wrong_choice_is_refused_and_leaves_nothing(
 ) -> None:
     refused(csit(*options, "-d", tmp_path / "run", "--suite", "csc-mrr", DENSITY), word)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_rate_is_refused_by_suites_that_would_ignore_it(tmp_path: Path) -> None:
-    words = (*ON_SIM, "-v", "AT_RATE:1000", "-d", tmp_path / "run", "--suite", "csc-mrr", DENSITY)
-    refused(csit(*words), "AT_RATE is measured by latency suites only")
 
 
 def test_a_matrix_of_which_nothing_fits_fails_with_the_numbers_and_without_a_record(tmp_path: Path) -> None:
@@ -59,10 +53,10 @@ def test_a_matrix_of_which_nothing_fits_fails_with_the_numbers_and_without_a_rec
         (("regoal", "{density}", "--goal", "mine"), "mine"),
         (("profile", "{density}/output.xml"), "output.xml"),
         (("compare", "night=2026-01-01"), "nothing to compare with"),
-        (("compare", "{density}", "{density}", "--outcome", "worse"), "--outcome 'worse': choose from regression"),
+        (("compare", "{density}", "{density}", "--outcome", "worse"), "--outcome 'worse'"),
         (("gate", "{density}", "{density}", "--tolerance", "much"), "--tolerance 'much'"),
-        (("gate", "before=none", "x.xml"), "before=none: expected before=N"),
-        (("trend", "{density}", "--false-alarms", "2"), "expected a probability between 0 and 1"),
+        (("gate", "before=none", "x.xml"), "before=none"),
+        (("trend", "{density}", "--false-alarms", "2"), "probability"),
         (("explain", "speed"), "speed"),
         (("schema", "speed"), "speed"),
         (("export", "{density}", "-o", "{tmp}/uti"), "--uti"),

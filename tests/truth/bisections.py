@@ -26,8 +26,6 @@ _RATE_PPS = 800_000.0
 
 
 class PlantedChanges(NamedTuple):
-    """Noise and planted changes of a history."""
-
     noise: float
     """Relative standard deviation of a trial."""
     steps: tuple[float, ...] = (-0.05,)
@@ -49,8 +47,6 @@ SCENARIOS: Mapping[str, PlantedChanges] = {
 
 
 class SimulatedHistory:
-    """A simulated history of revisions and its measurement."""
-
     def __init__(self, scenario: PlantedChanges, seed: int) -> None:
         self._scenario = scenario
         self._rng = np.random.default_rng(seed)
@@ -63,12 +59,10 @@ class SimulatedHistory:
         self._rates_pps = _RATE_PPS * factors * (1 + self._rng.uniform(-0.0015, 0.0015, REVISIONS))
 
     def deploy(self, revision: int) -> float:
-        """Return the rate of a new deployment."""
         low = self._rng.random() < self._scenario.low_share
         return float(self._rates_pps[revision]) * (1 - self._scenario.gap * low)
 
     def trial(self, rate_pps: float) -> int:
-        """Return the packets received in a trial of 1 s."""
         noise = self._scenario.noise * self._rng.standard_t(6) / 1.5**0.5
         return int(self._rng.poisson(max(rate_pps * (1 + noise), 1.0)))
 

@@ -79,7 +79,6 @@ def table(studies: int) -> list[BoundedQuantity]:
 
 
 def study_outcome(asked: tuple[str, int]) -> PlantedOutcome:
-    """Simulate a study with a fault at a place, or without one."""
     place, seed = asked
     rng = Random(f"{place or None}/{seed}")
     spec = _spec(rng)

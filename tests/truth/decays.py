@@ -47,7 +47,6 @@ def decay_found(per_minute: float, asked: tuple[System, int]) -> bool:
 
 
 def table(studies: int) -> Iterator[BoundedQuantity]:
-    """Search so many systems of each kind, steady and decaying."""
     every: tuple[System, ...] = (*ModelName, *HeldOut)
     steady = [(name, seed) for name in every if name not in _WANDERING for seed in range(studies)]
     found = each_of(partial(decay_found, 0.0), steady)

@@ -55,8 +55,6 @@ _STANDARD_ERRORS = 4.0
 
 
 class AnsweredQuestion(NamedTuple):
-    """One question about one cell."""
-
     is_true: bool
     before: bool | None
     """Answer from search and latency; None: open."""
@@ -82,18 +80,15 @@ class _System:
         self.rng = rng
 
     def test(self, test_type: TestType, repetition: int) -> DensityTest:
-        """A deployed cell."""
         return _deployed(self._topology, self._cell, test_type, _SEARCH, repetition)
 
     def searched(self) -> DensityRecord:
-        """The record of a density test."""
         made = self.test(TestType.NDRPDR, 0)
         made.search(("NDR", "PDR"))
         made.latency()
         return _record(made, "searched")
 
     def at_rate(self, rate_pps: float) -> DensityRecord:
-        """The record of trials at a rate of each instance."""
         made = self.test(TestType.LATENCY, 2)
         made.at_rate(rate_pps)
         return _record(made, "at rate")

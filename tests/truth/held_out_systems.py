@@ -20,8 +20,6 @@ from resources.libraries.python.drivers.sim.models import Model, Sharp, Stall, T
 
 @dataclass(slots=True)
 class SearchedSystem(ABC):
-    """A system under test in the course of a search."""
-
     capacity_pps: float
 
     def trial(
@@ -59,8 +57,6 @@ class Memoryless(SearchedSystem):
 
 
 class HeldOut(StrEnum):
-    """Names of the systems."""
-
     CORRELATED = "correlated"
     STICKY = "sticky"
     EXHAUSTED = "exhausted"
@@ -80,7 +76,6 @@ BLIND = frozenset(list(HeldOut)[6:])
 
 
 def held_out(name: HeldOut, capacity_pps: float) -> SearchedSystem:
-    """Return a system as it is before a search."""
     return _SYSTEMS[name](capacity_pps)
 
 

@@ -14,18 +14,11 @@ from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.studies.interference import model
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.study import SERVERS
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
-from resources.libraries.python.studies.interference.model import (
-    Contender,
-    EstimatedValue,
-    Interference,
-    InterferenceSpec,
-    NfType,
-    PairsFindings,
-    RankedMean,
-)
+from resources.libraries.python.studies.interference.model import Contender, InterferenceSpec, NfType
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import simulated_by
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share
@@ -106,15 +99,15 @@ def pairs_of(number: int) -> PairsOutcome:
     topology = _testbed(draw, number, sensitivities, network_part=part, noise=draw.uniform(0.01, 0.04))
     spec = _spec(_CONTENDERS, guarantee=True, repetitions=draw.choice((5, 10)))
     found = measured(spec, topology=topology)
-    findings = _findings(found)
+    findings = found.findings
     truth = _KnownAnswer(topology, spec)
     matrix = {(one, other): truth.normalized(one, (other,)) for one, other in product(_NAMES, _NAMES)}
     rows = {name: fmean(matrix[name, other] for other in _NAMES) for name in _NAMES}
     columns = {name: fmean(matrix[other, name] for other in _NAMES) for name in _NAMES}
     shares = [each for each in findings.shares if each.together == 2 and each.share is not None]
-    intervals: dict[str, list[tuple[EstimatedValue | None, float]]] = {
+    intervals: dict[str, list[tuple[model.EstimatedValue | None, float]]] = {
         "normalized throughput": [
-            (EstimatedValue(value=row.mean, low=row.low, high=row.high), matrix[row.target, row.against[0]])
+            (model.EstimatedValue(value=row.mean, low=row.low, high=row.high), matrix[row.target, row.against[0]])
             for row in found.matrix
         ],
         "sensitivity": [(each.normalized, rows[each.name]) for each in findings.sensitivity],
@@ -137,7 +130,7 @@ def is_false_alarm(number: int) -> bool:
     """Whether a study without any interference finds some, or states a share of a resource."""
     draw = Random(f"none/{number}")
     topology = _testbed(draw, number, (0.0, 0.0), noise=draw.uniform(0.01, 0.04))
-    findings = _findings(measured(_spec(_CONTENDERS, repetitions=draw.choice((5, 10))), topology=topology))
+    findings = measured(_spec(_CONTENDERS, repetitions=draw.choice((5, 10))), topology=topology).findings
     return findings.none_p is None or findings.none_p < ALPHA or any(each.share for each in findings.shares)
 
 
@@ -162,19 +155,11 @@ def _unordered(servers: Servers) -> frozenset[frozenset[str]]:
     return frozenset(frozenset(server) for server in servers)
 
 
-def _findings(found: Interference) -> PairsFindings:
-    if found.findings is None:
-        raise ValueError("a study without pairs")
-    return found.findings
+def _has(interval: model.EstimatedValue | None, truth: float) -> bool:
+    return interval is not None and interval.low is not None and interval.low <= truth <= interval.high
 
 
-def _has(interval: EstimatedValue | None, truth: float) -> bool:
-    if interval is None or interval.low is None or interval.high is None:
-        return False
-    return interval.low <= truth <= interval.high
-
-
-def _is_wrong(means: Sequence[RankedMean], truth: Mapping[str, float]) -> bool:
+def _is_wrong(means: Sequence[model.RankedMean], truth: Mapping[str, float]) -> bool:
     order = sorted(truth, key=truth.__getitem__)
     return any(each.ranks is None or not each.ranks[0] <= order.index(each.name) + 1 <= each.ranks[1] for each in means)
 
@@ -190,11 +175,9 @@ class _KnownAnswer:
         self._frame = spec.frame
 
     def normalized(self, target: str, against: Sequence[str]) -> float:
-        """Return the throughput of a target beside co-located NFs over its baseline."""
         return self._throughput(target, *sorted(against)) / self._throughput(target)
 
     def capacity(self, servers: Servers) -> float:
-        """Return the sum of normalized throughputs of a placement."""
         return sum(
             self.normalized(name, (*server[:at], *server[at + 1 :]))
             for server in servers

@@ -151,7 +151,6 @@ def _lines(
 
 
 def _figures(run: Callable[[Makers, str], Run], name: ModelName | HeldOut, seeds: int) -> dict[str, float]:
-    """Time, spread and errors of runs of one side on one system."""
     law = _law(name)
     capacities = {cell: min(law(*cell), 0.95 * LINE_PPS) for cell in cells()}
     makers = {cell: maker(name, pps, {"noise": _NOISE}) for cell, pps in capacities.items()}

@@ -1,7 +1,6 @@
 """Simulated studies find what was planted, as often as promised; `python -m tests.truth.<module>` prints the table."""
 
 from importlib import import_module
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -45,12 +44,3 @@ def test_half_of_the_trials_at_the_truth_are_good(name: HeldOut) -> None:
         ]
         assert sum(rows[0]) < 120
         assert sum(rows[1]) > (150 if name is not HeldOut.RARE_LOSS or loss_ratio else -1)
-
-
-def test_a_correlated_system_remembers() -> None:
-    system, rng = held_out(HeldOut.CORRELATED, 1e6), Random(2)
-    rates = [system.trial(2e6, 1.0, rng).received / 1e6 - 1 for _ in range(4000)]
-    variance = sum(rate**2 for rate in rates) / len(rates)
-    together = sum(one * other for one, other in pairwise(rates)) / len(rates)
-    assert together / variance == pytest.approx(0.8, abs=0.05)
-    assert variance**0.5 == pytest.approx(0.02, rel=0.1)

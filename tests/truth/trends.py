@@ -131,7 +131,6 @@ def _is_step_by_jumpavg(values: Sequence[float]) -> bool:
 
 
 def _fallen(size: float, after: int, series: int) -> Iterator[Sequence[float]]:
-    """Yield series that fell so many nights ago."""
     rng = np.random.default_rng(1000 * after + int(10 * size))
     for _ in range(series):
         yield [value - size * (night >= NIGHTS - after) for night, value in enumerate(_gaussian(rng))]

@@ -30,7 +30,6 @@ def verdict(change: float, seed: int) -> TwinVerdict:
 
 
 def table(studies: int) -> Iterator[BoundedQuantity]:
-    """Check so many pairs of each kind."""
     same, unlike, far = (list(map(partial(verdict, change), range(studies))) for change in (0.0, MARGIN, -_LARGE))
     bound = 100 * ERROR
     yield share("equal testbeds called different", [each is TwinVerdict.DIFFERENT for each in same], bound, of="pairs")

@@ -35,7 +35,6 @@ class Killed(BaseException):
 
 @cache
 def environment() -> Environment:
-    """Fingerprint of this machine."""
     return SimulatedTestbed(SIM).environment()
 
 
@@ -56,7 +55,6 @@ class World(SimulatedTestbed):
         self.lost = False
 
     def environment(self) -> Environment:
-        """One for all worlds: a commit meanwhile is no difference of studies."""
         return environment()
 
     def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from itertools import permutations
 
 import pytest
@@ -13,28 +14,17 @@ from csit_utils.dataset.load import parse_record
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH, Edge, StateGraph
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.quantities import MINUS
+from resources.libraries.python.studies.chains import model
 from resources.libraries.python.studies.chains.analysis.causes import causes
-from resources.libraries.python.studies.chains.analysis.classes import Workflow, classify, pauses_per_s, portions
+from resources.libraries.python.studies.chains.analysis.classes import Workflow, classify, portions
 from resources.libraries.python.studies.chains.analysis.features import (
-    FEATURES,
-    OF_CHAINS,
-    Feature,
-    FeatureSource,
-    feature,
-    notable,
     ordinary,
     statistics,
 )
 from resources.libraries.python.studies.chains.analysis.prediction import Judged
-from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
+from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, reasons
 from resources.libraries.python.studies.chains.analysis.sentences import cause_in_words, judgement
-from resources.libraries.python.studies.chains.model import (
-    ChainStudy,
-    CommonCause,
-    Excess,
-    FeatureDeviation,
-    Statistic,
-)
+from resources.libraries.python.studies.chains.model import Excess, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Member
 from tests.unit.csit_utils.study_records import chain_studied
 from tests.unit.studies.chains.chain_runs import chain, graph, run, spec_of, workload
@@ -53,7 +43,9 @@ def excess(what: Chain, owner: str, feature: str = "loss_ratio", amount: float =
     )  # fmt: skip
 
 
-def explained(bad: Collection[Chain], owner: str, population: Collection[Chain] = PAIRS) -> tuple[CommonCause, ...]:
+def explained(
+    bad: Collection[Chain], owner: str, population: Collection[Chain] = PAIRS
+) -> tuple[model.CommonCause, ...]:
     own = [each for each in population if owner in {CHAIN, VSWITCH, *each.order}]
     compared = {(each, LOAD): 20.0 if each in bad else 0.0 for each in own}
     worse = tuple(excess(each, owner) for each in population if each in bad)
@@ -65,7 +57,6 @@ def follows(first: str, then: str) -> Callable[[Chain], bool]:
 
 
 def of(*lengths: int) -> tuple[Chain, ...]:
-    """Chains of so many of five VNFs."""
     return tuple(chain(*each) for size in lengths for each in permutations(("fw", "gw", "nat", "ids", "dpi"), size))
 
 
@@ -93,31 +84,16 @@ def test_what_bad_chains_share(
     assert cause.excess == pytest.approx(AMOUNT)
 
 
-def test_what_is_no_chance_is_said_with_the_number_of_chains() -> None:
+def test_descriptions_of_the_same_chains_are_all_named_and_those_by_chance_are_marked() -> None:
     (cause,) = explained([each for each in ORDERS if follows("gw", "nat")(each)], "nat", ORDERS)
     assert cause.others == 12 and cause.chance is not None and cause.chance < 1e-4
-    assert cause_in_words(cause) == (
-        "every chain in which nat comes after gw loses 2 % of the packets in nat (12 chains, none of the other 12)"
-    )
-    (alone,) = explained([NAT_GW], "nat")
-    assert alone.chance is None
-
-
-def test_delays_of_two_chains_that_differ_are_two_causes() -> None:
-    both = (NAT_GW, GW_NAT)
-    worse = tuple(excess(each, CHAIN, "idle_latency_s", s) for each, s in zip(both, (118e-6, 55e-6), strict=True))
-    found = causes(Judged(worse, {(CHAIN, "idle_latency_s"): {(each, LOAD): 9.0 for each in both}}, (), 2, True), [])
-    assert {each.what for each in found} == {"only nat > gw", "only gw > nat"}
-
-
-def test_descriptions_of_the_same_chains_are_all_named_and_those_by_chance_are_marked() -> None:
+    assert "2 % of the packets in nat (12 chains, none of the other 12)" in cause_in_words(cause)
     (cause,) = explained([each for each in PAIRS if each.order[-1] == "nat"], "nat")
-    assert cause.same == ("ending with nat",)
-    assert "cannot tell them apart from those ending with nat" in cause_in_words(cause)
-    some = [chain("fw", "nat"), chain("gw", "nat"), chain("nat", "gw")]
+    assert cause.same == ("ending with nat",) and "ending with nat" in cause_in_words(cause)
+    some = [chain("fw", "nat"), chain("gw", "nat"), NAT_GW]
     (cause,) = explained(some[:2], "nat", some)
-    assert cause.chance == pytest.approx(2 / 3)
-    assert "it may be chance: 66.7 % of all choices of 2 of these chains" in cause_in_words(cause)
+    assert cause.chance == pytest.approx(2 / 3) and "66.7 %" in cause_in_words(cause)
+    assert explained([NAT_GW], "nat")[0].chance is None
 
 
 def test_two_causes_at_one_part_are_told_apart() -> None:
@@ -128,11 +104,10 @@ def test_two_causes_at_one_part_are_told_apart() -> None:
 
 def test_a_longer_delay_of_one_chain_is_a_cause_of_its_own() -> None:
     with_nat = [each for each in PAIRS if "nat" in each.order]
-    worse = tuple(excess(each, CHAIN, "idle_latency_s", 90e-6 if each == NAT_GW else 30e-6) for each in with_nat)
+    worse = [excess(each, CHAIN, "idle_latency_s", 90e-6 if each == NAT_GW else 30e-6) for each in with_nat]
     compared = {(each, LOAD): 20.0 if each in with_nat else 0.0 for each in PAIRS}
-    judged = Judged(worse, {(CHAIN, "idle_latency_s"): compared}, (), 1, True)
-    worse_ones = tuple(each.model_copy(update={"least": 1e-6}) for each in worse)
-    found = causes(judged._replace(worse=worse_ones), [])
+    least = tuple(each.model_copy(update={"least": 1e-6}) for each in worse)
+    found = causes(Judged(least, {(CHAIN, "idle_latency_s"): compared}, (), 1, True), [])
     assert {each.what: each.excess for each in found} == {
         "every chain with nat": pytest.approx(30e-6),
         "only nat > gw": pytest.approx(60e-6),
@@ -149,17 +124,13 @@ def test_workloads_that_bad_chains_share_are_named_where_others_have_hardly_any_
     worse += [excess(each, "nat") for each in with_nat if below > 1]
     ratios = {(each, load): 20.0 if load == HIGH_LOAD else below for each in with_nat for load in (LOAD, HIGH_LOAD)}
     (cause,) = causes(Judged(tuple(worse), {("nat", "loss_ratio"): ratios}, (), 1, True), [])
-    assert (cause.only_under == (HIGH_LOAD,)) == is_named
-    assert ("only under UDP, 200 Mbit/s" in cause_in_words(cause)) == is_named
+    assert (cause.only_under == (HIGH_LOAD,)) == is_named == ("200 Mbit/s" in cause_in_words(cause))
 
 
 def test_throttled_time_explains_what_follows_from_it() -> None:
-    what = NAT_GW
-    worse = (
-        excess(what, CHAIN, "throughput_bps"), excess(what, CHAIN), excess(what, "nat"),
-        excess(what, CHAIN, "latency_s"), excess(what, "nat", "throttled_percent", 60.0),
-    )  # fmt: skip
-    ratios = {(each, LOAD): 9.0 if each == what else 0.0 for each in PAIRS}
+    worse = tuple(excess(NAT_GW, CHAIN, each) for each in ("throughput_bps", "loss_ratio", "latency_s"))
+    worse += (excess(NAT_GW, "nat"), excess(NAT_GW, "nat", "throttled_percent", 60.0))
+    ratios = {(each, LOAD): 9.0 if each == NAT_GW else 0.0 for each in PAIRS}
     compared = {(each.owner, each.feature): ratios for each in worse}
     (cause,) = causes(Judged(worse, compared, (), 5, True), [])
     assert (cause.owner, cause.feature) == ("nat", "throttled_percent")
@@ -176,10 +147,8 @@ def test_descriptions_cover_all_bad_chains_and_no_other(bad: set[Chain], owner: 
 
 def test_the_error_of_single_runs_is_not_stated() -> None:
     """Its spread is unknown where nothing was repeated."""
-    at = NAT_GW
     for repeated in (True, False):
-        judged = Judged((excess(at, "nat"),), {}, (), 1, repeated)
-        (words,) = judgement(judged, [at, at, at], has_path=True)
+        (words,) = judgement(Judged((excess(NAT_GW, "nat"),), {}, (), 1, repeated), [NAT_GW] * 3, has_path=True)
         assert ("false alarms in at most" in words) is repeated
 
 
@@ -199,13 +168,6 @@ def said(
     return [reason.sentence for reason in reasons([evidence])]
 
 
-def between(here: float, alone: float | None, passed_pps: float) -> list[str]:
-    """What is said of drops of the vSwitch."""
-    return [
-        each.sentence for each in reasons([], [], [QueueDrops("the vSwitch, on transmit,", here, alone, passed_pps)])
-    ]
-
-
 def test_drops_are_a_reason_from_fifty_a_second_half_a_percent_and_twice_as_many_on() -> None:
     for no_reason, reason in (
         ((49, 0, 1000), (51, 0, 1000)),
@@ -213,19 +175,14 @@ def test_drops_are_a_reason_from_fifty_a_second_half_a_percent_and_twice_as_many
         ((1000, 505, 1000), (1000, 495, 1000)),
         ((2000, None, 8000), (2000, 10, 8000)),
     ):
-        assert not between(*no_reason)
-        assert between(*reason)
-    assert between(2000, 10, 8000) == [
-        "the vSwitch, on transmit, drops 2,000 packets a second, 10 at most with its VNFs alone"
-    ]
+        assert not reasons([], [], [QueueDrops("the vSwitch", *no_reason)])
+        assert reasons([], [], [QueueDrops("the vSwitch", *reason)])
 
 
-def test_packets_dropped_at_a_queue_are_named_with_the_queue() -> None:
-    assert said({"rx_dropped_pps": 3000, "rx_pps": 7000}, {"rx_dropped_pps": 0}) == [
-        "the queue into nat overflows: 3,000 packets a second are dropped, 30.0 % more than alone"
-    ]
-    assert said({"tx_dropped_pps": 1000, "tx_pps": 9000}, {"tx_dropped_pps": 0}) == [
-        "the queue behind nat overflows: 1,000 packets a second are dropped, 10.0 % more than alone"
+@pytest.mark.parametrize(("way", "queue"), [("rx", "into"), ("tx", "behind")])
+def test_packets_dropped_at_a_queue_are_named_with_the_queue(way: str, queue: str) -> None:
+    assert said({f"{way}_dropped_pps": 3000, f"{way}_pps": 7000}, {f"{way}_dropped_pps": 0}) == [
+        f"the queue {queue} nat overflows: 3,000 packets a second are dropped, 30.0 % more than alone"
     ]
 
 
@@ -247,10 +204,7 @@ def test_what_it_does_alone_as_well_or_what_is_not_known_alone_is_no_reason() ->
     assert not said({"cpu_percent": 201}, {"cpu_percent": 40}, cpus=None)
 
 
-def traced(*edges: tuple[str, str, int, float], traced_s: float = 1.0) -> StateGraph:
-    return graph("nat", *edges, traced_s=traced_s, kvm=True)
-
-
+traced = partial(graph, "nat", kvm=True)
 STARVED = traced((*ENTRY, 10, 0.19), ("sched_switch:out:R", "x", 10, 0.8), ("kvm_msr", "x", 1, 0.01))
 SWITCH = ("kvm_userspace_exit:IO", "kvm_fpu:unload")
 
@@ -260,7 +214,7 @@ SWITCH = ("kvm_userspace_exit:IO", "kvm_fpu:unload")
     [
         (STARVED, traced((*ENTRY, 10, 0.1), ("kvm_exit:HLT", "x", 10, 0.9)),
          "nat is compute-bound: it computes 95 % of the time that it is given, 10 % of all time alone"),
-        (traced((*PAUSE, 5000, 0.01)), traced((*PAUSE, 12, 0.0)),
+        (traced((*PAUSE, 10_000, 0.01), traced_s=2.0), traced((*PAUSE, 12, 0.0)),
          "nat has lock contention: 5,000 VM exits a second by PAUSE instructions, 12 alone"),
         (traced((*SWITCH, 7859, 0.01), traced_s=10.0), traced((*SWITCH, 186, 0.01), traced_s=10.0),
          "hard switches of nat rose to 785.9 a second, 18.6 alone"),
@@ -279,19 +233,8 @@ def test_state_graphs_give_reasons(here: StateGraph, alone: StateGraph, sentence
     assert sentence not in said(graphs=(alone, here))
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (1.5e9, "bit/s", "1.5 Gbit/s"), (9e8, "bit/s", "900 Mbit/s"), (9e7, "B", "90 MB"), (9e5, "B", "900 kB"),
-        (999, "pps", "999 pps"), (4000, "1/s", "4,000 per second"), (12.345, "%", "12.3 %"), (3, "", "3"),
-    ],
-)  # fmt: skip
-def test_amounts_have_three_digits_and_a_prefix_where_their_unit_takes_one(value: float, unit: str, text: str) -> None:
-    assert amount(value, unit) == text
-
-
 def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:
-    deviation = FeatureDeviation(
+    deviation = model.FeatureDeviation(
         owner="nat", workload=workload(1e8), feature="memory_bytes", alone=3e7, alone_stdev=1e5, here=9e7
     )
     found = reasons([Evidence(NAT, {}, {})], [deviation])
@@ -351,11 +294,9 @@ def test_events_belong_to_the_class_of_table_2_or_of_the_mapping_of_the_kernel(
 
 
 def test_portions_have_all_nine_classes_and_the_same_vnf_alone() -> None:
-    here = graph("nat", ("kvm_entry", "kvm_exit:HLT", 10, 0.2), ("kvm_exit:HLT", "kvm_entry", 10, 0.6), kvm=True)
-    alone = graph("nat", ("kvm_entry", "kvm_exit:HLT", 40, 1.0), traced_s=2.0, kvm=True)
-    found = {each.workflow: each for each in portions(here, alone)}
-    assert list(found) == [each.value for each in Workflow]
-    assert len(found) == 9
+    here = traced((*ENTRY, 10, 0.2), ("kvm_exit:HLT", "kvm_entry", 10, 0.6))
+    found = {each.workflow: each for each in portions(here, traced((*ENTRY, 40, 1.0), traced_s=2.0))}
+    assert list(found) == [each.value for each in Workflow] and len(found) == 9
     computing = found[Workflow.COMPUTATION]
     assert (computing.count_per_s, computing.time_ratio) == (10, 0.2)
     assert (computing.alone_count_per_s, computing.alone_time_ratio) == (20, 0.5)
@@ -363,26 +304,14 @@ def test_portions_have_all_nine_classes_and_the_same_vnf_alone() -> None:
     assert found[Workflow.IO].time_ratio == found[Workflow.IO].alone_time_ratio == 0
 
 
-def test_shares_of_several_threads_are_of_all_their_time() -> None:
+def test_shares_are_of_the_time_of_all_threads_and_alone_unknown_where_it_was_not_traced() -> None:
     edges = [(f"sched_switch:{what}", "x", 1, 2.0) for what in ("in", "out:S")]
     assert sum(each.time_ratio for each in portions(graph("nat", *edges))) == pytest.approx(1)
-
-
-def test_alone_is_unknown_where_it_was_not_traced() -> None:
     assert {each.alone_time_ratio for each in portions(graph("nat", ("a", "b", 1, 0.1)))} == {None}
     assert portions(graph("nat", traced_s=0.0)) == ()
-    one = graph("nat", ("kvm_entry", "kvm_exit:HLT", 1, 1.0), kvm=True).model_copy(update={"source": "sim"})
+    one = traced((*ENTRY, 1, 1.0)).model_copy(update={"source": "sim"})
     ratios = {each.workflow: each.time_ratio for each in portions(one)}
     assert ratios[Workflow.COMPUTATION] == 1, "a simulated graph is read by the events that it has"
-
-
-def test_exits_by_pause_are_counted_by_the_second() -> None:
-    pauses = ("kvm_exit:PAUSE_INSTRUCTION", "kvm_entry", 600, 0.1)
-    assert pauses_per_s(graph("nat", pauses, ("kvm_exit:HLT", "x", 5, 0.1), traced_s=2.0)) == 300
-
-
-SPEC = spec_of(["nat", "ids"])
-RECORD = chain_studied()
 
 
 def statistic(order: list[str], volume_bps: float, owner: str, feature: str, mean: float) -> Statistic:
@@ -400,32 +329,20 @@ STATISTICS = st.builds(
 
 @given(st.lists(STATISTICS, max_size=12))
 def test_statistics_come_back_from_a_record_in_their_order(statistics: list[Statistic]) -> None:
-    study = ChainStudy(spec=SPEC, chains=3, statistics=tuple(statistics))
-    assert ChainStudy.model_validate_json(study.model_dump_json()).statistics == tuple(statistics)
-    assert ChainStudy.model_validate(study.model_dump()).statistics == tuple(statistics)
-
-
-def test_a_record_says_chain_and_workload_once_for_each_run() -> None:
-    study = RECORD.chain_study
-    said = json.loads(RECORD.model_dump_json())["chain_study"]["statistics"]
-    assert len(said) == sum(run.failed is None for run in study.runs)
-    assert sum(len(run["features"]) for run in said) == len(study.statistics) > 4 * len(said)
-    assert all(
-        row.keys() == {"owner", "feature", "mean", "stdev", "samples", "filtered"} for row in said[0]["features"]
-    )
+    study = model.ChainStudy(spec=spec_of(["nat", "ids"]), chains=3, statistics=tuple(statistics))
+    assert model.ChainStudy.model_validate_json(study.model_dump_json()).statistics == tuple(statistics)
 
 
 @pytest.mark.parametrize(
     ("damage", "error"),
     [
-        ({"chain": {}}, r"statistics: 0\.chain\.members: is missing"),
-        ({"colour": "red"}, r"statistics: 0\.colour: unknown key"),
-        ({"features": [{"owner": "nat"}]}, r"statistics\.0\.feature: is missing"),
-        ({"features": 3}, r"statistics: 0\.features: a list is expected here"),
+        ({"chain": {}}, r"statistics: 0\.chain\.members"),
+        ({"features": [{"owner": "nat"}]}, r"statistics\.0\.feature"),
+        ({"features": 3}, r"statistics: 0\.features"),
     ],
 )
 def test_errors_in_a_group_are_reported_with_their_place(damage: dict[str, object], error: str) -> None:
-    data = json.loads(RECORD.model_dump_json())
+    data = json.loads(chain_studied().model_dump_json())
     data["chain_study"]["statistics"][0] |= damage
     with pytest.raises(ReadError, match=rf"x: the record is not valid: chain_study\.{error}"):
         parse_record(json.dumps(data), "x")
@@ -461,22 +378,3 @@ def test_means_are_of_what_is_left_for_each_chain_owner_workload_and_feature() -
     assert found[CHAIN, 1e8, "throughput_bps"].mean == 9e7
     assert ("b", 1e8, "cpu_percent") not in found
     assert all(len(each.chain.members) == 2 for each in found.values())
-
-
-def test_each_feature_has_its_own_name_and_an_unknown_one_has_no_unit() -> None:
-    names = [each.name for each in (*FEATURES, *OF_CHAINS)]
-    assert len(set(names)) == len(names)
-    assert all(feature(each.name) is each for each in (*FEATURES, *OF_CHAINS))
-    assert feature("cache_miss_rate") == Feature("cache_miss_rate", "", FeatureSource.PROCESS, "cache miss rate")
-
-
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [
-        ("cpu_percent", 5.0), ("rx_dropped_pps", 50.0), ("all_switches", 50.0), ("read_bytes_per_s", 2**20),
-        ("memory_bytes", 2**20), ("threads", 1.0), ("queued_kib", 0.0), ("unknown", 1.0), ("throughput_bps", 0.02),
-        ("loss_ratio", 0.001), ("latency_s", 0.02), ("idle_latency_s", 0.02),
-    ],
-)  # fmt: skip
-def test_the_least_change_that_matters_follows_the_unit(name: str, least: float) -> None:
-    assert notable(name) == least

@@ -3,23 +3,13 @@
 import re
 from itertools import count
 from pathlib import Path
-from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from csit_utils.report.stack_sides import CellStacks, grown
 from csit_utils.studies.chains.study import stacks_of
-from resources.libraries.python.drivers.sim.probes import IN_PROGRAM, shares
-from resources.libraries.python.errors import (
-    ConfigError,
-    ConnectionFailed,
-    CsitError,
-    NotReady,
-    SystemBroken,
-    Unsupported,
-)
+from resources.libraries.python import errors
 from resources.libraries.python.model.measurements.features import HOST, LINK, VSWITCH, HopDelay
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
@@ -35,7 +25,7 @@ from resources.libraries.python.studies.chains.analysis.sentences import cause_i
 from resources.libraries.python.studies.chains.analysis.study import ANOTHER_ORDER, Analysis, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
-from resources.libraries.python.studies.chains.model import ChainRun, ChainsRecord, ChainStudy
+from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec
 from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
@@ -64,72 +54,41 @@ def measured(study: ChainStudyTest) -> ChainStudy:
     return study.run()
 
 
-def test_the_chain_with_the_planted_fault_comes_first(study: ChainStudyTest, measured: ChainStudy) -> None:
+def test_the_chain_with_the_planted_fault_comes_first_and_without_one_none_does(
+    study: ChainStudyTest, measured: ChainStudy
+) -> None:
     """Whatever the noise and wherever it is planted: tests/truth/chains.py has hundreds."""
     first = measured.suspects[0]
     assert (first.chain.order, first.planted) == (FAULT.chain, "nat is limited to 0.02 CPUs")
     assert any("throttled" in reason for reason in first.reasons)
     study.faults_first()
-
-
-def test_without_a_fault_no_chain_is_suspected_and_all_is_measured() -> None:
-    asked = study_of(four_vnfs())
-    found = asked.run()
+    assert all(run.failed is None and run.latency_s and run.idle_latency_s for run in measured.runs)
+    assert str(measured.coverage) == "30 of 30", "what policies drop costs nothing"
+    healthy = study_of(four_vnfs())
+    found = healthy.run()
     assert not found.suspects and not found.stacks and not any(run.planted for run in found.runs)
     assert str(found.coverage) == "32 of 32"
-    asked.enough()
-
-
-def test_each_chain_is_measured_under_each_workload(study: ChainStudyTest, measured: ChainStudy) -> None:
-    """What policies drop costs nothing."""
-    assert len(measured.runs) == 2 * measured.chains == 2 * (4 + 11)
-    assert all(run.failed is None and run.latency_s and run.idle_latency_s for run in measured.runs)
-    assert {run.chain.order for run in measured.runs if len(run.chain.members) == 1} == {(vnf.name,) for vnf in VNFS}
-    assert measured.coverage.measured == measured.coverage.asked == 30
-    study.enough()
-    run = next(run for run in measured.runs if run.chain.order == ("monitor", "nat"))
-    assert {series.owner for series in run.series} == {"monitor", "nat", HOST, VSWITCH}
-    assert {len(series.values) for series in run.series} == {4}, "one value for each second"
-    cpu = {series.owner: series.values[0] for series in run.series if series.feature == "cpu_percent"}
-    assert cpu["nat"] and cpu["monitor"]
+    healthy.enough()
 
 
 def test_a_throttled_vnf_has_no_more_cpu_than_its_limit(measured: ChainStudy) -> None:
     run = next(run for run in measured.runs if run.planted and run.workload.volume_bps == 4e6)
     rows = {(series.owner, series.feature): series.values for series in run.series}
+    assert {owner for owner, _ in rows} == {"nat", "gateway", HOST, VSWITCH}
+    assert {len(values) for values in rows.values()} == {4}, "one value for each second"
     assert all(value == pytest.approx(2.0, rel=0.2) for value in rows["nat", "cpu_percent"])
     assert all(value is not None and value > 80 for value in rows["nat", "throttled_percent"])
     assert run.share < 0.9
     (graph,) = [graph for graph in run.graphs if graph.owner == "nat"]
     ratio = {each.workflow: each.time_ratio for each in portions(graph)}
-    assert graph.source == "sim"
     threads = 2  # of its core
     assert ratio[Workflow.HARD_SWITCH] == pytest.approx(1 - 0.02 / threads, abs=1e-3), "its limit kept it from its CPU"
     assert ratio[Workflow.IO] == pytest.approx(0.02 / threads, rel=0.05)
 
 
-def test_simulated_graphs_have_the_packets_and_the_idle_time_of_each_vnf(measured: ChainStudy) -> None:
-    run = next(run for run in measured.runs if run.chain.order == ("gateway", "monitor"))
-    rows = {
-        (series.owner, series.feature): fmean(map(float, filter(None, series.values))) if any(series.values) else 0.0
-        for series in run.series
-    }
-    assert measured.trace_source.startswith("events: simulated")
-    assert [graph.owner for graph in run.graphs] == ["gateway", "monitor"]
-    for graph in run.graphs:
-        ratio = {each.workflow: each.time_ratio for each in portions(graph)}
-        threads = sum(edge.seconds for edge in graph.edges) / graph.traced_s
-        busy = rows[graph.owner, "cpu_percent"] / 100 / threads
-        assert 1 - ratio[Workflow.IDLENESS] == pytest.approx(busy, rel=0.05)
-        assert ratio[Workflow.COMPUTATION] == pytest.approx(
-            IN_PROGRAM * busy if graph.owner == "monitor" else 0, rel=0.05
-        )
-    sent = next(edge.count for edge in run.graphs[0].edges if edge.after == "net_dev_xmit:sent")
-    assert sent / run.graphs[0].traced_s == pytest.approx(rows["gateway", "tx_pps"], rel=0.05)
-
-
 def test_tables_have_a_row_for_each_thing_that_was_measured(study: ChainStudyTest, measured: ChainStudy) -> None:
-    tables = dict(chain_tables(record_of(study)))
+    record = study.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
+    tables = dict(chain_tables(record))
     assert len(tables["runs"]) == 1 + len(measured.runs)
     assert len(tables["samples"]) == 1 + sum(len(row.values) for run in measured.runs for row in run.series)
     assert len(tables["statistics"]) == 1 + len(measured.statistics)
@@ -137,17 +96,11 @@ def test_tables_have_a_row_for_each_thing_that_was_measured(study: ChainStudyTes
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
     edges = sum(len(graph.edges) for run in measured.runs for graph in run.graphs)
     assert len(tables["transitions"]) == 1 + edges > 1
-    unsampled = record_of(study).model_copy(update={"chain_study": measured.model_copy(update={"stacks": ()})})
-    assert '"stacks"' not in unsampled.model_dump_json()
-
-
-def test_the_preview_counts_chains_names_policies_and_planted_faults(study: ChainStudyTest) -> None:
-    first, policy, stacks, more, fault = study.preview()
-    assert first.startswith("15 chains (4 of 1, 11 of 2 VNFs) under 2 workloads of 4 s")
-    assert "'monitor > firewall'" in policy
-    assert more == "chains that deviate from their VNFs alone are measured again, 2 times, with those VNFs"
-    assert stacks == "then call stacks of the first 5 suspects and their references"
-    assert fault == "planted fault: in nat > gateway nat is limited to 0.02 CPUs"
+    (rank, chain_name, *_, reference_name, _, relation) = tables["references"][1]
+    assert (rank, chain_name, reference_name, relation) == (1, "nat > gateway", "gateway > nat", ANOTHER_ORDER)
+    rows = [dict(zip(STACKS, row, strict=True)) for row in tables["stacks"][1:]]
+    assert sum(row["samples"] for row in rows) == sum(each.stacks.total for each in measured.stacks if each.stacks)  # type: ignore[misc]
+    assert {row["chain"] for row in rows} == {"nat > gateway", "gateway > nat"}
 
 
 @pytest.mark.parametrize("sessions", [(1,), (1, 8)])
@@ -167,19 +120,18 @@ def test_a_study_does_what_its_preview_counts(sessions: tuple[int, ...]) -> None
     }  # fmt: skip
 
 
-def test_suspects_have_rank_fault_and_reasons_and_what_failed_its_reason(measured: ChainStudy) -> None:
-    cause, first, reason, *_ = sentences(measured)
+def test_suspects_have_fault_and_reference_and_no_suspects_are_claimed_of_what_cannot_be_judged(
+    measured: ChainStudy,
+) -> None:
+    cause, first, *_ = lines = list(sentences(measured))
     assert cause.startswith("only nat > gateway has nat throttled ")
-    assert first.startswith("suspect 1 by mean distance and worse than predicted: nat > gateway, mean Cook's distance ")
-    assert first.endswith("; a fault was planted: nat is limited to 0.02 CPUs")
-    assert reason.startswith("    ")
+    assert "nat > gateway, mean Cook's distance " in first and "nat is limited to 0.02 CPUs" in first
+    assert any("of gateway > nat (the same VNFs in another order)" in line for line in lines)
     alone, *others = measured.runs
-    assert alone.chain.order == ("gateway",)
     failing = alone.model_copy(update={"failed": "no traffic"})
     bare = measured.model_copy(update={"runs": (failing, *others), "suspects": (), "causes": ()})
-    *_, failed = sentences(bare)
-    assert "; no suspects; 11 chains are compared with what the VNFs alone predict, by repeated runs" in headline(bare)
-    assert failed == "not measured: gateway: no traffic"
+    assert "no suspects; 11 chains are compared" in headline(bare)
+    assert list(sentences(bare))[-1] == "not measured: gateway: no traffic"
     for runs in ((), (failing,), [run for run in measured.runs if len(run.chain.members) > 1]):
         assert not bare.model_copy(update={"runs": tuple(runs)}).is_judged
         assert "no suspects" not in headline(bare.model_copy(update={"runs": tuple(runs)}))
@@ -215,11 +167,10 @@ def test_a_kind_that_the_testbed_lacks_costs_its_chains_only_and_a_study_of_less
     assert all(run.throughput_bps for run in found.runs if not run.failed)
     assert any(row.chain.order == ("gateway", "monitor") for row in found.statistics)
     assert str(found.coverage) == "18 of 32"
-    with pytest.raises(CsitError, match=r"^18 of 32 chains and workloads were measured, .* requires .* linux_nat"):
+    with pytest.raises(errors.CsitError, match=r"^18 of 32 .* linux_nat"):
         lacking.enough()
-    for least in (0.5, 0.0):
-        lacking.spec = lacking.spec.model_copy(update={"least_measured": least})
-        lacking.enough()
+    lacking.spec = lacking.spec.model_copy(update={"least_measured": 0.5})
+    lacking.enough()
 
 
 def test_a_run_without_throughput_needs_a_reason(measured: ChainStudy) -> None:
@@ -233,28 +184,28 @@ def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.Mo
     looks = count(1)
     monkeypatch.setattr(CellUnderTest, "problems", lambda _: ["monitor has ended"] if next(looks) > 1 else [])
     study = study_of(four_vnfs(duration_s=1, lengths=(1,), vnfs=VNFS[:1]))
-    with pytest.raises(CsitError, match="no chain could be measured: monitor has ended"):
+    with pytest.raises(errors.CsitError, match="no chain could be measured: monitor has ended"):
         study.run()
     assert [run.throughput_bps for run in study.draft.chain_study.runs] == [None] * 2
 
 
 def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_starts() -> None:
     for load, reason in (
-        ({"protocol": Protocol.ICMP}, r"study: workloads\.0: the generator auto sends .* and no ICMP"),
-        ({"generator": "iperf3"}, "needs the generator iperf3 instead of auto"),
+        ({"protocol": Protocol.ICMP}, r"study: workloads\.0: .* no ICMP"),
+        ({"generator": "iperf3"}, "iperf3 instead of auto"),
     ):
         asked = four_vnfs(workloads=[{"volume_bps": 1e6, "frame": frame("64B"), **load}])
-        with pytest.raises(ConfigError, match=reason):
+        with pytest.raises(errors.ConfigError, match=reason):
             study_of(asked, SimulatedTestbed(SIM), shipped("local"))
 
 
 def test_a_fault_that_does_not_rank_first_is_reported_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = study_of(four_vnfs(faults=(FAULT,), duration_s=1))
-    with pytest.raises(CsitError, match="nothing was measured"):
+    with pytest.raises(errors.CsitError, match="nothing was measured"):
         asked.faults_first()
     monkeypatch.setattr(chain_study, "analyse", lambda *_: Analysis((), (), (), (), (), (), ()))
     asked.run()
-    with pytest.raises(CsitError, match="planted in nat > gateway, and no chain is a suspect"):
+    with pytest.raises(errors.CsitError, match="planted in nat > gateway, and no chain is a suspect"):
         asked.faults_first()
 
 
@@ -263,56 +214,45 @@ AT = 1e8
 SUSPECT = chain("a", "b", "c")
 
 
-def both(owner: str, forward_s: float, reverse_s: float, packets: int = 60) -> tuple[HopDelay, ...]:
-    """One part; medians are half of the means, and the reverse direction has half of the packets."""
-    rows = ((Direction.FORWARD, forward_s, packets), (Direction.REVERSE, reverse_s, packets // 2))
-    return tuple(
-        HopDelay(owner=owner, direction=way, mean_s=mean_s, median_s=mean_s / 2, packets=count)
-        for way, mean_s, count in rows
-    )
-
-
 def test_parts_have_the_names_of_the_chain_and_add_up_to_its_latency_without_load() -> None:
     found = study_of(four_vnfs(vnfs=PAIR, duration_s=1)).run()
     assert not [note for note in found.notes if "delay" in note]
     for run in found.runs:
-        assert run.delays is not None and run.idle_latency_s is not None
         assert {each.owner for each in run.delays} == {VSWITCH, LINK, *run.chain.order}
         assert sum(each.mean_s for each in run.delays) == pytest.approx(run.idle_latency_s, abs=2e-9)
         assert ChainRun.model_validate_json(run.model_dump_json()) == run
 
 
-NO_PORT = Unsupported("no port is an interface of the kernel")
-NO_TRACEFS = Unsupported("there is no tracefs")
-
-
 @pytest.mark.parametrize(
     ("kind", "probe", "note"),
     [
-        ("hops", None, "no delays by part: not supported on this testbed"),
-        ("hops", Probe(**{"delays by part": "no probe was seen"}), "no delays by part: no probe was seen"),
-        ("hops", Probe(starts=NO_PORT), "no delays by part: no port is an interface of the kernel"),
-        ("hops", Probe(ends=ConnectionFailed("DUT1 is lost")), "no delays by part: DUT1 is lost"),
-        ("tracer", Probe(starts=NO_TRACEFS), "nothing was traced: there is no tracefs"),
-        ("tracer", Probe(events="no tracefs"), "no graphs of state transitions; events: no tracefs"),
+        ("hops", None, "not supported on this testbed"),
+        ("hops", Probe(**{"delays by part": "no probe was seen"}), "no probe was seen"),
+        ("hops", Probe(starts=errors.Unsupported("no port")), "no port"),
+        ("hops", Probe(ends=errors.ConnectionFailed("DUT1 is lost")), "DUT1 is lost"),
+        ("tracer", Probe(starts=errors.Unsupported("there is no tracefs")), "there is no tracefs"),
+        ("tracer", Probe(events="no tracefs"), "events: no tracefs"),
     ],
 )
 def test_without_a_probe_all_else_is_measured_and_one_note_says_why(kind: str, probe: Probe | None, note: str) -> None:
     found = study_of(four_vnfs(vnfs=PAIR, duration_s=1), Equipped(**{kind: probe})).run()
-    assert found.notes.count(note) == 1
+    assert len([each for each in found.notes if each.endswith(note)]) == 1
     assert all(run.failed is None and run.idle_latency_s and run.series for run in found.runs)
     assert all((run.delays is None) == (kind == "hops") and bool(run.graphs) == (kind == "hops") for run in found.runs)
-    assert probe is None or kind == "tracer" or not probe.running, (
-        "also one that did not start: another machine's may run"
-    )
+    assert kind == "tracer" or probe is None or not probe.running, "also one that did not start"
 
 
 def test_directions_are_weighted_by_packets_and_times_of_machines_are_added() -> None:
-    seen = (
-        *both("vswitch", 1e-3, 4e-3), *both("vswitch-2", 2e-3, 5e-3, packets=58), *both("nf-1-1", 3e-3, 6e-3),
-        *both("vswitch-2 + nf-1-2", 5e-3, 5e-3),
-    )  # fmt: skip
-    study = study_of(four_vnfs(vnfs=PAIR, duration_s=1), Equipped(hops=Probe(seen)))
+    """Medians are half of the means, and the reverse direction has half of the packets."""
+    seen = [
+        HopDelay(owner=owner, direction=way, mean_s=mean_s, median_s=mean_s / 2, packets=packets // share)
+        for owner, packets, *means_s in (
+            ("vswitch", 60, 1e-3, 4e-3), ("vswitch-2", 58, 2e-3, 5e-3), ("nf-1-1", 60, 3e-3, 6e-3),
+            ("vswitch-2 + nf-1-2", 60, 5e-3, 5e-3),
+        )
+        for way, mean_s, share in zip(Direction, means_s, (1, 2), strict=True)
+    ]  # fmt: skip
+    study = study_of(four_vnfs(vnfs=PAIR, duration_s=1), Equipped(hops=Probe(tuple(seen))))
     run = next(run for run in study.run().runs if len(run.chain.order) == 2)
     first, second = run.chain.order
     found = {each.owner: each for each in run.delays or ()}
@@ -328,16 +268,13 @@ def test_a_system_that_breaks_while_it_is_timed_is_no_chain_without_delays() -> 
 
     def measure(_: object) -> SimpleNamespace:
         if hops.running:
-            raise SystemBroken("the vSwitch has ended")
+            raise errors.SystemBroken("the vSwitch has ended")
         return SimpleNamespace(latency=(), intervals=())
 
     cell: Any = SimpleNamespace(measure=measure, deployment=SimpleNamespace(parts=SimpleNamespace(hops=hops)))
-    with pytest.raises(SystemBroken, match="the vSwitch has ended"):
+    with pytest.raises(errors.SystemBroken, match="the vSwitch has ended"):
         ChainUnderLoad(cell, SUSPECT, {}, "auto", None)._without_load(workload(AT))
     assert not hops.running
-    untimed = ChainUnderLoad(cell, SUSPECT, {}, "iperf3", None)
-    assert untimed._without_load(workload(AT)) == (None, None)
-    assert untimed.notes == ["no delays by part: iperf3 sends no numbered probes"]
 
 
 def of(*names: str, bps: float = AT, planted: str | None = None) -> ChainRun:
@@ -357,15 +294,13 @@ def test_the_reference_is_the_nearest_chain_that_is_well(
     runs: list[ChainRun], owner: str | None, wanted: tuple[str, ...], relation: str
 ) -> None:
     found = reference(SUSPECT, workload(AT), owner, [of("a", "b", "c"), *runs], {SUSPECT})
-    assert found is not None and (found.chain.order, found.relation) == (wanted, relation)
-    assert found.workload == workload(AT)
+    assert (found.chain.order, found.relation, found.workload) == (wanted, relation, workload(AT))
 
 
 def test_other_suspects_other_workloads_and_other_resources_are_no_reference() -> None:
-    other = run_of(chain("c", "b", "a"), 2 * AT, AT)
-    assert reference(SUSPECT, workload(AT), None, [of("a", "b", "c"), of("c", "b", "a"), of("d"), other], {
-        SUSPECT, chain("c", "b", "a"),
-    }) is None  # fmt: skip
+    suspect = chain("c", "b", "a")
+    runs = [of("a", "b", "c"), of("c", "b", "a"), of("d"), run_of(suspect, 2 * AT, AT)]
+    assert reference(SUSPECT, workload(AT), None, runs, {SUSPECT, suspect}) is None
 
 
 class Hot(SimulatedTestbed):
@@ -384,21 +319,10 @@ def sampled_on(world: SimulatedTestbed, seconds: float) -> ChainStudyTest:
     return test
 
 
-def cell_of(study: ChainStudy) -> CellStacks:
-    found = stacks_of(study, study.suspects[0], simulated=True)
-    assert found is not None
-    return found
-
-
-def record_of(test: ChainStudyTest) -> ChainsRecord:
-    return test.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
-
-
 def test_a_suspect_and_its_reference_are_sampled_after_all_chains(measured: ChainStudy) -> None:
     first = measured.suspects[0]
-    assert first.reference is not None and first.reference.chain.order == FAULT.chain[::-1]
-    a, b = measured.stacks_of(first) or (None, None)
-    assert a is not None and b is not None and a.stacks is not None and b.stacks is not None
+    assert first.reference.chain.order == FAULT.chain[::-1]
+    a, b = measured.stacks_of(first)
     for each in (a.stacks, b.stacks):
         assert {stack.split(";")[0] for stack in each.counts} == {"nat", "gateway", "vswitch"}
         assert (each.trial_s, each.label) == (60.0, "4 Mbit/s") and each.nodes[0].event == "sim"
@@ -408,63 +332,35 @@ def test_a_suspect_and_its_reference_are_sampled_after_all_chains(measured: Chai
     assert a.throughput_bps == pytest.approx(4e6, rel=0.01)
 
 
-def test_times_per_packet_are_those_of_the_simulation(measured: ChainStudy) -> None:
-    cell = cell_of(measured)
-    truth = shares("nf-1-1", {})
-    rows = {(row.owner, row.function): row for row in cell.differences()}
-    whole = rows["nat", ""]
-    for stack, share in truth.items():
-        row = rows["nat", stack.split(";")[-1]]
-        assert row.ns_a == pytest.approx(share * (whole.ns_a or 0), rel=0.25)
-    # Packets that are dropped behind them cost the vSwitch and the gateway time, for fewer that come back.
-    assert any("vswitch takes" in text or "gateway takes" in text for text in grown(cell))
-    assert all("in the reference" in text for text in grown(cell))
-
-
 def test_a_function_that_is_slower_in_one_chain_is_named() -> None:
-    test = sampled_on(Hot(SIM), 60.0)
-    cell = cell_of(test.run())
+    study = sampled_on(Hot(SIM), 60.0).run()
+    cell = stacks_of(study, study.suspects[0], simulated=True)
     rows = {(row.owner, row.function): row for row in cell.differences()}
     hot, before = rows["nat", "sim_filter"], rows["nat", "sim_receive"]
-    assert hot.significant and (hot.ns_b or 0) > 1.8 * (hot.ns_a or 0) > 0
-    assert not before.significant or (before.difference_ns or 0) < (hot.difference_ns or 0)
+    assert hot.significant and hot.ns_b > 1.8 * hot.ns_a > 0
+    assert not before.significant or (before.difference_ns or 0) < hot.difference_ns
 
 
 @pytest.mark.slow
 def test_a_study_that_is_cut_short_samples_only_what_is_missing(tmp_path: Path) -> None:
-    def measured(world: World) -> ChainStudyTest:
+    def measured(world: World, journal: str) -> ChainStudy:
         test = sampled_on(world, 10.0)
-        with test.journal()(tmp_path / "chains.jsonl", test.digest()) as journal:
-            test.resume(journal)
-            test.run()
-        return test
+        with test.journal()(tmp_path / journal, test.digest()) as opened:
+            test.resume(opened)
+            return test.run()
 
-    whole = World(topology=SIM)
-    first = sampled_on(whole, 10.0)
-    first.run()
+    whole, rest = World(topology=SIM), World(topology=SIM)
+    expected = measured(whole, "whole.jsonl")
     with pytest.raises(Killed):
-        measured(World(topology=SIM, killed_before=whole.deployed - 1))
-    rest = World(topology=SIM)
-    again = measured(rest)
+        measured(World(topology=SIM, killed_before=whole.deployed - 1), "chains.jsonl")
+    assert measured(rest, "chains.jsonl") == expected
     assert rest.deployed == 1
-    assert again.draft.chain_study == first.draft.chain_study
 
 
 def test_what_cannot_be_sampled_has_its_reason_and_the_study_is_whole() -> None:
-    test = sampled_on(Equipped(stacks=Probe(starts=NotReady("perf", 30.0, "nothing"))), 1.0)
+    test = sampled_on(Equipped(stacks=Probe(starts=errors.NotReady("perf", 30.0, "nothing"))), 1.0)
     study = test.run()
     assert ["perf" in (each.failed or "") and each.stacks is None for each in study.stacks] == [True] * 2
     test.enough()
     assert stacks_of(study, study.suspects[0], simulated=True) is None
     assert any("call stacks: not sampled: " in line for line in sentences(study))
-
-
-def test_tables_and_log_say_what_is_sampled(study: ChainStudyTest, measured: ChainStudy) -> None:
-    tables = dict(chain_tables(record_of(study)))
-    (rank, chain_name, *_, reference_name, _, relation) = tables["references"][1]
-    assert (rank, chain_name, reference_name, relation) == (1, "nat > gateway", "gateway > nat", ANOTHER_ORDER)
-    rows = [dict(zip(STACKS, row, strict=True)) for row in tables["stacks"][1:]]
-    assert sum(row["samples"] for row in rows) == sum(each.stacks.total for each in measured.stacks if each.stacks)  # type: ignore[misc]
-    assert {row["chain"] for row in rows} == {"nat > gateway", "gateway > nat"}
-    lines = list(sentences(measured))
-    assert any(line.startswith("    of gateway > nat (the same VNFs in another order): ") for line in lines)

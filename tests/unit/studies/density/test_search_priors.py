@@ -1,6 +1,7 @@
 """Priors of a search: the newest result that agrees in all that matters, and predictions by measured cells."""
 
 import os
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +65,16 @@ def test_what_differs_is_no_prior(tmp_path: Path, path: str, value: Any) -> None
     assert found is None or "NDR" not in found.lower_pps
 
 
-SIMULATED = builders.result(ServiceType.CSC, 2, 1, simulated=True)
-
-
-@pytest.mark.parametrize(
-    ("record", "path", "value"),
-    [
-        (EARLIER, "environment.hostname", "another"), (EARLIER, "environment.git_revision", "another"),
-        (EARLIER, "environment.python", "3.99"), (EARLIER, "finished_at", "2027-01-01T00:00:00.000+00:00"),
-        (SIMULATED, "environment.cpu_model", "another"),
-    ],
-)  # fmt: skip
-def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path, record: DensityRecord, path: str, value: Any) -> None:
-    write_record(changed(record, path, value), tmp_path)
-    (tmp_path / "results" / "broken.json").write_text("{", encoding="utf-8")  # no result: it is passed over
-    assert asked_for(record, tmp_path) is not None
+def test_what_does_not_decide_a_rate_may_differ(tmp_path: Path) -> None:
+    other = EARLIER
+    for path in ("environment.hostname", "environment.git_revision", "environment.python"):
+        other = changed(other, path, "another")
+    write_record(other, tmp_path / "other")
+    (tmp_path / "other" / "results" / "broken.json").write_text("{", encoding="utf-8")  # no result: it is passed over
+    assert asked_for(EARLIER, tmp_path / "other")
+    simulated = builders.result(ServiceType.CSC, 2, 1, simulated=True)
+    write_record(changed(simulated, "environment.cpu_model", "another"), tmp_path / "simulated")
+    assert asked_for(simulated, tmp_path / "simulated")
 
 
 def test_the_newest_run_beside_a_run_has_results_and_no_folder_has_none(tmp_path: Path) -> None:
@@ -115,30 +111,26 @@ def asked(instances: int, nfs: int, service_type: str = "CSC") -> MeasurementReq
     return record_of().asked.model_copy(update={"cell": cell, "test_type": TestType.NDRPDR, "profile": LADDER})
 
 
-def measured(instances: int, nfs: int, **changes: Any) -> DensityRecord:
+def measured(instances: int, nfs: int) -> DensityRecord:
     record, pps = record_of(), rate_pps(instances, nfs)
-    goal = {"lower_pps": pps, "upper_pps": pps * 1.005, "complete": True}
-    fields = {
-        "passed": True,
-        "asked": asked(instances, nfs),
-        "search": SearchRecord(
-            algorithm=Algorithm.LADDER, trials=30, aborted_trials=9, elapsed_s=40.0, overload_pps=(pps * 0.9,) * 2
-        ),
-        "ndr": record.ndr.model_copy(update={**goal, "goal": LADDER.goals[0]}),
-        "pdr": record.pdr.model_copy(update={**goal, "goal": LADDER.goals[1]}),
-    }
-    return record.model_copy(update=fields | changes)
+    found = {"lower_pps": pps, "upper_pps": pps * 1.005, "complete": True}
+    ndr, pdr = (record.ndr.model_copy(update={**found, "goal": goal}) for goal in LADDER.goals)
+    search = SearchRecord(
+        algorithm=Algorithm.LADDER, trials=30, aborted_trials=9, elapsed_s=40.0, overload_pps=(pps * 0.9,) * 2
+    )
+    fields = {"passed": True, "asked": asked(instances, nfs), "search": search, "ndr": ndr, "pdr": pdr}
+    return record.model_copy(update=fields)
 
 
-def cells(*records: DensityRecord) -> MeasuredCells:
+def predicted(request: MeasurementRequest, *records: DensityRecord) -> Any:
     found = MeasuredCells()
     for record in records:
         found.add(record)
-    return found
+    return found.predict(request)
 
 
 def test_cells_of_the_matrix_predict_both_goals_with_an_interval() -> None:
-    found = cells(*(measured(*cell) for cell in CELLS)).predict(asked(2, 4))
+    found = predicted(asked(2, 4), *starmap(measured, CELLS))
     assert [goal.goal for goal in found.goals] == ["NDR", "PDR"]
     for goal in found.goals:
         assert goal.cells == len(CELLS)
@@ -149,7 +141,7 @@ def test_cells_of_the_matrix_predict_both_goals_with_an_interval() -> None:
 
 
 def test_less_than_three_cells_predict_nothing_but_what_overload_means() -> None:
-    found = cells(measured(1, 1)).predict(asked(1, 2))
+    found = predicted(asked(1, 2), measured(1, 1))
     assert (found.goals, found.prior) == ((), None)
     hint_pps = rate_pps(1, 1) * 0.9
     assert found.overload.throughput_pps("NDR", hint_pps) == pytest.approx(rate_pps(1, 1))
@@ -157,10 +149,9 @@ def test_less_than_three_cells_predict_nothing_but_what_overload_means() -> None
 
 
 def test_cells_of_other_matrices_and_failed_tests_do_not_predict() -> None:
-    records = [measured(*cell) for cell in CELLS]
-    assert cells(*records).predict(asked(2, 4, "CSP")).goals == ()
-    assert cells(*(measured(*cell, passed=False) for cell in CELLS)).predict(asked(2, 4)).goals == ()
-    bound = [record.model_copy(update={"ndr": record.ndr.model_copy(update={"upper_pps": None})}) for record in records]
-    found = cells(*bound).predict(asked(2, 4))
+    records = list(starmap(measured, CELLS))
+    assert predicted(asked(2, 4, "CSP"), *records).goals == ()
+    assert predicted(asked(2, 4), *(changed(each, "passed", False) for each in records)).goals == ()
+    found = predicted(asked(2, 4), *(changed(each, "ndr.upper_pps", None) for each in records))
     assert [goal.goal for goal in found.goals] == ["PDR"]
     assert found.prior is None

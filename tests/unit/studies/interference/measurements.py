@@ -8,19 +8,10 @@ from typing import cast
 from resources.libraries.python.csv_tables import Row
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.studies.interference import model
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact
 from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.model import (
-    ColocationMeasurement,
-    Contender,
-    Interference,
-    InterferenceRecord,
-    InterferenceSpec,
-    NfType,
-    Normalized,
-    Resource,
-)
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
 
@@ -28,27 +19,27 @@ Company = tuple[str, tuple[str, ...]]
 """A target and what is beside it."""
 
 
-def network_shares(found: Interference) -> dict[int, float]:
+def network_shares(found: model.Interference) -> dict[int, float]:
     """Known shares of network I/O, by the number of co-located NFs."""
     shares = found.findings.shares if found.findings else ()
-    ours = [each for each in shares if each.resource is Resource.NETWORK and not each.target]
+    ours = [each for each in shares if each.resource is model.Resource.NETWORK and not each.target]
     return {each.together: each.share.value for each in ours if each.share}
 
 
-def spec_of(*names: str, **more: object) -> InterferenceSpec:
-    contenders = tuple(Contender(name=name, type=NfType.GATEWAY, kind=NfKind("sim")) for name in names)
-    return InterferenceSpec.model_validate({"name": "pairs", "contenders": contenders, "frame": FRAME, **more})
+def spec_of(*names: str, **more: object) -> model.InterferenceSpec:
+    contenders = tuple(model.Contender(name=name, type=model.NfType.GATEWAY, kind=NfKind("sim")) for name in names)
+    return model.InterferenceSpec.model_validate({"name": "pairs", "contenders": contenders, "frame": FRAME, **more})
 
 
 def measurement(
     target: str, against: tuple[str, ...], throughput_pps: float, repetition: int = 0, **more: object
-) -> ColocationMeasurement:
+) -> model.ColocationMeasurement:
     data = {
         "target": target, "against": against, "repetition": repetition, "turn": 0, "load_pps": 1e5, "frame": "512B",
         "guaranteed": False, "throughput_pps": throughput_pps, "loss_ratio": None, "response_s": None, "cpu": None,
         "memory_bytes": None, "cache_misses": None, **more,
     }  # fmt: skip
-    return ColocationMeasurement.model_validate(data)
+    return model.ColocationMeasurement.model_validate(data)
 
 
 def measured(
@@ -58,7 +49,7 @@ def measured(
     noise: float = 0.0,
     seed: int = 1,
     **more: object,
-) -> list[ColocationMeasurement]:
+) -> list[model.ColocationMeasurement]:
     """All repetitions of targets alone (pps) and in company (normalized)."""
     draw = Random(seed)
     truth: dict[Company, float] = {(name, ()): pps for name, pps in alone.items()}
@@ -75,15 +66,16 @@ def exactly(pairs: Mapping[tuple[str, str], float]) -> dict[Company, SampledEsti
     return {(target, (other,)): exact(mean) for (target, other), mean in pairs.items()}
 
 
-def normalized(rows: Iterable[ColocationMeasurement], guarantee: Resource | None = None) -> tuple[Normalized, ...]:
+def normalized(
+    rows: Iterable[model.ColocationMeasurement], guarantee: model.Resource | None = None
+) -> tuple[model.Normalized, ...]:
     return Throughputs(rows).rows(guarantee)
 
 
 def every_pair(names: Iterable[str], seed: int) -> dict[tuple[str, str], float]:
-    """Any normalized throughputs."""
     draw, names = Random(seed), list(names)
     return {(one, other): draw.uniform(0.1, 1.0) for one in names for other in names}
 
 
-def tables(found: Interference | None) -> dict[str, list[Row]]:
-    return dict(interference_tables(cast(InterferenceRecord, SimpleNamespace(interference=found))))
+def tables(found: model.Interference | None) -> dict[str, list[Row]]:
+    return dict(interference_tables(cast(model.InterferenceRecord, SimpleNamespace(interference=found))))

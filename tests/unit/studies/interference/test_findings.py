@@ -1,4 +1,4 @@
-"""What pairs say: no interference, ties and orders, shares of resources; with the sentences that were wrong before."""
+"""Normalized throughput and what pairs say: against the paper and scipy, and sentences that were wrong before."""
 
 import re
 from collections.abc import Mapping
@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import t as student
+from scipy.stats import ttest_ind
 
 from resources.libraries.python.quantities import MINUS
+from resources.libraries.python.studies.interference import model
+from resources.libraries.python.studies.interference.analysis import estimates
 from resources.libraries.python.studies.interference.analysis.findings import findings_of, lowest
-from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
+from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, degradation
 from resources.libraries.python.studies.interference.analysis.sentences import summary_in_words
 from resources.libraries.python.studies.interference.analysis.study import analyse
-from resources.libraries.python.studies.interference.model import (
-    ColocationMeasurement,
-    Interference,
-    PairsFindings,
-    Resource,
-    ResourceShare,
-)
-from tests.unit.studies.interference.measurements import Company, every_pair, measured, spec_of
+from resources.libraries.python.studies.interference.model import Resource
+from tests.unit.studies.interference.measurements import Company, every_pair, measured, measurement, normalized, spec_of
 
 TABLE_3 = {"I": 0.8764, "II": 0.4969, "III": 0.6407, "IV": 0.6478, "V": 0.6114}
 NAMES = "ABCDE"
@@ -35,7 +35,7 @@ def pairs_with(rows: Mapping[str, float], spread: float = 0.04) -> dict[tuple[st
 def rows_of(
     pairs: Mapping[tuple[str, str], float], noise: float = 0.02, seed: int = 1, repetitions: int = 10,
     share: Mapping[Resource, float] | None = None,
-) -> list[ColocationMeasurement]:  # fmt: skip
+) -> list[model.ColocationMeasurement]:  # fmt: skip
     beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in pairs.items()}
     alone = {one: 1e5 for one, _ in pairs}
     found = measured(alone, beside, repetitions, noise, seed)
@@ -48,15 +48,15 @@ def rows_of(
     return found
 
 
-def study(pairs: Mapping[tuple[str, str], float], **more: Any) -> Interference:
+def study(pairs: Mapping[tuple[str, str], float], **more: Any) -> model.Interference:
     return analyse(spec_of(*dict.fromkeys(one for one, _ in pairs)), rows_of(pairs, **more))
 
 
-def found_in(pairs: Mapping[tuple[str, str], float], **more: Any) -> PairsFindings:
+def found_in(pairs: Mapping[tuple[str, str], float], **more: Any) -> model.PairsFindings:
     return study(pairs, **more).findings
 
 
-def whole(found: PairsFindings, resource: Resource = Resource.NETWORK) -> ResourceShare:
+def whole(found: model.PairsFindings, resource: Resource = Resource.NETWORK) -> model.ResourceShare:
     return next(each for each in found.shares if each.target is None and each.resource is resource)
 
 
@@ -153,3 +153,75 @@ def test_a_share_has_its_interval_and_is_stated_by_pair_where_the_pair_degrades(
     assert by_pair.pop(("A", "B")) is None, "it loses nothing"
     assert len(by_pair) == 3 and all(found.low < 0.5 < found.high for found in by_pair.values())
     assert [line for line in summary_in_words(made) if "of the degradation of pairs comes from network I/O" in line]
+
+
+@pytest.mark.parametrize(("alone", "beside", "change"), [(955, 615.88, -0.3551), (169, 103.99, -0.3847)])
+def test_snort_and_pktstat_of_table_1(alone: float, beside: float, change: float) -> None:
+    (row,) = normalized([measurement("one", (), alone), measurement("one", ("other",), beside)])
+    assert -degradation(row.mean) == pytest.approx(change, abs=5e-5)
+    assert (row.samples, row.stdev, row.low) == (1, None, None)
+
+
+def _interval(above: list[float], below: list[float]) -> tuple[float, float] | None:
+    return estimates.ratio_interval(estimates.mean_of(above), estimates.mean_of(below))
+
+
+def test_the_ends_of_the_interval_are_the_roots_of_fiellers_equation() -> None:
+    """With the degrees of freedom of Welch at the ratio of the means."""
+    above, below = [60.0, 63, 58, 66, 61, 64], [100.0, 70, 130, 95]
+    ends, found = _interval(above, below), fmean(above) / fmean(below)
+    assert ends is not None
+    freedom = ttest_ind(above, [found * value for value in below], equal_var=False).df
+    for end in ends:
+        error = np.sqrt(np.var(above, ddof=1) / 6 + end**2 * np.var(below, ddof=1) / 4)
+        assert abs(fmean(above) - end * fmean(below)) == pytest.approx(float(student.isf(0.025, freedom)) * error)
+
+
+def test_a_ratio_of_sums_with_a_shared_sample_has_the_interval_of_the_ratio_without_it() -> None:
+    """(b + a) / a = b / a + 1: an error that both share is not counted twice."""
+    above, below = estimates.mean_of([60.0, 63, 58, 66, 61, 64]), estimates.mean_of([100.0, 70, 130, 95])
+    plain = estimates.ratio_interval(above, below)
+    shared = estimates.ratio_interval(estimates.average([above, below]), below)
+    assert plain is not None and shared is not None
+    assert [2 * end - 1 for end in shared] == pytest.approx(plain)
+
+
+@given(st.lists(st.floats(50, 150), min_size=2, max_size=9), st.lists(st.floats(50, 150), min_size=2, max_size=9))
+def test_a_difference_has_the_p_value_of_welchs_test(one: list[float], other: list[float]) -> None:
+    assume(min(np.ptp(one), np.ptp(other)) > 1e-3)
+    found = estimates.difference(estimates.mean_of(one), estimates.mean_of(other)).p_value()
+    assert found == pytest.approx(float(ttest_ind(one, other, equal_var=False).pvalue), abs=1e-5)
+
+
+def test_the_deviation_is_that_of_the_throughput_beside_others_over_the_mean_alone() -> None:
+    alone = [measurement("A", (), pps) for pps in (15.0, 25.0)]
+    (three,) = normalized([*alone, *(measurement("A", ("B",), pps) for pps in (8.0, 10.0, 12.0))])
+    assert (three.mean, three.stdev, three.samples) == (0.5, pytest.approx(0.1), 3)
+    (two,) = normalized([*alone, *(measurement("A", ("B",), pps) for pps in (8.0, 12.0))])
+    assert two.stdev == pytest.approx(0.2 / 2**0.5)
+    assert not normalized([measurement("A", ("B",), 10), measurement("B", (), 0.0), measurement("B", ("A",), 1)])
+
+
+def test_values_have_an_interval_where_they_are_several_and_not_wild() -> None:
+    assert _interval([5, 5], [10, 10]) == (0.5, 0.5)
+    assert _interval([5], [10, 10]) is None
+    assert _interval([5, 6], [1, 200]) is None
+    assert estimates.mean_of([5.0]).interval() is None and estimates.mean_of([5.0]).p_value() is None
+    assert estimates.exact(0.5).interval() == (0.5, 0.5)
+    alone, beside = estimates.mean_of([90.0, 110.0, 100.0]), estimates.mean_of([50.0, 50.0])
+    twice = estimates.difference(estimates.ratio(beside, alone), estimates.ratio(beside, alone))
+    assert twice.interval() == (0, 0) and twice.p_value() == 1.0
+
+
+def test_holms_procedure_goes_on_while_it_rejects_and_then_stops() -> None:
+    """Three means an equal error apart from each other: the largest difference is tested at a third of 5 %."""
+
+    def means(*values: float) -> dict[str, estimates.SampledEstimate]:
+        rows = ([each - 0.01, each, each + 0.01] for each in values)
+        return dict(zip("ABC", map(estimates.mean_of, rows), strict=True))
+
+    assert estimates.told_apart(means(0.50, 0.50, 0.50)) == frozenset()
+    assert estimates.told_apart(means(0.50, 0.51, 0.90)) == {("A", "C"), ("B", "C")}
+    # p = 0.021 and 0.021 for neighbours 0.03 apart: more than a third, as much as a half, less than all of 5 %.
+    assert estimates.told_apart(means(0.50, 0.53, 0.90)) == {("A", "C"), ("B", "C"), ("A", "B")}
+    assert estimates.told_apart({"A": estimates.mean_of([0.5]), "B": estimates.mean_of([0.9])}) is None

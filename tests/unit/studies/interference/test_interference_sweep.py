@@ -48,15 +48,11 @@ def test_lists_are_all_packet_sizes_with_all_loads_in_one_shuffled_order(tmp_pat
         ("512B", None), ("512B", 2e4), ("64B", None), ("64B", 2e4), ("1518B", None), ("1518B", 2e4),
     ]  # fmt: skip
     assert InterferenceSpec.model_validate_json(spec.model_dump_json()) == spec
-    one = loaded(tmp_path, FILE.replace("[512B, 64B, 1518B]", "512B").replace("[auto, 20000]", "20000"))
-    assert [(frame.name, load_pps) for frame, load_pps in one.points()] == [("512B", 2e4)]
-    assert "frames" not in one.model_dump(), "records of one point are as they were"
-    spec = loaded(tmp_path)
-    turns = [turn for turn in schedule(spec) if turn.repetition == 0]
-    assert len(turns) == 6 * 6
-    points = [turn.point for turn in turns]
-    assert points != sorted(points), "drift falls on all points alike"
-    assert all(points.count(point) == 6 for point in range(6))
+    first, second = ([each.point for each in schedule(spec) if each.repetition == number] for number in (0, 1))
+    assert Counter(first) == dict.fromkeys(range(6), 6)
+    assert sorted(first) != first != second, "drift falls on all points alike"
+    changed = load_yaml(tmp_path / "sweep.yaml", InterferenceSpec, {"frame": "64B", "load_pps": "[5000, auto]"})
+    assert [(frame.name, load_pps) for frame, load_pps in changed.points()] == [("64B", 5e3), ("64B", None)]
 
 
 @pytest.mark.parametrize(
@@ -66,13 +62,11 @@ def test_lists_are_all_packet_sizes_with_all_loads_in_one_shuffled_order(tmp_pat
         ("[512B, 64B, 1518B]", "[]", "frame: an empty list"),
         ("[512B, 64B, 1518B]", "[512B, 12B]", "no frame size '12B'"),
         ("[auto, 20000]", "[auto, auto]", "loads auto more than once"),
-        ("[auto, 20000]", "[20000, -1]", "-1 is not above 0"),
+        ("[auto, 20000]", "[20000, many]", "'many'"),
         ("[auto, 20000]", f"{list(range(1, 18))}", "at most 16"),
-        ("repetitions: 2", "verify: -1", "-1 is below the minimum of 0"),
-        ("repetitions: 2", "verify: 17", "16"),
-        ("repetitions: 2", "verify: many", "a whole number is expected here"),
         ("repetitions: 2", "guarantee: memory", "unknown word 'memory'"),
         ("repetitions: 2", "guarantee: [cpu, cpu]", "each resource once"),
+        ("monitor, type", "gateway, type", "named gateway more than once"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, before: str, after: str, message: str) -> None:
@@ -86,15 +80,6 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, before: str, after: str,
 )
 def test_guarantees_are_a_yes_or_the_names_of_resources(tmp_path: Path, value: str, wanted: tuple[str, ...]) -> None:
     assert loaded(tmp_path, f"{FILE}\nguarantee: {value}\n").guarantee == wanted
-
-
-def test_settings_make_a_sweep_of_a_point_and_a_point_of_a_sweep(tmp_path: Path) -> None:
-    loaded(tmp_path)
-    file = tmp_path / "sweep.yaml"
-    changed = load_yaml(file, InterferenceSpec, {"frame": "64B", "load_pps": "[5000, auto]"})
-    assert [(frame.name, load_pps) for frame, load_pps in changed.points()] == [("64B", 5e3), ("64B", None)]
-    with pytest.raises(ConfigError, match=r"a number is expected here, not the string 'many'"):
-        load_yaml(file, InterferenceSpec, {"load_pps": "[5000, many]"})
 
 
 def test_each_point_has_its_matrix_and_interference_grows_with_the_rate(swept: Interference) -> None:
@@ -119,15 +104,12 @@ def test_each_point_has_its_matrix_and_interference_grows_with_the_rate(swept: I
 
 def test_table_and_words_have_a_line_for_each_point(swept: Interference) -> None:
     head, *rows = tables(swept)["interference_sweep"]
-    assert head == ("frame", "load_pps", *MATRIX)
-    assert len(rows) == 6 * 4
+    assert head == ("frame", "load_pps", *MATRIX) and len(rows) == 6 * 4
     lines = [line for line in matrix_in_words(swept) if " each: " in line]
     assert [line.partition(",")[0] for line in lines] == ["512B", "512B", "64B", "64B", "1518B", "1518B"]
-    assert lines[1].startswith("512B, 20.0 kpps each: no interference was found")
-    assert "; most sensitive is monitor: it loses " in lines[0]
+    assert "no interference" in lines[1] and "most sensitive is monitor" in lines[0]
     single = swept.model_copy(update={"spec": swept.spec.model_copy(update={"frames": (), "loads_pps": ()})})
     assert "interference_sweep" not in tables(single)
-    assert not [line for line in matrix_in_words(single) if " each: " in line]
 
 
 def test_the_plots_have_throughput_over_packet_size_and_over_rate(swept: Interference) -> None:
@@ -137,7 +119,6 @@ def test_the_plots_have_throughput_over_packet_size_and_over_rate(swept: Interfe
     lines = sizes.variants["more than the fastest carries|mean of each network function"]["data"]
     assert [line["name"] for line in lines] == ["gateway", "monitor"]
     assert lines[1]["x"] == [64, 512, 1518]
-    assert swept.findings is not None
     (mean,) = (each.normalized.value for each in swept.findings.sensitivity if each.name == "monitor")
     assert lines[1]["y"][1] == pytest.approx(mean, abs=1e-3)
     (beside,) = (
@@ -160,16 +141,7 @@ def test_each_repetition_has_all_alone_and_all_ordered_pairs_once(
         assert Counter(row) == Counter(wanted)
     # A repetition is over before the next one begins, so that drift falls on all alike.
     assert [turn.repetition for turn in found] == sorted(turn.repetition for turn in found)
-
-
-def test_orders_differ_between_repetitions_and_are_the_same_for_a_seed() -> None:
-    def orders(seed: int) -> list[list[tuple[str, tuple[str, ...]]]]:
-        found = schedule(spec_of(*"ABCD", repetitions=2, seed=seed))
-        return [[(turn.target, turn.against) for turn in found if turn.repetition == number] for number in (0, 1)]
-
-    assert orders(1) == orders(1)
-    assert orders(1)[0] != orders(1)[1]
-    assert orders(1) != orders(2)
+    assert schedule(spec_of(*names, repetitions=repetitions, seed=seed)) == found
 
 
 def test_each_guarantee_adds_all_combinations_and_three_together_those_with_two_others() -> None:
@@ -215,7 +187,6 @@ def test_the_cost_counts_what_the_schedule_has(names: int, together: int, repeti
 def test_the_cost_of_pairs_and_of_a_sweep_whose_load_is_found_for_each_frame_size() -> None:
     """3 alone and 9 pairs, 10 times for 4 s each: 1.6 s around each measurement, 3 s to find each load."""
     found = cost(spec_of("A", "B", "C", repetitions=10, duration_s=4.0))
-    assert (found.counted["combinations"], found.runs, found.counted["deployments"]) == (12, 120, 123)
     assert found.seconds == pytest.approx(3 * 3.0 + 120 * 5.6)
     assert found.counts() == {"combinations": 12, "measurements": 120, "deployments": 123, "seconds": found.seconds}
     frames = (FRAME, FRAME.model_copy(update={"name": "64B"}))

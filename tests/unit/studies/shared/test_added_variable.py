@@ -30,7 +30,6 @@ def _declared() -> Iterator[None]:
 
 
 def used(text: str) -> object:
-    """What the second example reads."""
     names = {"self": SimpleNamespace(_choices={"PAUSE": text}.get), **vars(variables)}
     exec(USE, names)  # noqa: S102 - as above
     return names["pause_s"]

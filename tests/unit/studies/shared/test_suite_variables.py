@@ -56,7 +56,6 @@ def test_a_wrong_value_of_a_variable_is_one_sentence_that_has_it(path: Path) -> 
 
 
 def said(path: Path, name: str) -> str:
-    """How a suite refuses a wrong value of a variable."""
     given = Variables()
     given["${TOPOLOGY}"] = str(PROJECT / "topologies" / "sim.yaml")
     given[f"${{{name}}}"] = WRONG[name]

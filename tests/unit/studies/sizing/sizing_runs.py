@@ -41,7 +41,6 @@ def service(
 
 
 def workload(lowest: float, highest: float, increase: float, **row: Any) -> WorkloadSpec:
-    """Loads of a range."""
     return WorkloadSpec.model_validate(
         {"range": {"min": lowest, "max": highest}, "increase": increase, "generator": "g.sh", **row}
     )
@@ -93,7 +92,6 @@ def run_sizing(
 
 
 def run_simulated(spec: DeploymentSpec, workload: WorkloadSpec, truth: SimulatedService | Mapping[str, Any]) -> Sizing:
-    """Find the best size of a simulated service."""
     time = VirtualTime()
     simulated = SimulatedService.model_validate(truth)
     return run_sizing(spec, workload, SimOrchestrator(simulated, spec, workload, time), time=time)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from math import sin
 from random import Random
 from statistics import fmean
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.model.service.spec import Offered, Trace, Use, WatchedResource
 from resources.libraries.python.model.service.workload import Stop
 from resources.libraries.python.studies.sizing.search import capacity
-from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing, crossing, lasting_drift
+from resources.libraries.python.studies.sizing.search.capacity_estimate import Crossing, crossing
 from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_runs import offered
 
@@ -154,7 +153,6 @@ Carry = Callable[[float, Random], float]
 
 
 def loads(carry: Carry, seed: int, *, step: int, repeat: int) -> list[Offered]:
-    """Loads on a service that is described by what it carries of one."""
     rng = Random(seed)
     return [offered(load, *(carry(load, rng) for _ in range(repeat))) for load in range(500, 1301, step)]
 
@@ -209,31 +207,6 @@ def test_there_is_no_estimate_where_all_loads_are_carried_or_one_repetition_is_b
     assert crossing(loads(lambda load, _: 0.95 * load, 0, step=100, repeat=2), 0.9) is None
     assert crossing(loads(drifting, 0, step=500, repeat=1), 0.9) is None
     assert crossing([], 0.9) is None
-
-
-def test_repetitions_that_drift_together_are_told_from_independent_ones() -> None:
-    drift = count()
-    rows = loads(lambda load, _: min(load, 900 + 40 * sin(next(drift) / 3)), 1, step=20, repeat=5)
-    assert lasting_drift(rows, 0.9) > 0.5
-    independent = [lasting_drift(loads(drifting, seed, step=20, repeat=5), 0.9) for seed in range(20)]
-    assert independent.count(None) >= 17
-
-
-def test_the_interval_allows_for_drift_that_few_repetitions_do_not_show() -> None:
-    held, widths = 0, []
-    for seed in range(60):
-        drift = 0.0
-
-        def lasting(load: float, rng: Random) -> float:
-            nonlocal drift
-            drift = 0.7 * drift + rng.gauss(0, 32)
-            return min(load, 900 + drift)
-
-        at = found(lasting, seed, step=60, repeat=2)
-        held += at.low <= 1000 <= at.high
-        widths.append(at.high - at.low)
-    assert held >= 52
-    assert fmean(widths) < 250
 
 
 @settings(max_examples=share(25), deadline=None)

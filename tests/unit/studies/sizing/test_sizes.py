@@ -11,14 +11,9 @@ from resources.libraries.python.model.service.spec import DeploymentSpec, Share,
 from resources.libraries.python.model.service.workload import Stop
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.planning.placement.instance_cpus import place
-from resources.libraries.python.studies.sizing.planning import (
-    cost,
-    exhaustive,
-    instance_names,
-    most_directed,
-    next_size,
-)
-from tests.unit.studies.sizing.sizing_runs import service, services, workload
+from resources.libraries.python.studies.sizing import planning
+from resources.libraries.python.studies.sizing.planning import exhaustive, next_size
+from tests.unit.studies.sizing.sizing_runs import FLAVORS, service, services, workload
 
 WORKLOAD = workload(200, 1100, 50, repeat=10, duration_s=300)
 
@@ -33,41 +28,32 @@ def test_a_size_is_named_as_in_the_paper() -> None:
     assert name_of(spec, sized("small", "medium", "small")) == "bn1s-sp1m-hs1s"
     out = Size(components={**sized("large", "small", "small").components, "sprout": Share(flavor="small", instances=4)})
     assert name_of(spec, out) == "bn1l-sp4s-hs1s"
-    assert instance_names(spec, out)[:4] == ("bono-1", "sprout-1", "sprout-2", "sprout-3")
+    assert planning.instance_names(spec, out)[:4] == ("bono-1", "sprout-1", "sprout-2", "sprout-3")
 
 
 @pytest.mark.parametrize(
     ("flavors", "codes"),
-    [
-        (("small", "medium", "large"), "s m l"),
-        (("small", "standard", "large"), "sm st l"),
-        (("one", "one_large", "two"), "one one_ t"),
-        (("c1", "c2", "c4"), "c1 c2 c4"),
-        (("only",), "o"),
-    ],
+    [("small standard large", "sm st l"), ("one one_large two", "one one_ t"), ("c1 c2 c4", "c1 c2 c4"), ("only", "o")],
 )
-def test_flavors_have_the_shortest_distinct_codes(flavors: tuple[str, ...], codes: str) -> None:
-    assert list(flavor_codes(flavors).values()) == codes.split()
+def test_flavors_have_the_shortest_distinct_codes(flavors: str, codes: str) -> None:
+    assert list(flavor_codes(flavors.split()).values()) == codes.split()
 
 
 @given(st.lists(st.from_regex(r"[a-c][a-c0-1_-]{0,5}", fullmatch=True), min_size=1, max_size=8, unique=True))
 def test_no_two_flavors_have_the_same_code(flavors: list[str]) -> None:
     codes = flavor_codes(flavors)
-    assert len(set(codes.values())) == len(flavors)
-    assert all(name.startswith(codes[name]) for name in flavors)
+    assert len(set(codes.values())) == len(flavors) and all(name.startswith(codes[name]) for name in flavors)
 
 
 @pytest.mark.parametrize(
-    ("flavors", "most", "scaling", "sizes"),
-    [(("small", "medium", "large"), 1, "up", 3), (("small",), 4, "out", 4), (("small", "medium"), 4, "hybrid", 8)],
+    ("flavors", "most", "scaling", "sizes"), [(3, 1, "up", 3), (1, 4, "out", 4), (2, 4, "hybrid", 8)]
 )
 def test_without_scaling_all_that_a_component_allows_is_varied(
-    flavors: tuple[str, ...], most: int, scaling: str, sizes: int
+    flavors: int, most: int, scaling: str, sizes: int
 ) -> None:
-    row = {"flavors": flavors, "most": most, "resources": {}}
+    row = {"flavors": tuple(FLAVORS)[:flavors], "most": most, "resources": {}}
     spec = service(("ids",), ("ids",), mode="exhaustive", **row)
     assert (spec.scaling, len(exhaustive(spec))) == (scaling, sizes)
-    assert service(("ids",), ("ids",), mode="directed", **row).scaling == scaling
 
 
 def test_eleven_sizes_of_clearwater_fit_and_too_many_are_refused_at_once() -> None:
@@ -76,10 +62,8 @@ def test_eleven_sizes_of_clearwater_fit_and_too_many_are_refused_at_once() -> No
     assert len(names) == 11
     assert names[:4] == ["bn1s-sp1s-hs1s", "bn1s-sp1s-hs1m", "bn1s-sp1m-hs1s", "bn1m-sp1s-hs1s"]
     assert [spec.vcpus(size) for size in exhaustive(spec)] == [3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6]
-    names = [f"c{number}" for number in range(10)]
-    spec = service(names, [f"{chr(97 + n)}" for n in range(10)], mode="exhaustive", resources={})
-    with pytest.raises(PlanError, match="more than 10000 sizes of clearwater fit into the resources"):
-        exhaustive(spec)
+    with pytest.raises(PlanError, match="more than 10000 sizes of clearwater"):
+        exhaustive(service([f"c{each}" for each in "abcdefghij"], "abcdefghij", mode="exhaustive", resources={}))
 
 
 def test_scaling_out_varies_instances_and_hybrid_both() -> None:
@@ -119,7 +103,7 @@ def test_whatever_component_is_scaled_directed_search_stays_among_these(
             break
         assert spec.vcpus(larger) > spec.vcpus(size)
         size, visited = larger, visited + 1
-    assert visited <= most_directed(spec)
+    assert visited <= planning.most_directed(spec)
 
 
 def test_the_next_size_is_one_step_for_one_component() -> None:
@@ -142,15 +126,14 @@ def test_parts_of_a_cpu_add_up() -> None:
 
 
 def test_the_cost_of_an_exhaustive_search_is_exact_and_of_a_directed_one_a_bound() -> None:
-    found = cost(service(mode="exhaustive"), WORKLOAD, 10.0)
-    assert (found.sizes, found.loads, found.repetitions, found.runs) == (11, 19, 10, 2090)
-    assert (found.at_most, found.seconds, found.instance_deploy_s) == (False, 11 * 3 * 10 + 2090 * 301, 10.0)
+    found = planning.cost(service(mode="exhaustive"), WORKLOAD, 10.0)
+    assert (found.at_most, found.seconds) == (False, 11 * 3 * 10 + 2090 * 301)
     counts = {"sizes": 11, "loads": 19, "repetitions": 10, "runs": 2090, "sizes_at_most": False, "loads_at_most": False}
     assert found.counts() == {**counts, "seconds": found.seconds}
-    found = cost(service(), WORKLOAD, 10.0)
+    found = planning.cost(service(), WORKLOAD, 10.0)
     assert (found.sizes, found.sizes_at_most, found.runs, found.at_most) == (4, True, 760, True)
     stopping = WORKLOAD.model_copy(update={"stop": Stop(below=0.8)})
-    assert cost(service(mode="exhaustive"), stopping).loads_at_most
+    assert planning.cost(service(mode="exhaustive"), stopping).loads_at_most
 
 
 def machine(cores: int, threads: int = 1) -> CpuLayout:
@@ -165,8 +148,8 @@ def sip(vcpus: float, *, pinned: bool, memory_mb: int = 64, hosts: int = 1) -> D
 
 
 def size(edges: int = 1, registrars: int = 1) -> Size:
-    counts = {"edge": edges, "registrar": registrars}
-    return Size(components={name: Share(flavor="small", instances=count) for name, count in counts.items()})
+    counts = (("edge", edges), ("registrar", registrars))
+    return Size(components={name: Share(flavor="small", instances=count) for name, count in counts})
 
 
 @given(edges=st.integers(1, 4), registrars=st.integers(1, 4), vcpus=st.sampled_from([0.2, 1, 2]))
@@ -199,10 +182,9 @@ def test_pinning_takes_whole_cpus_and_parts_of_them_add_up_without_it() -> None:
     [
         (sip(3, pinned=False), "edge-1 needs 3 CPUs, 2 available"),
         (sip(1, pinned=False, memory_mb=600), "2 instances need 1200 MB of memory, 1000 MB available"),
-        (sip(1, pinned=False, hosts=3), "servers.count: 3 hosts for the instances, this machine is one"),
+        (sip(1, pinned=False, hosts=3), "servers.count: 3 hosts"),
     ],
 )
 def test_what_does_not_fit_at_all_is_refused_whatever_is_allowed(spec: DeploymentSpec, says: str) -> None:
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(PlanError, match=f"^{says}"):
         place(spec, size(), machine(2), 1000, oversubscribe=True)
-    assert str(caught.value) == says

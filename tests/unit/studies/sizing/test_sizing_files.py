@@ -2,6 +2,7 @@
 
 import base64
 import csv
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Offered, Share, Size, Sizing
-from resources.libraries.python.studies.sizing.analysis import TRACE_COLUMNS, TraceFiles, TraceRow, sizing_rows
+from resources.libraries.python.studies.sizing.analysis import TraceFiles, TraceRow, sizing_rows
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template
+from tests.builders import shell_program
 from tests.unit.studies.sizing.sizing_runs import SPECS, service, workload
 
 
@@ -26,7 +28,6 @@ def sized(name: str, **row: Any) -> MeasuredSize:
 
 
 def table(*sizes: MeasuredSize) -> list[dict[str, str]]:
-    """The table of a sizing, read back."""
     ended: dict[str, Any] = {"steps": (), "best": None, "stopped": "all measured", "planned": None}
     asked = workload(200, 400, 50, thresholds=(0.8, 0.9))
     found = Sizing(deployment=service(), workload=asked, sizes=sizes, **ended)
@@ -41,7 +42,6 @@ def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -
         "indicator_stdev": "1.4", "ratio": "0.995", "capacity": "200.0", "capacity_is_at_least": "0",
         "bottleneck": "sprout",
     }  # fmt: skip
-    assert {"failed", "capacity_estimate", "capacity_low", "capacity_high", "near_limit"} < set(rows[0])
     assert (rows[1]["indicator_stdev"], rows[2]["failed"]) == ("", "no, never")
 
 
@@ -65,12 +65,11 @@ def test_traces_grow_while_a_size_is_measured_and_replace_those_of_an_earlier_ru
         files.add("a", "sprout-1", [row])
         files.add("a", "sprout-1", [row, row])
     head, *rows = (tmp_path / "traces" / "a" / "sprout-1.csv").read_text(encoding="utf-8").splitlines()
-    assert head == "time_s,cpu_percent,memory_bytes,network_bps,load,repetition" == ",".join(TRACE_COLUMNS)
+    assert head == "time_s,cpu_percent,memory_bytes,network_bps,load,repetition"
     assert rows == ["1.0,98.5,1024,,200.0,1"] * 3
 
 
 def clearwater(**servers: Any) -> Specifications:
-    """Several sizes of Clearwater on servers of this kind."""
     folder = SPECS / "clearwater"
     asked = load_specifications(folder / "scaling.json", folder / "workload.json")
     there = asked.deployment.servers.model_copy(update=servers)
@@ -81,18 +80,15 @@ def hot_of(asked: Specifications, index: int) -> Any:
     return yaml.safe_load(heat_template(asked, asked.deployment.sizes[index]))
 
 
-def references(node: object) -> list[tuple[str, str]]:
+def references(node: object) -> Iterator[tuple[str, str]]:
     """All `get_resource`, `get_attr` and `get_param` of a template, with what they name."""
-    found = []
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key in ("get_resource", "get_attr", "get_param"):
-                found.append((key, value[0] if isinstance(value, list) else value))
-            found += references(value)
-    elif isinstance(node, list):
-        for value in node:
-            found += references(value)
-    return found
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(node, (dict, list)):
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in items:
+        if key in ("get_resource", "get_attr", "get_param"):
+            yield key, value[0] if isinstance(value, list) else value
+        yield from references(value)
 
 
 @pytest.mark.parametrize("index", range(6))
@@ -102,7 +98,7 @@ def test_a_heat_template_names_only_what_it_has(index: int, pinning: bool) -> No
     hot = hot_of(asked, index)
     assert str(hot["heat_template_version"]) == "2018-08-31"
     assert set(hot) == {"heat_template_version", "description", "parameters", "resources", "outputs"}
-    named = references(hot)
+    named = list(references(hot))
     assert {name for kind, name in named if kind == "get_param"} == set(hot["parameters"])
     assert {name for kind, name in named if kind != "get_param"} <= set(hot["resources"])
     kinds = [row["type"] for row in hot["resources"].values()]
@@ -141,8 +137,7 @@ def test_hosts_are_shared_as_the_specification_says(count: int, policy: str) -> 
 def test_what_openstack_cannot_have_is_refused(tmp_path: Path) -> None:
     folder = SPECS / "clearwater"
     text = (folder / "scaling.json").read_text(encoding="utf-8").replace('"vcpus": 1,', '"vcpus": 0.5,')
-    (tmp_path / "install.sh").write_text("#!/bin/sh\n", encoding="utf-8")
-    (tmp_path / "install.sh").chmod(0o755)
+    shell_program(tmp_path / "install.sh", "")
     (tmp_path / "deployment.json").write_text(text, encoding="utf-8")
     asked = load_specifications(tmp_path / "deployment.json", folder / "workload.json")
     with pytest.raises(ConfigError, match=r"flavors\.small\.vcpus: 0\.5; OpenStack has whole vCPUs only"):

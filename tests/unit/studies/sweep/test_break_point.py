@@ -13,7 +13,7 @@ from resources.libraries.python.studies.sweep.analysis.profile import QualityBou
 from resources.libraries.python.studies.sweep.analysis.saturation import curve_break_point, find_break_point
 from resources.libraries.python.studies.sweep.analysis.sentences import break_point_in_words, highest_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import coefficients
-from resources.libraries.python.studies.sweep.model import Profile, ProfileMetric, SweepPoint
+from resources.libraries.python.studies.sweep.model import Profile, ProfileMetric
 from tests.unit.examples import share
 from tests.unit.studies.sweep.synthetic_sweeps import Function, growing_to, plain_router, sweep_of
 
@@ -27,10 +27,7 @@ SHAPES: dict[str, tuple[Callable[[Array], Array], int]] = {
     "begins to fall": (lambda r: np.where(r < KNEE, 0.1 + 0.7 * r / KNEE, 0.8 - 0.2 * (r - KNEE)), 1),
     "falls and stays low": (lambda r: np.where(r < KNEE, 0.8 * r / KNEE, np.maximum(0.6, 0.8 - 0.5 * (r - KNEE))), 1),
     "grows ever faster": (lambda r: np.minimum(1, (r / KNEE) ** 2), 1),
-    "grows fast, then slowly, then not": (
-        lambda r: np.minimum(1, np.where(r < 0.8, 0.6 * r, 0.48 + 0.325 * (r - 0.8))),
-        1,
-    ),
+    "then slowly, then not": (lambda r: np.minimum(1, np.where(r < 0.8, 0.6 * r, 0.48 + 0.325 * (r - 0.8))), 1),
     "grows ever faster, to two of three CPUs": (lambda r: 2 * np.minimum(1, (r / KNEE) ** 2), 3),
 }
 GROWING: dict[str, Callable[[Array], Array]] = {
@@ -52,26 +49,24 @@ def noisy(shape: Callable[[Array], Array], rates: Array, noise: float, most: flo
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize(("loads", "noise"), [(30, 0.01), (12, 0.01)])
-def test_it_is_within_one_step_of_the_truth(name: str, loads: int, noise: float) -> None:
+@pytest.mark.parametrize("loads", [30, 12])
+def test_it_is_within_one_step_of_the_truth(name: str, loads: int) -> None:
     shape, vcpus = SHAPES[name]
     rates = np.linspace(LAST / loads, LAST, loads)
     truth = int(np.searchsorted(rates, KNEE - 1e-9))
     for seed in range(6):
-        point, notes = find_break_point(observed({"v": noisy(shape, rates, noise, vcpus, seed)}, rates), {"v": vcpus})
-        assert point is not None, (name, seed)
+        point, notes = find_break_point(observed({"v": noisy(shape, rates, 0.01, vcpus, seed)}, rates), {"v": vcpus})
         assert abs(int(np.searchsorted(rates, point.rate)) - truth) <= 1, (name, seed, point.rate)
         assert (point.vnf, point.cpus_there, notes) == ("v", vcpus, ())
 
 
 @pytest.mark.parametrize("name", GROWING)
-@pytest.mark.parametrize(("loads", "noise"), [(30, 0.01), (12, 0.01), (6, 0.01)])
-def test_a_growing_metric_has_no_break_point(name: str, loads: int, noise: float) -> None:
+@pytest.mark.parametrize("loads", [30, 12, 6])
+def test_a_growing_metric_has_no_break_point(name: str, loads: int) -> None:
     rates = np.linspace(LAST / loads, LAST, loads)
     for seed in range(6):
-        point, notes = find_break_point(observed({"v": noisy(GROWING[name], rates, noise, 1, seed)}, rates), {"v": 1})
-        assert point is None, (name, seed, point)
-        assert notes == ()
+        used = noisy(GROWING[name], rates, 0.01, 1, seed)
+        assert find_break_point(observed({"v": used}, rates), {"v": 1}) == (None, ()), seed
 
 
 def test_the_reason_says_whether_all_cpus_are_used_and_else_how_busy_the_busiest_data_thread_is() -> None:
@@ -80,8 +75,7 @@ def test_the_reason_says_whether_all_cpus_are_used_and_else_how_busy_the_busiest
     points = [LoadObservation(r, {}, {"v": (0.4 * min(1, r / KNEE), 0.8 * min(1, r / KNEE))}) for r in RATES.tolist()]
     some, _ = find_break_point(points, {"v": 3})
     assert some.cpus_used == pytest.approx(1.2)
-    assert some.reason.startswith("v uses no more than 1.20 of 3 CPUs, whatever the load")
-    assert some.reason.endswith("its busiest data thread runs 80 % of the time")
+    assert "1.20 of 3 CPUs" in some.reason and "80 % of the time" in some.reason
 
 
 @pytest.mark.parametrize(("beyond", "steps"), [(0.0, 0), (0.05, 0), (0.5, 1), (0.9, 1)])
@@ -136,17 +130,6 @@ def test_of_two_vnfs_the_one_that_saturates_is_named(
     assert point.rate == pytest.approx(1.5, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    "fall", [lambda x: 0.3 * np.log(x), lambda x: 0.3 * (1 - 1 / x)], ids=["logarithm", "reciprocal"]
-)
-def test_a_bend_into_a_fall_that_levels_off_is_located(fall: Callable[[Array], Array]) -> None:
-    rates = np.linspace(LAST / 12, LAST, 12)
-    used = np.where(rates < KNEE, 0.05 + 0.75 * rates / KNEE, 0.8 - fall(np.maximum(1, rates / KNEE)))
-    point, _ = find_break_point(observed({"v": used}, rates), {"v": 1})
-    assert point.rate == pytest.approx(KNEE, rel=1e-4)
-    assert point.low <= KNEE * 1.0001 and KNEE * 0.9999 <= point.high < point.low * 1.001
-
-
 def test_loads_just_below_all_cpus_do_not_pull_the_break_point_down_where_one_is_cut_off_there() -> None:
     rates = np.arange(1.0, 13.0)
     used = np.append(rates[:7] / 8, [0.985, 1.0, 0.99, 0.988, 0.995])
@@ -161,11 +144,11 @@ GROWS = observed({"v": RATES / 4}, RATES)
 @pytest.mark.parametrize(
     ("points", "note"),
     [
-        ([], "the CPU of v is not known: it gives no break-point"),
-        (GROWS[:3], "the CPU of v is known at 3 loads only: it gives no break-point"),
-        (GROWS[:1] * 20, "the CPU of v is known at 1 load only: it gives no break-point"),
+        ([], "the CPU of v is not known"),
+        (GROWS[:3], "the CPU of v is known at 3 loads only"),
+        (GROWS[:1] * 20, "the CPU of v is known at 1 load only"),
         (observed({"v": np.full_like(RATES, 0.999)}, RATES), "does not follow the load (1.00 of 1 everywhere)"),
-        (ONE_FULL_LOAD, "(1.00 of 1) at 0.6 Gbit/s only: a break-point needs two such loads"),
+        (ONE_FULL_LOAD, "(1.00 of 1) at 0.6 Gbit/s only"),
     ],
 )
 def test_a_cpu_that_tells_nothing_gives_no_break_point_and_says_so(points: list[LoadObservation], note: str) -> None:
@@ -198,10 +181,6 @@ def test_any_plateau_is_found_within_one_step_in_any_unit(
     assert abs(int(np.searchsorted(rates, point.rate)) - int(np.searchsorted(rates, knee * unit))) <= 1
 
 
-def shifted(values: Array, size: float, seed: int = 0) -> Array:
-    return values + size * np.random.default_rng(seed).standard_normal(len(values))
-
-
 def test_five_points_show_a_break_point_and_four_do_not() -> None:
     rates, used = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
     found = curve_break_point(rates, used)
@@ -221,25 +200,19 @@ def test_five_points_show_a_break_point_and_four_do_not() -> None:
     ],
 )
 def test_growth_ends_at_a_bend_behind_which_little_is_left_of_it(used: Array, noise: float, at: float | None) -> None:
-    found = curve_break_point(RATES, shifted(used, noise))
+    found = curve_break_point(RATES, used + noise * np.random.default_rng(0).standard_normal(len(used)))
     assert (found and found.at) == (at and pytest.approx(at, abs=0.05))
 
 
-def points_of(  # noqa: PLR0917 - a system and how it is measured
+def profiled(  # noqa: PLR0917 - a system and how it is measured
     through: Function, used: Function | None, last: float = 3.2, loads: int = 30, noise: float = 0.002, seed: int = 0
-) -> tuple[SweepPoint, ...]:
-    """Points of a VNF that uses so much of its CPU; loss is exactly what does not get through."""
-    functions = {**plain_router(99.0), ProfileMetric.THROUGHPUT: through}
-    cpu = {"v": (used,)} if used else {}
-    return tuple(
-        each.model_copy(update={"loss_ratio": max(0.0, 1 - each.output_bps / each.input_bps)})
-        for each in sweep_of(np.linspace(last / loads, last, loads), functions, cpu, noise, seed)
-    )
-
-
-def profiled(through: Function, used: Function | None, *how: float, **more: float) -> Profile:
-    """The profile of these points."""
-    return profile_of("v", points_of(through, used, *how, **more), {"v": 1} if used else {})  # type: ignore[arg-type]
+) -> Profile:
+    """Of a VNF that uses so much of its CPU; loss is exactly what does not get through."""
+    functions, cpu = {**plain_router(99.0), ProfileMetric.THROUGHPUT: through}, {"v": (used,)} if used else {}
+    points = sweep_of(np.linspace(last / loads, last, loads), functions, cpu, noise, seed)
+    lost = (max(0.0, 1 - each.output_bps / each.input_bps) for each in points)
+    lossy = [each.model_copy(update={"loss_ratio": ratio}) for each, ratio in zip(points, lost, strict=True)]
+    return profile_of("v", lossy, {"v": 1} if used else {})
 
 
 def halved_from_1_to_2(rates: np.ndarray) -> np.ndarray:
@@ -253,15 +226,14 @@ def test_two_break_points_are_found_and_said_whichever_of_them_the_cpu_shows(ful
     assert [each.rate for each in profile.break_points] == pytest.approx([1.0, 2.0], rel=0.02)
     assert "; another break-point is at " in break_point_in_words(profile)
     row = profile.of(ProfileMetric.THROUGHPUT)
-    assert row is not None and row.nonsat is not None and row.between is not None and row.sat is not None
-    assert row.between.coefficients["a"] == pytest.approx(0.5, rel=0.1)
+    assert row.nonsat and row.sat and row.between.coefficients["a"] == pytest.approx(0.5, rel=0.1)
     assert not any("does not describe" in note for note in profile.notes)
 
 
 def test_a_second_break_point_is_where_a_cpu_changes_its_growth_or_throughput_falls_behind() -> None:
     profile = profiled(lambda r: np.minimum(r, 2.0), lambda r: np.interp(r, [0, 1, 2, 4], [0.05, 0.7, 1, 1]))
     assert [each.rate for each in profile.break_points] == pytest.approx([1.0, 2.0], rel=0.02)
-    assert profile.second is not None and profile.second.reason.startswith("the CPU of v changes by 0.3")
+    assert profile.second.reason.startswith("the CPU of v changes by 0.3")
     second = profiled(halved_from_1_to_2, growing_to(1.0, 2.0), noise=0.05).second
     assert second.indicator == "throughput"
     assert second.rate == pytest.approx(1.0, rel=0.2)
@@ -272,23 +244,13 @@ def test_functions_that_miss_the_points_are_named_with_their_error() -> None:
     """It bends at four loads."""
     through = lambda r: np.interp(r, [0, 0.6, 1.2, 1.8, 2.4, 3.2], [0, 0.6, 0.7, 1.2, 1.3, 1.3])  # noqa: E731
     notes = profiled(through, growing_to(1.0, 2.4), loads=60).notes
-    assert any(
-        "one break-point does not describe this: throughput" in note and "% off on average" in note for note in notes
-    )
-
-
-@pytest.mark.slow
-def test_loss_that_is_exactly_what_throughput_leaves_over_does_not_contradict_it() -> None:
-    for last in (2.2, 3.2, 8.0):
-        notes = profiled(halved_from_1_to_2, growing_to(1.0, 1.0), last, noise=0.03).notes
-        assert not any("contradict" in note for note in notes)
+    assert any("does not describe this: throughput" in note and "% off on average" in note for note in notes)
 
 
 def test_a_service_that_no_cpu_limits_saturates_by_throughput() -> None:
     point = profiled(lambda r: np.minimum(r, 1.3), growing_to(0.4, 4.0), seed=1).break_point
     assert (point.indicator, point.vnf, point.cpus_used) == ("throughput", None, None)
-    assert point.rate == pytest.approx(1.3, rel=0.01)
-    assert point.low is not None and point.high is not None and point.low <= 1.3 <= point.high
+    assert point.low <= 1.3 <= point.high and point.rate == pytest.approx(1.3, rel=0.01)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.005])
@@ -314,33 +276,6 @@ def test_where_noise_may_hide_a_second_break_point_a_note_says_so(seed: int) -> 
         assert any("may be hidden" in note for note in profile.notes) is may_hide
 
 
-def test_throughput_under_much_noise_is_read_with_nothing_getting_through_of_nothing() -> None:
-    """Noise of 5 % on a capacity of 1: without that point a bent line describes the loads as well as a broken one."""
-    through = (0.134, 0.26, 0.392, 0.468, 0.727, 0.846, 0.918, 1.039, 1.014, 0.972, 1.049, 0.984)
-    rates = np.linspace(1.6 / 12, 1.6, 12)
-    loads = [
-        LoadObservation(rate, {ProfileMetric.THROUGHPUT: out}, {"v": (0.3 * rate,)})
-        for rate, out in zip(rates.tolist(), through, strict=True)
-    ]
-    point, _ = find_break_point(loads, {"v": 1})
-    assert point.indicator == "throughput"
-    assert point.rate == pytest.approx(1, rel=0.1)
-    assert point.low <= 1 <= point.high
-    none, _ = find_break_point(loads[:4], {"v": 1})
-    assert none is None, "that point is no load"
-
-
-@pytest.mark.parametrize("seed", [6, 7])
-def test_the_interval_by_loss_holds_a_capacity_that_differs_from_trial_to_trial(seed: int) -> None:
-    """Nothing is lost where the capacity of a trial happens to be above the load."""
-    capacities = 1.3 * (1 + 0.01 * np.random.default_rng(seed).standard_normal(12))
-    point = profiled(
-        lambda r: r - np.maximum(0, r - capacities) / 2, growing_to(0.4, 4.0), 2.1, 12, noise=0.0
-    ).break_point
-    assert point.indicator == "loss"
-    assert 0.9 * 1.3 < point.low <= 1.3 <= point.high < 1.1 * 1.3
-
-
 @pytest.mark.parametrize("capacity", [2.92, 2.95, 3.05, 3.15])
 def test_where_the_last_load_alone_loses_packets_the_interval_reaches_up_to_it(capacity: float) -> None:
     point = profiled(lambda r: np.minimum(r, capacity), None, loads=11, noise=0.0).break_point
@@ -359,19 +294,6 @@ def test_a_highest_rate_and_coefficients_have_intervals() -> None:
     known = [(row[low], row[value], row[high]) for row in rows if isinstance(row[low], float)]
     assert known
     assert all(row[0] <= row[1] <= row[2] for row in known)
-
-
-def test_the_interval_of_a_highest_rate_counts_that_the_capacity_may_change_with_the_load() -> None:
-    profile = profiled(lambda r: np.minimum(r, 1.0), growing_to(1.0, 1.0), 1.6, 12, 0.03)
-    row = profile.of(ProfileMetric.LOSS)
-    assert {row.sat.function, row.sat.rival.function} == {"fixed capacity", "excess"}
-    alone = row.model_copy(update={"sat": row.sat.model_copy(update={"rival": None})})
-    others = tuple(alone if each.metric is ProfileMetric.LOSS else each for each in profile.metrics)
-    found, certain = (
-        highest_rate(each, QualityBounds(loss_percent=5.0))
-        for each in (profile, profile.model_copy(update={"metrics": others}))
-    )
-    assert found.high - found.low > 1.05 * (certain.high - certain.low)
 
 
 LOADS = np.linspace(0.2, 3.2, 16)
@@ -394,8 +316,7 @@ def test_memory_that_ends_where_the_service_saturates_names_the_break_point() ->
     found, _ = find_break_point(with_memory(grown_up_to(CAPACITY)), {"v": 1})
     assert (found.indicator, found.vnf, found.cpus_used) == ("memory", "v", None)
     assert found.low <= CAPACITY * 1.001 and found.high >= CAPACITY * 0.999
-    assert found.rate == pytest.approx(CAPACITY, rel=0.005)
-    assert "64 MiB" in found.reason
+    assert found.rate == pytest.approx(CAPACITY, rel=0.005) and "64 MiB" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,8 @@ def test_a_row_per_second_with_the_cpu_of_every_vnf_and_vcpu() -> None:
     assert {second[column] for column in list(second)[4:]} == {""}
 
 
-shares = st.floats(0, 1)
+shares, amounts = st.floats(0, 1), st.floats(1, 1e8)
 names = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zs", "Zl", "Zp")), min_size=1, max_size=8)
-amounts = st.floats(1, 1e8)
 
 
 @st.composite
@@ -87,47 +86,38 @@ def test_a_csv_of_ones_own_needs_four_columns_only() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "x.csv: an S_statistics CSV has the columns input_pps, output_pps, input_gbps, output_gbps; not here:"),
-        (HEADS.replace("output_gbps", "throughput"), "not here: output_gbps"),
-        (HEADS + "\n", "x.csv: no points"),
-        (HEADS + "\n1,1,1,1,1\n", "x.csv, line 2: has 5 fields, but there are 6 columns"),
-        (HEADS + "\n1,1,1,1,much,1\n", "x.csv, line 2: input_gbps is 'much', not a number"),
-        (HEADS + "\n1,1,1,1,1,1\n1,1,1,1,-1,1\n", "x.csv, line 3: input_gbps is -1; expected a number of 0 or more"),
-        (HEADS + "\n1,1,1,1,nan,1\n", "x.csv, line 2: input_gbps is nan"),
-        (HEADS + "\n1,1,,1,1,1\n", "x.csv, line 2: input_pps is empty"),
-        (HEADS + ",loss_percent\n1,1,1,1,1,1,101\n", "line 2: loss_percent is 101; expected a number from 0 to 100"),
-        (HEADS + ",input_pps\n1,1,1,1,1,1,1\n", "x.csv: two columns are named input_pps"),
-        ("x" * 200_000, "x.csv, line 1: not CSV: field larger than field limit"),
+        (HEADS.replace("output_gbps", "throughput"), ": .* not here: output_gbps"),
+        (HEADS + "\n", ": no points"),
+        (HEADS + "\n1,1,1,1,1\n", ", line 2: has 5 fields"),
+        (HEADS + "\n1,1,1,1,much,1\n", ", line 2: input_gbps is 'much'"),
+        (HEADS + "\n1,1,1,1,1,1\n1,1,1,1,-1,1\n", ", line 3: input_gbps is -1"),
+        (HEADS + "\n1,1,1,1,nan,1\n", ", line 2: input_gbps is nan"),
+        (HEADS + "\n1,1,,1,1,1\n", ", line 2: input_pps is empty"),
+        (HEADS + ",loss_percent\n1,1,1,1,1,1,101\n", ", line 2: loss_percent is 101"),
+        (HEADS + ",input_pps\n1,1,1,1,1,1,1\n", ": .* input_pps"),
+        ("x" * 200_000, ", line 1: not CSV"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_csv_gets_one_sentence(text: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=f"^x.csv{message}"):
         read_statistics(text, "x.csv")
-    assert message in str(caught.value)
 
 
 def test_a_record_has_the_tables_that_it_has_something_for() -> None:
     nothing: dict[str, Any] = {"sweep": None, "profile": None, "predictions": ()}
     assert tables_of(SweepRecord.model_construct(**nothing)) == ()
-    found = predict_rates(
-        "chain", [MeasuredVnf(known_profile("a", 1.0)), MeasuredVnf(known_profile("b", 2.0))], [0.5, 1.5], "hungriest"
-    )
-    profile = profile_of("router", printed_sweep(ADVA, 0.002, 0), {"router": 1})
-    something = {**nothing, "profile": profile, "predictions": (found,)}
+    parts = [MeasuredVnf(known_profile(name, capacity)) for name, capacity in (("a", 1.0), ("b", 2.0))]
+    found, points = predict_rates("chain", parts, [0.5, 1.5], "hungriest"), printed_sweep(ADVA, 0.002, 0)
+    something = {**nothing, "profile": profile_of("router", points, {"router": 1}), "predictions": (found,)}
     tables = {name: rows_of(csv_text(rows)) for name, rows in tables_of(SweepRecord.model_construct(**something))}
     assert list(tables) == ["coefficients", "predictions"]
-    assert [
-        (row["parts"], row["rate_gbps"], row["throughput_predicted_gbps"], row["throughput_measured_gbps"])
-        for row in tables["predictions"]
-    ] == [("a+b", "0.5", "0.5", ""), ("a+b", "1.5", "1.0", "")]
+    columns = ("parts", "rate_gbps", "throughput_predicted_gbps", "throughput_measured_gbps")
+    predictions = [tuple(row[name] for name in columns) for row in tables["predictions"]]
+    assert predictions == [("a+b", "0.5", "0.5", ""), ("a+b", "1.5", "1.0", "")]
     assert len(tables["coefficients"]) == 2 + 2 + 3 + 2 + 2 + 2
     assert {row["saturates_first"] for row in tables["coefficients"]} == {"router"}
-    loss = {
-        row["coefficient"]: row for row in tables["coefficients"] if (row["metric"], row["region"]) == ("loss", "sat")
-    }
-    assert {row["formula"] for row in loss.values()} == {"100*(1-d/(r-g))"}
-    assert float(loss["d"]["value"]) == pytest.approx(1.722, rel=0.05)
-    assert float(loss["d"]["relative_error"]) < 0.01
-    points = printed_sweep(ADVA, 0.002, 0)
+    (loss,) = (row for row in tables["coefficients"] if (row["metric"], row["coefficient"]) == ("loss", "d"))
+    assert (loss["region"], loss["formula"]) == ("sat", "100*(1-d/(r-g))")
+    assert float(loss["value"]) == pytest.approx(1.722, rel=0.05) and float(loss["relative_error"]) < 0.01
     swept = {**nothing, "sweep": Sweep.model_construct(samples=(), points=points)}  # type: ignore[call-arg]
     assert tables_of(SweepRecord.model_construct(**swept)) == (("S_statistics", statistics(points)),)
