@@ -24,7 +24,7 @@ from csit_utils.analysis.flames import StackSide, differences, flame, functions,
 from csit_utils.analysis.node_costs import largest, node_changes
 from csit_utils.cli import make_app
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.details.flames import difference_graph, flame_graph
+from csit_utils.report.details.flames import cost_table, difference_graph, flame_graph
 from csit_utils.report.html import fill
 from csit_utils.report.pages import compare
 from csit_utils.report.report_context import ReportContents
@@ -340,6 +340,11 @@ def test_a_dataset_has_them_as_a_view_and_gives_them_back(cost_sides: tuple[str,
     assert found == [(2, "PDR", "ip4-lookup", 30.0), (2, "PDR", "ip4-lookup", 41.0)]
     (shown, _) = objects("show", history, "--format", "json")
     assert [each["node"] for each in shown["costs"]] == ["ip4-lookup", "ip4-rewrite"]
+
+
+def test_the_page_says_what_share_was_lost_meanwhile() -> None:
+    table = cost_table(reading(30.0, 20).model_copy(update={"loss_ratio": 0.33}), simulated=False)
+    assert table is not None and "1.00 Mpps offered, 33 % lost, read in 78" in table.note
 
 
 def test_a_row_without_values_is_damage(cost_sides: tuple[str, str], tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ def test_costs_are_those_of_one_trial_at_pdr() -> None:
     found = draft.costs
     (trial,) = (each for each in draft.trials if each.trial.purpose == "costs")
     assert (found.load, found.load_pps, found.received) == ("PDR", draft.pdr.lower_pps, trial.received)
+    assert found.loss_ratio == pytest.approx(trial.loss_ratio) and trial.loss_ratio > 0
     rows = {row.node: row for row in found.nodes}
     assert {name: row.cost for name, row in rows.items()} == {"ip4-lookup": 30.0, "ip4-rewrite": 12.5}
     assert rows["ip4-lookup"].packets == pytest.approx(2 * trial.received, rel=0.01), "to the NF, and from it"
