@@ -31,6 +31,7 @@ from resources.libraries.python.studies.density.planning.selection import parse_
 from tests.unit.csit_utils.builders import CSC, VSC, result
 from tests.unit.csit_utils.histories import row
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.unwritable import UNWRITABLE, unwritable
 
 
 def ran(monkeypatch: pytest.MonkeyPatch, command: Callable[..., object], *arguments: str) -> int:
@@ -127,6 +128,37 @@ def test_closed_streams_are_no_defect(monkeypatch: pytest.MonkeyPatch, closed: t
     assert ended(monkeypatch, CsitError("no space")) == 1
     for name in closed:
         getattr(sys, name).close()
+
+
+@pytest.mark.parametrize("lack", UNWRITABLE)
+@pytest.mark.parametrize(
+    ("command", "lost", "status"),
+    [
+        *((command, ("stdout", "stderr"), 0) for command in ("robot", "local")),
+        ("show", ("stderr",), 0),
+        ("show", ("stdout",), 1),
+    ],
+)
+def test_a_run_goes_on_without_its_console_and_a_result_is_written_or_fails(
+    monkeypatch: pytest.MonkeyPatch, lack: str, command: str, lost: tuple[str, ...], status: int
+) -> None:
+    went_on = []
+
+    def run(*_: object, **__: object) -> None:
+        for name in lost:
+            for stream in (getattr(sys, f"__{name}__"), getattr(sys, name)):
+                stream.write("x" * 10_000 + "\n")
+                stream.flush()
+        went_on.append(True)
+
+    with unwritable(lack) as stream:
+        for name in lost:
+            monkeypatch.setattr(sys, name, stream)
+            monkeypatch.setattr(sys, f"__{name}__", stream)
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(ran(monkeypatch, run, command))
+    assert ended.value.code == (128 + signal.SIGPIPE if status and lack == "closed pipe" else status)
+    assert went_on == [True] * (not status)
 
 
 @pytest.mark.parametrize(("before", "goes_on"), [(signal.SIG_DFL, False), (signal.SIG_IGN, True)])

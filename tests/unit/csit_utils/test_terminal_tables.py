@@ -13,11 +13,21 @@ from hypothesis import strategies as st
 
 from csit_utils import cli
 from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
+from csit_utils.commands.testbeds import cleanup
 from csit_utils.commands.testbeds.doctor import print_findings
+from resources.libraries.python.emulation.testbed import EmulatedTestbed, State
+from resources.libraries.python.errors import ConfigError, HostRefused
 from resources.libraries.python.model.findings import ok, problem, warning
 from resources.libraries.python.model.measurements.stacks import described
-from resources.libraries.python.paths import PROJECT
-from tests.unit.csit_utils.builders import CSC, result
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
+from resources.libraries.python.testbed.maintenance import preparation
+from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
+from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
+from resources.libraries.python.testbed.node import reservation
+from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
+from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange
+from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.measured_extras import sampled
 from tests.unit.csit_utils.robot_output import write_output_xml
@@ -31,7 +41,7 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]], *left: str, width
     return [text for text, _ in fitted(heads, [TableLine(row, {}) for row in rows], left, width)]
 
 
-def test_tables_that_fit_are_lines_also_in_a_pipe_and_prose_follows_below(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_fits_is_one_line_per_row_and_prose_without_room_follows_below_its_row() -> None:
     assert table(("cell", "NDR"), [("CSC 1x1", "6.44 Mpps"), ("CSC 10x1", "980 kpps")], "cell") == [
         "cell            NDR",
         "CSC 1x1   6.44 Mpps",
@@ -42,10 +52,6 @@ def test_tables_that_fit_are_lines_also_in_a_pipe_and_prose_follows_below(capsys
     )
     assert max(map(len, lines)) <= _WIDTH
     assert any(line.startswith("    evidence: 4x1 gives its worst instance 1.31 Mpps") for line in lines)
-    print_table(
-        ("cell", "evidence"), [TableLine(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], TableForm.TABLE
-    )
-    assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
 
 _WORDS = [f"{'abcxyz0189' * 2}"[at : at + size] for size in range(1, 19) for at in (0, 1, 2)]
@@ -69,29 +75,60 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(data: st.DataObj
         assert max(map(len, lines), default=0) <= width
 
 
+def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(
+        ("cell", "evidence"), [TableLine(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], TableForm.TABLE
+    )
+    assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
+
+
 _SIM = str(PROJECT / "topologies" / "sim.yaml")
 _LAB = str(PROJECT / "topologies" / "available" / "lab-2n-vpp.yaml")
 _COMMANDS = (
-    *("show {studies} {before}", "show {studies} {before} --why", "suspects {studies} --why", "place {studies}"),
-    *("trend {studies} --all", "compare {before} {after}", "gate {before} {after}", "why {before} {after} --all"),
-    *("regoal {before}", "answer {before} --rate 100kpps --p99 1ms", "explain pdr", "profile {points}"),
+    "show {studies} {before}",
+    "show {studies} {before} --why",
+    "suspects {studies} --why",
+    "place {studies}",
+    "trend {studies} --all",
+    "compare {before} {after}",
+    "gate {before} {after}",
+    "why {before} {after} --all",
+    "regoal {before}",
+    "answer {before} --rate 100kpps --p99 1ms",
+    "profile {points}",
     "profile small={points} large={points} --rate 0.1 --loss 1",
     "profile --chain a={points},b={points} --path {points} --rate 0.1",
-    *(f"plan {_SIM} --cells 1x1,10x10", f"plan {_SIM} --cell CSC_2x2_1c", f"doctor {_SIM}", f"status {_SIM}"),
+    "explain pdr",
+    f"plan {_SIM} --cells 1x1,10x10",
+    f"plan {_SIM} --cell CSC_2x2_1c",
     f"plan {_LAB} --cpus DUT1={{cpus}} --cell CSC_2x2_1c",
+    f"doctor {_SIM}",
+    f"status {_SIM}",
     f"qualify {_SIM} --frames 64B --flows 2 --brief",
     f"night {_SIM} --hours 1 --cells 1x1,2x1 --data {{before}}",
-    *("chains chains/four-vnfs.yaml", "interference interference/pairs.yaml", "stateful stateful/nat.yaml"),
-    *("outage outage/routers.yaml", "outage outage/routers.yaml --list", "bisect {bisection} --list"),
+    "chains chains/four-vnfs.yaml",
+    "interference interference/pairs.yaml",
+    "outage outage/routers.yaml",
+    "outage outage/routers.yaml --list",
+    "stateful stateful/nat.yaml",
     "size clearwater/deployment.json clearwater/workload.json",
+    "bisect {bisection} --list",
 )
 """With `_` for a space in a word."""
 _MESSAGES = (
-    *(f"cleanup {_SIM}", f"prepare {_SIM} --dry-run", f"reserve {_SIM} --reason test", f"release {_SIM}"),
-    *("emulate status --name none", "import {studies} {before} -o history", "export {before} {studies} --uti -o uti"),
-    *("report {before} -o page.html", "outcome {before}", "convert {points} -o lab.yaml", "schema none"),
+    f"cleanup {_SIM}",
+    f"prepare {_SIM} --dry-run",
+    f"reserve {_SIM} --reason test",
+    f"release {_SIM}",
+    "emulate status --name none",
+    "import {studies} {before} -o history",
+    "export {before} {studies} --uti -o uti",
+    "report {before} -o page.html",
+    "outcome {before}",
     "show {before}/no/such/folder/of/results/that/anyone/ever/measured/on/this/machine/output.xml",
     f"plan {_SIM} --cells 1x1,2x2,3x3x3,4x4,5x5",
+    "convert {points} -o lab.yaml",
+    "schema none",
 )
 """Those that print sentences, and errors."""
 _OTHERS = {
@@ -115,7 +152,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         stacks = sampled({"nf-1-1;poll;filter_of_a_long_name_that_no_column_has_room_for": polls, "vswitch;poll": 500})
         results = [
             result(
-                CSC, chains, stacks=stacks, stacks_sampled=described(stacks),
+                ServiceType.CSC, chains, stacks=stacks, stacks_sampled=described(stacks),
                 started_at=f"2026-11-{night}T11:01:00Z",
             )
             for chains in (1, 2)
@@ -175,6 +212,8 @@ def test_commands_fit_a_terminal_of_80_columns_and_are_whole_in_a_pipe(
 
 
 _GROUP = "/sys/fs/cgroup/csit-density/" + "container-of-an-instance/" * 4
+_BOOT = "isolcpus=managed_irq,domain,2-63 nohz_full=2-63 rcu_nocbs=2-63 " * 2
+_WHY = "of data threads, which must not be interrupted, and whose memory is on their own NUMA node"
 
 Shown = Callable[..., tuple[list[str], list[str]]]
 
@@ -209,7 +248,78 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
     return lines
 
 
-def test_commands_in_failures_of_robot_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+def fits(piped: list[str], terminal: list[str], *whole: str) -> None:
+    """Check that a terminal shows the words of a pipe, each line within its width, and some texts on one line."""
+    assert " ".join(terminal).split() == " ".join(piped).split()
+    assert any(len(line) > _WIDTH for line in piped), "nothing had to be wrapped"
+    kept = [line for line in terminal if any(text in line for text in whole)]
+    assert len(kept) >= len(whole)
+    assert [line for line in terminal if len(line) > _WIDTH and line not in kept and " " in line.strip()] == []
+
+
+def test_cleanup(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    left = Leftovers(
+        in_use=True, problem=None,
+        owner=Owner(pid=7, start_ticks=1, command="robot " * 20, alive=True, user="root", since="now"),
+        namespaces=("csit-nf-1-1",), processes=(LeftProcess(pid=9, command="qemu-system-x86_64 " + "-device x " * 12),),
+        groups=(_GROUP,), settings={}, ports=(), bindings=(), unclaimed=("csit-of-an-other-clone-" + "x" * 40,),
+        runtimes=(), prepared=PreparedSettings(by="an engineer of the team for nights", since="now", settings=9),
+    )  # fmt: skip
+    found = MachineLeftovers("DUT1", left, (StoredRuntime(name="runtime-" + "0" * 12, mb=90, unused_days=44),))
+    monkeypatch.setattr(cleanup, "find", lambda *_, **__: [found])
+    piped, terminal = shown("cleanup", str(LOCAL_TOPOLOGY))
+    fits(piped, terminal, _GROUP, f"ip netns del {left.unclaimed[0]}")
+
+
+def test_prepare(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    wanted = Preparation((), stop_irqbalance=True, unavailable=(f"governor: none {_WHY}",), boot=_BOOT.strip())
+    change = SettingChange("CPUs of interrupts", tuple(range(24, 90, 2)), "0-63", "0-1", _WHY)
+    proposal = Proposal("DUT1", wanted, (change,), "a run is alive there, pid 13085 of root", prepared=False)
+    monkeypatch.setattr(preparation, "propose", lambda *_: [proposal])
+    fits(*shown("prepare", str(LOCAL_TOPOLOGY), "--dry-run"), wanted.boot)
+    done = PreparationResult(proposal, (f"CPUs 24-90: 0-63 -> 0-1 ({_WHY})",), ("huge pages: 100 of 4096",))
+    monkeypatch.setattr(preparation, "apply", lambda *_, **__: ("token", [done]))
+    piped, terminal = shown("prepare", str(LOCAL_TOPOLOGY))
+    fits(piped, terminal, wanted.boot)
+    assert piped[-1] == terminal[-1] == "CSIT_RESERVATION=token"
+
+
+def test_release(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    strange = ("DUT1: reserved by another user, " + "for measurements of a customer " * 4,)
+    monkeypatch.setattr(reservation, "release", lambda *_: strange)
+    fits(*shown("release", str(LOCAL_TOPOLOGY), "--token", "token"))
+
+
+def test_emulate(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
+    states = [State(name=name, port=2022, pid=77, memory_mb=900, answers=True) for name in ("TG", "DUT1")]
+    monkeypatch.setattr(EmulatedTestbed, "states", lambda _: states)
+    piped, terminal = shown("emulate", "status")
+    login = [line.partition(" MB: ")[2] for line in piped[:2]]
+    assert all(text.startswith("ssh -p 2022 -i ") for text in login)
+    fits(piped, terminal, *login)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConfigError(f"{_GROUP}lab.yaml: nodes.DUT1.interfaces.port1.pci_address: no PCI address, such as 0000:3b:00.0"),
+        HostRefused("DUT1 shows another host key than line 3 of known_hosts has: ", f"ssh-keygen -R dut1 -f {_GROUP}"),
+    ],
+)
+def test_errors(monkeypatch: pytest.MonkeyPatch, shown: Shown, error: ConfigError) -> None:
+    def fail(_: object) -> object:
+        raise error
+
+    monkeypatch.setattr(cli, "make_app", fail)
+    piped, terminal = shown("show")
+    assert piped == [str(error)]
+    fits(piped, terminal, *filter(None, [error.command]))
+    assert _GROUP not in str(error) or any(_GROUP in line for line in terminal)
+
+
+def test_a_failure_that_robot_shows_ends_with_a_command_that_can_be_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Shown
+) -> None:
     monkeypatch.chdir(tmp_path)
     command = f"ssh-keygen -R dut1 -f {_GROUP}known_hosts && ssh-keyscan -t ed25519 dut1 >>{_GROUP}known_hosts"
     said = f"DUT1 shows another host key than before; if the host was reinstalled: {command}"

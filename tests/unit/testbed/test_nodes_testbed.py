@@ -2,22 +2,27 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from resources.libraries.python import errors
+from resources.libraries.python.drivers.host.cpu.smt import SmtOff
 from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.disturbance import EventOccurrence
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Direction, FlowTimeline, Gap
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment import loop_back
@@ -29,8 +34,9 @@ from resources.libraries.python.testbed.maintenance.doctor import _of_drivers
 from resources.libraries.python.testbed.remote import proxies
 from resources.libraries.python.testbed.remote.node import LabNode
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from tests.builders import Altered, qualification, qualified_point, raising, shipped
+from tests.builders import Altered, cell_of, qualification, qualified_point, raising, shipped
 from tests.unit.csit_utils.builders import trial
+from tests.unit.planning.labs import lab
 from tests.unit.testbed.agent_service_runs import CELL, TOPOLOGY, WORK, NotingMachine, NotingPart
 
 LOCAL = shipped("local")
@@ -123,6 +129,19 @@ def test_a_cell_without_generator_or_with_a_simulated_one_is_refused() -> None:
         NodesTestbed(LOCAL.model_copy(update={"nodes": {**LOCAL.nodes, "TG": tg}}), [])
 
 
+@pytest.mark.parametrize(
+    ("node", "smt", "places"), [("DUT1", False, [0]), ("TG", False, []), ("DUT1", None, []), ("DUT1", True, [])]
+)
+def test_smt_is_switched_off_at_the_dut_first_where_a_cell_asks_for_it(
+    node: str, smt: bool | None, places: list[int]
+) -> None:
+    """Before the links: places among the cables are in the order in which they are started."""
+    topology = lab(1, vswitch="linux_bridge", containers="linux_router", generator="ring", smt=True, cores=16)
+    asked = MeasurementRequest(test_type=TestType.MRR, cell=cell_of("CSC"), frame=frame("64B"), profile=QUICK)
+    parts = TestbedMachine(topology, node).share(make_plan(topology, asked.cell, {}, smt=smt), asked)
+    assert [place for place, part in enumerate(parts.cables) if isinstance(part, SmtOff)] == places
+
+
 LAB = shipped("available/lab-2n-kernel")
 
 
@@ -198,9 +217,15 @@ def test_another_driver_sends_only_if_it_is_clearly_faster_and_keeps_its_rate(
     best, said = chosen(monkeypatch, {None: own, "af_xdp": other})
     assert best == way
     assert [line.partition(":")[0] for line in said] == ["auto", "af_xdp"]
-    assert (str(FAILED) in said[1]) == (other is FAILED)
-    with pytest.raises(errors.CsitError, match=str(FAILED)):  # the testbed's own driver
-        chosen(monkeypatch, {None: FAILED, "af_xdp": other})
+
+
+def test_a_driver_that_fails_is_left_out_with_its_reason_but_the_testbeds_own_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, said = chosen(monkeypatch, {None: point(1e6), "af_xdp": FAILED})
+    assert str(FAILED) in said[1]
+    with pytest.raises(errors.CsitError, match=str(FAILED)):
+        chosen(monkeypatch, {None: FAILED, "af_xdp": point(1e6)})
 
 
 ONE = InterfaceCounters(1, 2, 3, 4)
@@ -211,12 +236,12 @@ class Node:
 
     def __init__(self, name: str, lost: str = "", **results: Any) -> None:
         self.name, self.lost, self._results = name, lost, results
-        self.begun: list[str] = []
+        self.begun: list[tuple[str, Sequence[Any], float]] = []
 
-    def begin(self, call: calls.Call[Any, Any], *_: object) -> Any:
+    def begin(self, call: calls.Call[Any, Any], arguments: Sequence[Any], more_s: float = 0.0) -> Any:
         if self.lost:
             raise errors.ConnectionFailed(self.lost)
-        self.begun.append(call.name)
+        self.begun.append((call.name, arguments, more_s))
         result = self._results.get(call.name.partition(".")[2])
         return SimpleNamespace(result=raising(result) if isinstance(result, Exception) else lambda: result)
 
@@ -226,6 +251,16 @@ class Node:
 
 def switches(*nodes: Any) -> Any:
     return combined(calls.SWITCH, [proxy(calls.SWITCH, node) for node in nodes])
+
+
+def test_public_methods_of_a_role_can_be_called_and_wait_as_long_as_its_protocol_says() -> None:
+    assert calls.ROLE_CALLS[calls.Role.TRACER]["cpu_s"].is_property
+    assert "features.stop" in calls.BY_NAME and not [name for name in calls.BY_NAME if "._" in name]
+    assert calls.BY_NAME["switch.start"].call.within_s == 7200.0
+    assert calls.BY_NAME["switch.facts"].call.within_s == 60.0
+    node = Node("TG")
+    proxy(calls.LOAD, node, 30.0).offer(5.0)
+    assert node.begun == [("load.offer", (5.0,), 30.0)]
 
 
 def test_results_of_several_nodes_are_joined() -> None:
@@ -238,8 +273,7 @@ def test_results_of_several_nodes_are_joined() -> None:
     assert both.start() is None
 
 
-def test_a_lost_node_fails_at_all_but_its_stop_and_the_others_are_stopped_whatever_fails() -> None:
-    """It removes its part by itself."""
+def test_a_lost_node_is_not_asked_to_stop_and_fails_at_everything_else() -> None:
     lost = Node("DUT1", lost="DUT1: the connection was cut")
     assert switches(lost).stop() is None
     features: Any = combined(calls.FEATURES, [proxy(calls.FEATURES, lost)], {"cpu_s": list})
@@ -247,13 +281,21 @@ def test_a_lost_node_fails_at_all_but_its_stop_and_the_others_are_stopped_whatev
     assert features.cpu_s == [None]
     with pytest.raises(errors.CsitError, match="cut"):
         switches(lost).counters()
+
+
+def test_all_nodes_are_asked_before_a_failure_is_raised_and_one_that_is_lost_in_a_stop_is_none() -> None:
+    """It removes its part by itself."""
     first, second = Node("DUT1", stop=errors.CsitError("stuck")), Node("DUT2")
     with pytest.raises(errors.CsitError, match="stuck"):
         switches(first, second).stop()
-    assert second.begun == ["switch.stop"]
-    ended = errors.ConnectionFailed("DUT1: the agent ended with 137")
-    assert switches(Node("DUT1", stop=ended), second).stop() is None
-    assert second.begun == ["switch.stop"] * 2
+    assert [name for name, _, _ in second.begun] == ["switch.stop"]
+    lost = errors.ConnectionFailed("DUT1: the agent ended with 137")
+    first, second = Node("DUT1", stop=lost, counters=lost), Node("DUT2")
+    both = switches(first, second)
+    assert both.stop() is None
+    assert [name for name, _, _ in second.begun] == ["switch.stop"]
+    with pytest.raises(errors.ConnectionFailed, match="ended with 137"):
+        both.counters()
 
 
 def test_times_of_a_node_are_by_the_clock_of_the_controller() -> None:
@@ -324,5 +366,5 @@ def test_of_several_nodes_the_machine_is_the_first_one() -> None:
     assert parts.tracer is None and parts.sampler is not None
     sample = parts.sampler.read()
     assert (sample.memory_bytes, sample.available_bytes) == ({"nf-1-1": 5, "nf-1-2": 6}, 80)
-    assert links["TG"].begun == [], "only systems under test are sampled"
+    assert [name for name, _, _ in links["TG"].begun] == [], "only systems under test are sampled"
     assert parts.generator.counters() == {"g": ONE}

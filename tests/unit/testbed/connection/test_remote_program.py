@@ -1,14 +1,15 @@
 """Programs on a node or here: their start among anything on stderr, how much they may say, why they fail or end."""
 
-import queue
 import shutil
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import paramiko
 import pytest
 
 from resources.libraries.python.defects import expected
@@ -16,31 +17,16 @@ from resources.libraries.python.errors import CommandFailed, ConnectionFailed, C
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.redaction import keep_secret
 from resources.libraries.python.testbed.connection import machine
+from resources.libraries.python.testbed.connection.command import python_failure
 from resources.libraries.python.testbed.connection.local import LocalConnection, _Pipes
 from resources.libraries.python.testbed.connection.machine import StreamConnection
-from resources.libraries.python.testbed.connection.program import TAIL_BYTES, RemoteProgram
+from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.runtime import Runtimes
-from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.connection.ssh import OrderedTransport, SshConnection, _SshSession
+from resources.libraries.python.testbed.maintenance import doctor
 from resources.libraries.python.testbed.node.node_query import ask_all
-from tests.builders import shell_program
-
-TOKEN = "csit-0123456789abcdef"  # noqa: S105 - of the announcement
-
-
-@contextmanager
-def started(*blocks: bytes) -> Iterator[tuple[RemoteProgram, list[int]]]:
-    """A program that runs, with an error output of the test's own, and what is killed at its end."""
-    errors, killed = queue.SimpleQueue[bytes](), list[int]()
-    for block in blocks:
-        errors.put(block)
-    end = {"status": lambda _: None, "broken": str, "release": lambda: errors.put(b"")}
-    streams: Any = SimpleNamespace(read_errors=errors.get, **end)
-    program = RemoteProgram(["agent"], streams, TOKEN, "DUT1", killed.append)
-    try:
-        program.await_start(60.0)
-        yield program, killed
-    finally:
-        program.end()
+from tests.builders import raising, shell_program
+from tests.unit.testbed.connection.scripted_streams import TOKEN, started
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
@@ -116,6 +102,7 @@ SCRIPTS: dict[str, tuple[str | None, str]] = {
     "no Python": (None, "python3 does not run there (there is no such program); say access.python where Python 3.11"),
     "a Python that may not run": ("exit 126", "python3 does not run there (nothing on stderr); say access.python"),
     "an old Python": (f"echo '{OLD}' >&2; exit 1", "python3 is too old (SyntaxError: invalid syntax)"),
+    "a Python 2": ("echo 'Unknown option: -I' >&2; exit 2", "python3 is too old (Unknown option: -I)"),
     "one that was killed": ("kill -9 $$", "python3 ended with 137 (SIGKILL) in the middle of its work"),
     "one without memory": ("echo MemoryError >&2; exit 1", "as where memory runs out: look at dmesg"),
     "one that is broken": (
@@ -137,6 +124,23 @@ def test_a_python_that_fails_is_one_sentence(
     with pytest.raises(CsitError) as probed:  # before an agent is started
         Runtimes()._probe(connection, "python3")
     assert says in sentence(probed.value)
+
+
+@pytest.mark.parametrize(("last", "kind"), [("SyntaxError: invalid syntax", Unsupported), ("ValueError: x", CsitError)])
+def test_a_traceback_is_kept_for_developers(last: str, kind: type[CsitError]) -> None:
+    trace = f'Traceback (most recent call last):\n  File "x", line 1\n{last}\n'
+    error = python_failure("DUT1", "python3", CommandFailed(("python3",), 1, trace))
+    assert type(error) is kind
+    assert [*getattr(error, "__notes__", ())] == ([f"DUT1: {trace}"] if kind is CsitError else [])
+
+
+@pytest.mark.parametrize(("status", "fix"), [(127, "install Python 3.11"), (137, "look at it from its console")])
+def test_the_doctor_names_the_fix_of_the_failure(monkeypatch: pytest.MonkeyPatch, status: int, fix: str) -> None:
+    failed = python_failure("DUT1", "python3", CommandFailed(("python3",), status, ""))
+    monkeypatch.setattr(doctor, "gather", raising(failed))
+    place: Any = SimpleNamespace(name="DUT1", nodes=(SimpleNamespace(access=None),), connection=None, python="python3")
+    _, (finding,) = doctor._facts(place)
+    assert finding.fix.startswith(fix)
 
 
 REFUSED = "printf 'sudo: a terminal is required\\nsudo: a password is required\\n' >&2; exit 1"
@@ -178,3 +182,56 @@ def test_the_end_of_what_a_program_says_is_kept_and_escaped_without_secrets() ->
         LocalConnection("DUT1").run(["sh", "-c", line])
     assert failed.value.stderr.endswith("\\x00***\n")
     assert len(failed.value.stderr) < 4 * TAIL_BYTES + 4
+
+
+WITHIN_S = 60.0
+
+
+class Server(paramiko.ServerInterface):  # type: ignore[misc]
+    """Lets anybody in."""
+
+    def check_auth_none(self, *_: object) -> int:
+        return int(paramiko.AUTH_SUCCESSFUL)
+
+    def check_channel_request(self, *_: object) -> int:
+        return int(paramiko.OPEN_SUCCEEDED)
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[paramiko.Transport, paramiko.Transport]]:
+    """A connection: the client's end, and the server's."""
+    near, far = socket.socketpair()
+    client, server = OrderedTransport(near), paramiko.Transport(far)
+    for end in (client, server):
+        end.banner_timeout = end.handshake_timeout = WITHIN_S
+    server.add_server_key(paramiko.ECDSAKey.generate())
+    server.start_server(event=threading.Event(), server=Server())
+    client.start_client(timeout=WITHIN_S)
+    client.auth_none("anybody")
+    yield client, server
+    for end in (client, server):
+        end.close()
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        (lambda _, channel: channel.close(), "the session ended without a word"),
+        (lambda server, _: server.close(), "the connection ended"),
+    ],
+)
+def test_a_session_that_ends_without_a_status_names_what_ended(
+    ends: tuple[paramiko.Transport, paramiko.Transport],
+    end: Callable[[paramiko.Transport, paramiko.Channel], None],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also while the transport still counts as active, as it does when it closes its channels at its end."""
+    client, server = ends
+    session = _SshSession(client.open_ordered_session(WITHIN_S))
+    channel = server.accept(WITHIN_S)
+    assert session.broken() == ""
+    monkeypatch.setattr(client, "is_active", lambda: True)
+    end(server, channel)
+    assert session.status(WITHIN_S) is None
+    assert session.broken() == why

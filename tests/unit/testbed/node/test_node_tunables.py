@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.generators.trex import HUGE_FILES
 from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.probes.tracer.registration import TRACES
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.testbed.maintenance import cleanup
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
 from resources.libraries.python.testbed.node.facts import Leftovers
@@ -151,34 +151,56 @@ def test_what_cannot_be_put_back_stays_on_record_unless_gone(machine: Machine, m
     (machine.root / IRQ_24[1:]).unlink()
     said = machine.ask("restore")
     assert not said["failed_paths"] and machine.prepared() is None
+
+
+def test_a_file_that_is_no_record_is_not_overwritten(machine: Machine) -> None:
+    machine.directory.mkdir()
     (machine.directory / "prepared.json").write_text("[]", encoding="utf-8")
-    assert "is no record of this program" in machine.apply(WANTED)["failed"], "it is not overwritten"
+    assert "is no record of this program" in machine.apply(WANTED)["failed"]
+    assert machine.now() == BEFORE
 
 
-def test_all_machines_are_cleaned_and_all_failures_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps on DUT1 fail."""
-    taken: list[str] = []
+def left(machine: str, *, in_use: bool = False) -> Any:
+    runtime = SimpleNamespace(name="a" * 64)
+    found = SimpleNamespace(lines=lambda: ["a namespace"], prepared=True, in_use=in_use, who="of an unknown owner")
+    return SimpleNamespace(machine=machine, left=found, stale=(runtime,))
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Steps, of which those on DUT1 fail."""
+    found: list[str] = []
 
     def step(what: str, place: Any) -> list[str]:
-        taken.append(f"{what} {place.name}")
+        found.append(f"{what} {place.name}")
         if place.name == "DUT1":
             raise CsitError(f"{place.name}: {what} failed")
         return [what]
 
-    def left(name: str) -> Any:
-        found = SimpleNamespace(lines=lambda: ["a namespace"], prepared=True, in_use=False)
-        return SimpleNamespace(machine=name, left=found, stale=(SimpleNamespace(name="a" * 64),))
-
-    places = {name: SimpleNamespace(name=name, python="python3", reservable=None) for name in ("DUT1", "TG")}
-    for place in places.values():
-        place.connection = place
     monkeypatch.setattr(cleanup, "join", lambda _: False)
-    monkeypatch.setattr(cleanup, "_find", lambda place, **_: left(place.name))
+    monkeypatch.setattr(cleanup, "_find", lambda place, **_: left(place.name, in_use=place.name == "busy"))
     monkeypatch.setattr(cleanup, "_tidy", lambda place, _: step("objects", place))
     monkeypatch.setattr(cleanup, "ask", lambda place, *_, **__: step("runtimes", place))
     monkeypatch.setattr(cleanup, "restore", lambda place: step("settings", place))
-    steps, machines = ("objects", "runtimes", "settings"), SimpleNamespace(places=places)
+    return found
+
+
+def machines(*names: str) -> Any:
+    places = {name: SimpleNamespace(name=name, python="python3", reservable=None) for name in names}
+    for place in places.values():
+        place.connection = place
+    return SimpleNamespace(places=places)
+
+
+def test_all_machines_are_cleaned_and_all_failures_told(taken: list[str]) -> None:
     with pytest.raises(CsitError) as told:
-        cleanup.remove(machines, [*map(left, places)], 0.0)
+        cleanup.remove(machines("DUT1", "TG"), [left("DUT1"), left("TG")], 0.0)
+    steps = ("objects", "runtimes", "settings")
     assert str(told.value) == "; ".join(f"DUT1: {step} failed" for step in steps)
-    assert sorted(taken) == sorted(f"{step} {name}" for step in steps for name in places)
+    assert sorted(taken) == sorted(f"{step} {name}" for step in steps for name in ("DUT1", "TG"))
+
+
+def test_nothing_is_touched_where_a_run_is_alive(taken: list[str]) -> None:
+    with pytest.raises(InUse, match="busy: a run is alive there"):
+        cleanup.remove(machines("TG", "busy"), [left("TG"), left("busy", in_use=True)], 0.0)
+    assert taken == []
