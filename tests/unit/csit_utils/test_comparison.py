@@ -418,7 +418,7 @@ def test_every_difference_of_definition_has_its_own_sentence_with_both_values(
     ],
 )  # fmt: skip
 def test_an_unknown_setting_or_less_evidence_is_a_remark(goals: str, metric: Measure, remarks: tuple[str, ...]) -> None:
-    """Unknown is not unlike; but a reader is told."""
+    """Unknown is not unlike, but remarked on."""
     found = likeness(OWN_ROW, replace(OWN_ROW, goals=goals), metric)
     assert found.alike and all(said in remark for said, remark in zip(remarks, found.remarks, strict=True))
 
