@@ -48,6 +48,10 @@ def test_lists_are_all_packet_sizes_with_all_loads_in_one_shuffled_order(tmp_pat
         ("512B", None), ("512B", 2e4), ("64B", None), ("64B", 2e4), ("1518B", None), ("1518B", 2e4),
     ]  # fmt: skip
     assert InterferenceSpec.model_validate_json(spec.model_dump_json()) == spec
+    one = loaded(tmp_path, FILE.replace("[512B, 64B, 1518B]", "512B").replace("[auto, 20000]", "20000"))
+    assert [(frame.name, load_pps) for frame, load_pps in one.points()] == [("512B", 2e4)]
+    assert "frames" not in one.model_dump(), "records of one point are as they were"
+    spec = loaded(tmp_path)
     first, second = ([each.point for each in schedule(spec) if each.repetition == number] for number in (0, 1))
     assert Counter(first) == dict.fromkeys(range(6), 6)
     assert sorted(first) != first != second, "drift falls on all points alike"
@@ -63,6 +67,9 @@ def test_lists_are_all_packet_sizes_with_all_loads_in_one_shuffled_order(tmp_pat
         ("[512B, 64B, 1518B]", "[512B, 12B]", "no frame size '12B'"),
         ("[auto, 20000]", "[auto, auto]", "loads auto more than once"),
         ("[auto, 20000]", "[20000, many]", "'many'"),
+        ("[auto, 20000]", "[20000, -1]", "-1 is not above 0"),
+        ("repetitions: 2", "verify: -1", "-1 is below the minimum of 0"),
+        ("repetitions: 2", "verify: 17", "16"),
         ("[auto, 20000]", f"{list(range(1, 18))}", "at most 16"),
         ("repetitions: 2", "guarantee: memory", "unknown word 'memory'"),
         ("repetitions: 2", "guarantee: [cpu, cpu]", "each resource once"),
@@ -110,6 +117,7 @@ def test_table_and_words_have_a_line_for_each_point(swept: Interference) -> None
     assert "no interference" in lines[1] and "most sensitive is monitor" in lines[0]
     single = swept.model_copy(update={"spec": swept.spec.model_copy(update={"frames": (), "loads_pps": ()})})
     assert "interference_sweep" not in tables(single)
+    assert not [line for line in matrix_in_words(single) if " each: " in line]
 
 
 def test_the_plots_have_throughput_over_packet_size_and_over_rate(swept: Interference) -> None:
