@@ -25,10 +25,12 @@ from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.init import READY
 from resources.libraries.python.drivers.functions.vm.qemu import Monitor
 from resources.libraries.python.drivers.host.cgroups import cgroup_tree
+from resources.libraries.python.drivers.host.ownership import processes
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import (
     Process,
     end_group,
+    end_of,
     exit_status,
     is_stopped,
     process,
@@ -171,6 +173,23 @@ def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
         assert not end_group(running, 0.05)
         assert running.returncode == -signal.SIGKILL
         until_gone(child)
+
+
+def test_one_that_is_killed_after_it_was_looked_at_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sleep", "600"]) as running:
+        really_ending = processes.is_ending
+        looks = []
+
+        def is_ending(pid: int) -> bool:
+            looks.append(really_ending(pid))
+            if len(looks) == 1:
+                running.kill()
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            return looks[-1]
+
+        monkeypatch.setattr(processes, "is_ending", is_ending)
+        assert end_of(running) == "was killed by SIGKILL"
+        assert looks[0] is False
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def exit_status(started: "subprocess.Popen[bytes]", *, closed: bool = False) -> 
     Where it is about to end (see `is_ending`), this waits for that: `poll` would call a process running that has lost
     its threads, devices or connections.
 
-    `closed`: whether it has closed its input or output, as it does when it ends: then this waits as well.
+    `closed`: whether it is known to end, or has closed its input or output, as it does then: this waits as well.
     """
     status = started.poll()
     if status is None and (closed or is_ending(started.pid)):
@@ -153,12 +153,14 @@ def end_of(started: "subprocess.Popen[bytes]", *, closed: bool = False) -> str:
 
     `closed`: as of `exit_status`: a process that goes on running has failed then, too.
     """
-    status = exit_status(started, closed=closed)
+    # One look decides whether it is waited for, and what is said: it may begin to end at any moment.
+    waits = closed or is_ending(started.pid)
+    status = exit_status(started, closed=waits)
     if status is not None:
         return ending(status)
-    if is_ending(started.pid):
-        return f"is ending, and takes more than {_EXIT_S:.0f} s for that (a core file?)"
-    return f"closed its input or output, and did not end within {_EXIT_S:.0f} s" if closed else ""
+    if closed and not is_ending(started.pid):
+        return f"closed its input or output, and did not end within {_EXIT_S:.0f} s"
+    return f"is ending, and takes more than {_EXIT_S:.0f} s for that (a core file?)" if waits else ""
 
 
 def is_ending(pid: int) -> bool:
