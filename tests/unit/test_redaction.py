@@ -195,3 +195,13 @@ def test_a_command_to_copy_stays_whole_where_the_text_is_too_long() -> None:
 
     endless = str(HostRefused("DUT1 is unknown: ", "\x1b" * 5000))
     assert endless.startswith("DUT1 is unknown: ") and len(endless) <= LONGEST_MESSAGE
+
+
+def test_of_a_text_without_end_an_error_looks_at_little() -> None:
+    text = "\x00 " * 2_000_000
+    tracemalloc.start()
+    said = message(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(said) <= LONGEST_MESSAGE
+    assert peak < len(text) / 4

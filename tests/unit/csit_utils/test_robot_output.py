@@ -4,6 +4,7 @@ import gzip
 import html
 import io
 import json
+import tracemalloc
 import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -99,6 +100,37 @@ def test_json_that_is_cut_anywhere_gives_its_complete_tests_and_one_problem(live
     *tests, problem = scan_json(io.BytesIO(live[: 1 + int(share_of_file * (len(live) - 3))]), "x")
     assert isinstance(problem, Problem) and "truncated or damaged JSON" in problem.text
     assert {each.record for each in tests if isinstance(each, ScannedTest)} <= whole | {None}
+
+
+FLAT = {
+    "xml": (
+        robot_output.scan, ("<robot><suite name='s'>", "", "</suite></robot>"),
+        "<test id='t' name='n'><kw name='k'>{}<status status='PASS'/></kw><status status='SKIP'/></test>",
+        "<msg time='2026-11-20T10:00:00' level='INFO'>nothing of interest</msg>" * 50,
+    ),
+    "json": (
+        scan_json, ('{"generator":"Robot 7","suite":{"tests":[', ",", '],"name":"S"}}'),
+        '{{"name":"n","status":"FAIL","body":[{}]}}', ",".join(['{"message":"nothing of interest"}'] * 100),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FLAT)
+def test_memory_of_an_output_is_flat(form: str) -> None:
+    scanner, (begin, between, end), test, messages = FLAT[form]
+
+    def peak(tests: int) -> int:
+        stream = io.BytesIO((begin + between.join([test.format(messages)] * tests) + end).encode())
+        tracemalloc.start()
+        assert sum(isinstance(each, ScannedTest) for each in scanner(stream, "x")) == tests
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return held
+
+    peak(10)
+    # 1.7 MB and 3.4 MB, many times the block of 128 KiB that is held; what is known of each test is kept.
+    assert peak(1000) < 1.2 * peak(500) + 500_000
 
 
 @settings(max_examples=share(100), deadline=None)

@@ -38,6 +38,24 @@ def test_cells_within_measured_rows_and_columns_are_predicted(law: object) -> No
     assert sorted(errors)[len(errors) // 2] < 0.005
 
 
+@pytest.mark.slow
+def test_the_interval_has_the_error_that_predictions_had() -> None:
+    """Deviations of 2 % from cell to cell; the interval covers most of what is then measured."""
+    covered = []
+    for seed in range(20):
+        rng, neighbours = Random(seed), Neighbours()
+        for cell in CELLS:
+            pps = vswitch_bound(*cell) * exp(rng.gauss(0, 0.02))
+            if (guess := neighbours.predict(*cell)) and guess.usable:
+                low_pps, high_pps = guess.interval_pps
+                assert low_pps < guess.pps < high_pps
+                assert guess.error > 0.005
+                covered.append(low_pps <= pps <= high_pps)
+            neighbours.add(CellRate(*cell, pps))
+    assert len(covered) > 40
+    assert sum(covered) / len(covered) > 0.8
+
+
 def test_predictions_end_where_they_were_wrong() -> None:
     rng, neighbours = Random(1), Neighbours()
     for cell in CELLS:
