@@ -33,6 +33,7 @@ BENCHMARKS: Mapping[str, BenchmarkEntry] = {
     "generator_pps": BenchmarkEntry("generator", "measure_pps", {"rounds": 1}, traffic=True),
     "generator_gap_p99": BenchmarkEntry("generator", "measure_gap_p99", {"rounds": 1}, traffic=True),
     "generator_rate_error": BenchmarkEntry("generator", "measure_rate_error", {"trial_s": 0.2}, traffic=True),
+    "generator_emulated": BenchmarkEntry("emulated_generator", quick={"rounds": 1}, traffic=True),
     "search_time": BenchmarkEntry("search_time", quick={"seeds": 4}),
     "trial_overhead": BenchmarkEntry("overhead", quick={"most_s": 1.0}, traffic=True),
     "trial_overhead_lab": BenchmarkEntry("overhead", "measure_lab", {"most_s": 1.0}, traffic=True),

@@ -2,7 +2,7 @@
 
 What agents import is on the disk too, as on a node of earlier runs: sending it takes an emulated machine a minute.
 
-The disk is Debian 12 with its kernel 6.1, whatever this machine runs. A cached image is used for as long as it is there
+The disk is Debian 12 with its kernel 6.1, or the release that is asked for, whatever this machine runs. A cached image is used for as long as it is there
 and was made by the present recipe; removing its folder brings the newest packages.
 """
 
@@ -34,7 +34,7 @@ OWN = "/etc/emulated"
 _PACKAGES = (
     "linux-image-amd64", "kmod", "mount", "busybox-static", "openssh-server", "sudo", "python3", "procps",
     "iproute2", "iputils-ping", "nftables", "ethtool", "tcpdump", "pciutils", "numactl", "irqbalance",
-    "dpdk", "dpdk-dev", "openvswitch-switch-dpdk", "wireguard-tools",
+    "dpdk", "dpdk-dev", "openvswitch-switch-dpdk", "wireguard-tools", "netsniff-ng", "xdp-tools",
 )  # fmt: skip
 _LEFT_OUT = (
     "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/lintian/*", "/usr/include/*",
@@ -95,22 +95,22 @@ class MachineImage:
         return Boot(self.kernel, target, self.disk)
 
 
-def cached() -> MachineImage | None:
+def cached(release: str = RELEASE) -> MachineImage | None:
     """The newest image of the present recipe in the user's cache, or in root's; None when there is none."""
     for cache in (_cache(), SHARED / _FOLDER):
-        for place in newest(cache, f"{RELEASE}-*-{recipe()}"):
+        for place in newest(cache, f"{release}-*-{recipe()}"):
             return MachineImage(place)
     return None
 
 
-def image(mirror: str, progress: Progress) -> MachineImage:
+def image(mirror: str, progress: Progress, release: str = RELEASE) -> MachineImage:
     """The cached image, or a new one.
 
     Raises:
         Unsupported: It cannot be made on this system.
         CsitError: It could not be made.
     """
-    if found := cached():
+    if found := cached(release):
         return found
     cache = _cache()
     if missing := [name for name in ("mmdebstrap", "mkfs.ext4") if shutil.which(name, path=_path()) is None]:
@@ -121,7 +121,9 @@ def image(mirror: str, progress: Progress) -> MachineImage:
         with alone(cache):
             if (free_mb := shutil.disk_usage(cache).free // 2**20) < _FREE_MB:
                 raise Unsupported(f"the image of the machines needs {_FREE_MB} MB in {cache}, and {free_mb} are free")
-            return cached() or MachineImage(make(cache, lambda work, made: _build(work, made, mirror, progress)))
+            return cached(release) or MachineImage(
+                make(cache, lambda work, made: _build(work, made, mirror, release, progress))
+            )
     except OSError as error:
         raise CsitError(f"the image of the machines cannot be kept in {cache}: {error}") from error
 
@@ -134,9 +136,9 @@ def _cache() -> Path:
     return cache_folder() / _FOLDER
 
 
-def _build(work: Path, made: Path, mirror: str, progress: Progress) -> str:
+def _build(work: Path, made: Path, mirror: str, release: str, progress: Progress) -> str:
     root = work / "root"
-    _install(root, mirror, progress)
+    _install(root, mirror, release, progress)
     progress(_STEPS - 2, _STEPS, "adding the machines' own files")
     for name, program in _ALTERNATIVES.items():
         _run(("chroot", str(root), "update-alternatives", "--set", name, program))
@@ -151,7 +153,7 @@ def _build(work: Path, made: Path, mirror: str, progress: Progress) -> str:
     Runtimes().install_packages(_Root(root), "python3")
     progress(_STEPS - 1, _STEPS, "writing the disk")
     _run(("mkfs.ext4", *_FILE_SYSTEM, "-d", str(root), str(made / "disk.ext4"), f"{_DISK_MB}M"))
-    return f"{RELEASE}-{version}-{recipe()}"
+    return f"{release}-{version}-{recipe()}"
 
 
 class _Root(LocalConnection):
@@ -169,13 +171,13 @@ _INSIDE = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
 """In a mount namespace of its own, which is gone with the command."""
 
 
-def _install(root: Path, mirror: str, progress: Progress) -> None:
+def _install(root: Path, mirror: str, release: str, progress: Progress) -> None:
     # In namespaces of its own: whatever ends this process, also kill -9, ends all of it, and its mounts.
     argv = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     argv += ["mmdebstrap", "--mode=root", "--variant=apt", f"--include={','.join(_PACKAGES)}"]
     argv += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
-    argv += [RELEASE, str(root), mirror]
+    argv += [release, str(root), mirror]
     errors: deque[str] = deque(maxlen=8)
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
