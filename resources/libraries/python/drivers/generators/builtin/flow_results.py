@@ -22,20 +22,6 @@ def flow_latency(
 
 def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:
     """A worker's timeline of a flow as a result."""
-    return FlowTimeline(
-        instance=flow.instance,
-        direction=flow.direction,
-        begin_ns=found.begin_ns,
-        bin_s=bin_s,
-        sent=tuple(found.sent),
-        received=tuple(found.received),
-        delay_ns=tuple(found.delay_ns),
-        worst_ns=tuple(found.worst_ns),
-        silence_ns=tuple(found.silence_ns),
-        gaps=tuple(
-            Gap(first=first, packets=packets, begin_ns=begin, end_ns=end) for first, packets, begin, end in found.gaps
-        ),
-        more_gaps=found.more_gaps,
-        duplicates=found.duplicates,
-        arrivals_ns=None if found.arrivals_ns is None else (found.arrivals_ns[0], found.arrivals_ns[1]),
-    )
+    gaps = tuple(Gap(first=first, packets=count, begin_ns=begin, end_ns=end) for first, count, begin, end in found.gaps)
+    columns = {**asdict(found), "gaps": gaps}
+    return FlowTimeline(instance=flow.instance, direction=flow.direction, bin_s=bin_s, **columns)

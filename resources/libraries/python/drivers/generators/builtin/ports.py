@@ -30,7 +30,6 @@ from resources.libraries.python.drivers.generators.builtin.sender import (
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     FlowSpec,
-    LatencyReport,
     Sending,
     TrialReport,
     TrialSpec,
@@ -90,7 +89,7 @@ class Arrivals:
     """When each came, 0 where it did not."""
 
 
-class ProbeReceiver:
+class ProbeReceiver(PacketRing):
     """Keeps the first bytes and the arrival time of every probe frame that comes back.
 
     The kernel stamps a frame when it writes it here. Asking for the earlier stamp of SO_TIMESTAMPNS would make the
@@ -108,13 +107,12 @@ class ProbeReceiver:
         program = _filter(ipv6=flow.ipv6)
         protocol = kernel.ETH_P_IPV6 if flow.ipv6 else kernel.ETH_P_IP
         slots = min(probes + _SPARE_SLOTS, _MAX_SLOTS)
-        self._ring = PacketRing(flow.rx_interface, slots, protocol, _SLOT_BYTES, program)
-        self.close = self._ring.close
+        super().__init__(flow.rx_interface, slots, protocol, _SLOT_BYTES, program)
 
     def collect(self) -> Arrivals:
         """Counts of packets that arrived so far."""
-        received, _ = self._ring.counts()
-        came = self._ring.read(self._number_offset, _PROBE.itemsize)
+        received, _ = self.counts()
+        came = self.read(self._number_offset, _PROBE.itemsize)
         sent, arrived = np.zeros(self._probes, dtype=np.int64), np.zeros(self._probes, dtype=np.int64)
         probes = came.parts.copy().view(_PROBE)[:, 0]
         known = probes["number"] < self._probes
@@ -124,15 +122,6 @@ class ProbeReceiver:
         tai = probes["stamp"][known][::-1].astype(np.int64)
         sent[numbers] = np.where(tai > 0, tai - kernel.tai_offset_ns(), 0)
         return Arrivals(received, sent, arrived)
-
-
-@dataclass(frozen=True, slots=True)
-class _Probed:
-    """Outcome of the probes of one flow."""
-
-    received: int = 0
-    latency: LatencyReport | None = None
-    unstamped: int = 0
 
 
 class FlowPorts:
@@ -197,17 +186,15 @@ class FlowPorts:
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
             settled = settle(self._counters.received, complete, before, self._quiet.quiet_s)
+            received = _difference(settled.counts, before)
             if spec.losses:
-                numbered = _counted(sent, counting, load, begun_ns)
+                flows = _counted(sent, counting, load, begun_ns)
             elif spec.timeline_ns:
-                numbered = _numbered(sent, receivers, load, begun_ns, spec.timeline_ns)
+                flows = _numbered(sent, receivers, load, begun_ns, spec.timeline_ns)
             else:
-                probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
-            refused = _difference(self._counters.refused(), refused)
-            gaps = [gap_report(ring.stamps_ns()) for ring in rings]
+                flows = _unnumbered(sent, receivers, received, _difference(self._counters.refused(), refused), rings)
         finally:
             self._aside.close([*receivers, *counting, *rings])
-        received = _difference(settled.counts, before)
         self._quiet.end(received, _difference(complete, before), settled)
         return TrialReport(
             planned=load.total,
@@ -215,21 +202,7 @@ class FlowPorts:
             expected_s=sent.offered_s if spec.load_pps is None or sent.aborted else load.length_s or spec.duration_s,
             worst_lag_s=sent.worst_lag_s,
             settled=settled.stopped,
-            flows=tuple(numbered)
-            if spec.numbered
-            else tuple(
-                FlowReport(
-                    sent=sent.packets[flow],
-                    received=received[flow] - probed[flow].received,
-                    refused=refused[flow],
-                    probes_sent=sent.probes[flow],
-                    probes_received=probed[flow].received,
-                    latency=probed[flow].latency,
-                    unstamped=probed[flow].unstamped,
-                    gaps=gaps[flow] if gaps else None,
-                )
-                for flow in range(len(self._flows))
-            ),
+            flows=tuple(flows),
             sending=sender.name,
             fallback=fallback,
             aborted=sent.aborted,
@@ -328,7 +301,7 @@ def _counted(sent: SentTraffic, receivers: Sequence[FlowReceiver], load: Schedul
             stamped = np.flatnonzero(stamps_ns > 0)
             arrivals = replace(arrivals, stamped=stamped, stamps_ns=stamps_ns[stamped])
         found = count_losses(arrivals, due_ns, listed)
-        reports.append(FlowReport(packets, found.received, 0, 0, 0, None, 0, None, found))
+        reports.append(FlowReport(packets, found.received, losses=found))
     return reports
 
 
@@ -343,16 +316,28 @@ def _numbered(
         sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
         due_ns = (begun_ns + round(load.time_of(flow) * 1e9), load.time_of(load.flows) * 1e9)
         line = timeline(arrivals.arrived_ns, sent_ns, due_ns, bin_ns, sent=packets, frames=arrivals.received)
-        reports.append(FlowReport(packets, sum(line.received), 0, 0, 0, None, 0, line))
+        reports.append(FlowReport(packets, sum(line.received), timeline=line))
     return reports
 
 
-def _probed(sent: SentTraffic, receivers: Sequence[ProbeReceiver]) -> list[_Probed]:
-    probed = []
-    for flow, receiver in enumerate(receivers):
-        arrivals = receiver.collect()
-        sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
-        values_ns = latencies_ns(sent_ns, arrivals.arrived_ns)
-        unstamped = max(0, arrivals.received - len(values_ns))
-        probed.append(_Probed(arrivals.received, latency_report(values_ns), unstamped))
-    return probed
+def _unnumbered(
+    sent: SentTraffic,
+    receivers: Sequence[ProbeReceiver],
+    received: Sequence[int],
+    refused: Sequence[int],
+    rings: Sequence[ArrivalRing],
+) -> list[FlowReport]:
+    """Reports of flows whose load frames are counted by the ports, together with probes."""
+    reports = []
+    for flow, packets in enumerate(sent.packets):
+        probes, latency, unstamped = 0, None, 0
+        if receivers:
+            arrivals = receivers[flow].collect()
+            sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
+            values_ns = latencies_ns(sent_ns, arrivals.arrived_ns)
+            probes, latency = arrivals.received, latency_report(values_ns)
+            unstamped = max(0, probes - len(values_ns))
+        gaps = gap_report(rings[flow].stamps_ns()) if rings else None
+        counts = (packets, received[flow] - probes, refused[flow], sent.probes[flow], probes)
+        reports.append(FlowReport(*counts, latency=latency, unstamped=unstamped, gaps=gaps))
+    return reports
