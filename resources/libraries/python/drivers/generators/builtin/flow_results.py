@@ -1,9 +1,11 @@
-"""Reports of a worker as results of a trial. Apart from `arrivals`, as workers do not load models."""
+"""What generators find out of a flow, as results of a trial. Apart from `arrivals`, as workers do not load models."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport, TimelineReport
-from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowTimeline, Gap
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, FlowTimeline, Gap
 from resources.libraries.python.model.plan import Flow
 
 
@@ -18,6 +20,18 @@ def flow_latency(
     """
     found = asdict(values or LatencyReport())
     return FlowLatency(instance=instance, direction=direction, sent=sent, received=received, **found)
+
+
+def port_count(
+    flow: Flow, before: Mapping[str, InterfaceCounters], after: Mapping[str, InterfaceCounters]
+) -> FlowCount:
+    """Packets of a flow by the counters of the ports, before and after it."""
+    return FlowCount(
+        instance=flow.instance,
+        direction=flow.direction,
+        sent=after[flow.tx_interface].tx_packets - before[flow.tx_interface].tx_packets,
+        received=after[flow.rx_interface].rx_packets - before[flow.rx_interface].rx_packets,
+    )
 
 
 def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:
