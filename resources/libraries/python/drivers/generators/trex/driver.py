@@ -135,10 +135,6 @@ class TrexServer:
         """Why it does not run, with its last words; empty while it does."""
         return self._daemon.problem() if self._daemon is not None else "TRex is not started"
 
-    def last_output(self) -> str:
-        """Its last words."""
-        return self._daemon.last_output() if self._daemon is not None else "nothing"
-
     def stop(self) -> None:
         """End it and remove what it wrote. Safe to call at any time and more than once."""
         if self._daemon is not None:
@@ -166,12 +162,12 @@ class TrexGenerator(SearchedByTrials):
         """
         plan, settings = context.plan, node.settings(Trex)
         self._plan = plan
+        self._nics = [port.nic for port in plan.ports(GENERATOR) if port.nic is not None]
         self._fabric = context.fabric
         self._machine = context.lock
         self._settings = settings
         self._largest_frame_bytes = context.largest_frame_bytes
-        self._table = table_of(plan, settings)
-        table = self._table
+        table = self._table = table_of(plan, settings)
         self._placement = place(plan, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
         self._server = TrexServer(Path(settings.directory), context.lock)
         ends = [(link.a, link.b) for link in plan.links] + [(link.b, link.a) for link in plan.links]
@@ -205,7 +201,6 @@ class TrexGenerator(SearchedByTrials):
         inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
             require_huge_pages("TRex on DPDK", self._settings.memory_mb or _DPDK_MB, self._numa_node())
-        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         self._server.start(
             inside,
             self._placement.control,
@@ -216,7 +211,7 @@ class TrexGenerator(SearchedByTrials):
                 largest_frame_bytes=self._largest_frame_bytes,
                 memory_mb=self._settings.memory_mb,
             ),
-            mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in nics),
+            mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in self._nics),
             alone=self._alone(),
             huge_pages=self._table.dpdk,
         )
@@ -314,8 +309,7 @@ class TrexGenerator(SearchedByTrials):
 
     def _numa_node(self) -> int:
         """The NUMA node of its ports."""
-        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
-        return next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node)
+        return next((nic.numa_node for nic in self._nics if nic.numa_node is not None), self._plan.cores.numa_node)
 
     def _clients_cpu(self) -> int:
         """CPU of the client: that of the system's own threads, where reading counters disturbs no data thread."""

@@ -7,6 +7,7 @@ the server's time stamps. Where there is none, there are its buckets of one digi
 all, and neither minimum, mean nor maximum is known.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
@@ -75,11 +76,10 @@ def _of_histograms(encoded: Iterable[str]) -> LatencyReport | None:
 
 
 def _of_buckets(groups: Iterable[ProbeLatency]) -> LatencyReport | None:
-    counts: dict[int, int] = {}
+    counts = Counter[int]()
     for group in groups:
-        for bound, count in group.buckets.items():
-            counts[bound] = counts.get(bound, 0) + count
-    total = sum(counts.values())
+        counts.update(group.buckets)
+    total = counts.total()
     if not total:
         return None
     ours = HdrHistogram(1, _LONGEST_NS, 1)
@@ -92,8 +92,8 @@ def _of_buckets(groups: Iterable[ProbeLatency]) -> LatencyReport | None:
 
 def _percentile_ns(counts: Mapping[int, int], total: int, percentile: float) -> int | None:
     below = 0
-    for bound in sorted(counts):
-        below += counts[bound]
+    for bound, count in sorted(counts.items()):
+        below += count
         if below * 100 >= percentile * total:
             return _upper_us(bound) * _NS_PER_US if _upper_us(bound) <= 2 * bound else None
     return None
@@ -142,7 +142,11 @@ def trial_result(
         offered_duration_s=_offered_s(trial, report, flow_counts, stretched=stretched),
         total_duration_s=total_duration_s,
         flows=flow_counts,
-        latency=_latencies(trial, report, flows) if trial.probe_pps > 0 else (),
+        latency=tuple(
+            _latency(flow, probe_groups(index, len(trial.frame.parts)), report)
+            for index, flow in enumerate(flows)
+            if trial.probe_pps > 0
+        ),
         aborted=report.aborted,
         generator_limited=bool(limits),
         note="; ".join(notes) or None,
@@ -220,18 +224,9 @@ def _remarks(trial: Trial, report: Report, flows: Sequence[FlowCount]) -> list[s
 
 def _errors(report: Report) -> str:
     """Probes that came out of turn, in words."""
-    names = {
-        "out_of_order": "out of order",
-        "dup": "duplicated",
-        "seq_too_high": "came with a number too high",
-        "seq_too_low": "came with a number too low",
-    }
-    totals = {name: sum(getattr(probe.errors, name) for probe in report.latency) for name in ProbeErrors.model_fields}
-    return ", ".join(f"{totals[name]} {text}" for name, text in names.items() if totals[name])
-
-
-def _latencies(trial: Trial, report: Report, flows: Sequence[Flow]) -> tuple[FlowLatency, ...]:
-    return tuple(_latency(flow, probe_groups(i, len(trial.frame.parts)), report) for i, flow in enumerate(flows))
+    texts = ("out of order", "duplicated", "came with a number too high", "came with a number too low")
+    totals = [sum(getattr(probe.errors, name) for probe in report.latency) for name in ProbeErrors.model_fields]
+    return ", ".join(f"{total} {text}" for total, text in zip(totals, texts, strict=True) if total)
 
 
 def _latency(flow: Flow, groups: range, report: Report) -> FlowLatency:
