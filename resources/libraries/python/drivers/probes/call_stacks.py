@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Literal
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group
@@ -177,18 +177,14 @@ def why_unsampled(program: str = "perf") -> PreflightProblem | None:
     if done.returncode:  # Ubuntu's is a script that looks for one of the kernel's version
         return PreflightProblem(f"{path} does not run with this kernel, so call stacks cannot be sampled", _FIX)
     if refused := why_not_on(min(os.sched_getaffinity(0)), CPU_CLOCK):
-        level = _text(Path("/proc/sys/kernel/perf_event_paranoid"))
+        level = "unknown"
+        with suppress(OSError):
+            level = Path("/proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii", errors="replace").strip()
         return PreflightProblem(
             f"call stacks cannot be sampled: {refused} (kernel.perf_event_paranoid is {level})",
             "run as root or with CAP_PERFMON, and let the container or seccomp profile permit perf_event_open",
         )
     return None
-
-
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="ascii", errors="replace").strip()
-    return "unknown"
 
 
 class PerfSampler:
@@ -213,7 +209,7 @@ class PerfSampler:
     ) -> None:
         self._node, self._cpus, self._owners, self._machine = node, tuple(sorted(cpus)), owners, machine
         self._cpu, self._hz = cpu, hz
-        self._event = ""
+        self._event: Literal["cycles", "cpu-clock"] = "cpu-clock"
         self._known: dict[int, str] = {}
         self._held = ExitStack()
         self._recorder: _Recorder | None = None
@@ -258,7 +254,7 @@ class PerfSampler:
         return (
             NodeStacks(
                 node=self._node,
-                event="cycles" if self._event == "cycles" else "cpu-clock",
+                event=self._event,
                 hz=self._hz,
                 cpus=self._cpus,
                 sampled_s=sampled_s,
