@@ -231,12 +231,10 @@ class PerfSampler:
             self._held = held.pop_all()
 
     def pause(self) -> None:
-        """Sample nothing until `resume`."""
         if self._recorder is not None:
             self._recorder.send("disable")
 
     def resume(self) -> None:
-        """Go on after `pause`."""
         if self._recorder is not None:
             self._recorder.send("enable")
 
@@ -369,7 +367,6 @@ class _Recorder:
 
 
 def _cpu_s(pid: int) -> float:
-    """CPU time of a process so far, in seconds."""
     with suppress(OSError, ValueError, IndexError):
         words = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
         return int(words[0]) / 1e9

@@ -64,7 +64,6 @@ class Counters:
         return self._column(self._sending, _TX_DROPPED)
 
     def rows(self) -> dict[str, list[str]]:
-        """All columns of /proc/net/dev by interface."""
         parts = []
         offset = 0
         while part := os.pread(self._file, 1 << 16, offset):
@@ -130,7 +129,6 @@ class FinalCounters:
 
     counts: tuple[int, ...]
     stopped: bool
-    """Whether they did not move any more."""
     longest_pause_s: float
     """The longest time without a packet before the last one arrived; 0 where all were there at once."""
 

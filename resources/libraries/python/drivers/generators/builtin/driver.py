@@ -224,7 +224,6 @@ class BuiltInGenerator(TrafficGenerator):
         return sum(len(flows) for _, flows in self._shares)
 
     def pids(self) -> tuple[int, ...]:
-        """Process ids of the running workers."""
         return tuple(worker.pid for worker in self._workers)
 
     def prepare(self) -> None:
@@ -326,7 +325,6 @@ class BuiltInGenerator(TrafficGenerator):
         self._stack.close()
 
     def _turn(self, only: Direction | None) -> None:
-        """Have workers for the flows of one direction, or of both."""
         if only is self._only or not self._workers:
             return
         self.stop()

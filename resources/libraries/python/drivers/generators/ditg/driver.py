@@ -331,7 +331,6 @@ class DitgGenerator(TrafficGenerator):
         return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
 
     def facts(self) -> Mapping[str, str]:
-        """Its version, and what counts and delays are."""
         if not self._version:
             return {}
         return {"generator": self._version, "delay": "half of the round trip of every logged packet"}

@@ -110,7 +110,6 @@ def _departures(distribution: Departures, rate_pps: float) -> str:
 
 
 def _options(trial: Trial, sizes_file: str, *, sleeps: bool) -> str:
-    """Options that all flows of a trial have."""
     protocol = trial.protocol or Protocol.UDP
     sizes = payloads(trial.frame, protocol)
     bursts = [word for each_s in trial.on_off_s or () for word in ("C", f"{round(each_s * 1000)}")]
@@ -159,7 +158,6 @@ _DECODE_S = 120.0
 _POLL_S = 0.02
 _QUIET_S = 0.2
 _SCRIPT, _SENT, _ARRIVED = "script", "sent.log", "arrived.log"
-"""Files in the generator's folder."""
 
 
 _PACKET = re.compile(
@@ -179,7 +177,6 @@ class Packets:
     arrived_s: NDArray[np.float64]
 
     def __len__(self) -> int:
-        """Number of packets."""
         return len(self.sent_s)
 
     @property
@@ -241,9 +238,7 @@ class SenderRun:
     """Result of a run of the sender."""
 
     returned: Packets
-    """Packets that came back to the sender."""
     arrived: Packets
-    """Packets that arrived at the receiver."""
     sender_pps: tuple[float, ...]
     """Packets that left the sending interfaces in each second, beginning before the first packet."""
 
@@ -330,7 +325,6 @@ class DitgPrograms:
         return "" if sender.problem() else f"runs; it said last: {sender.last_output()}"
 
     def problems(self) -> tuple[str, ...]:
-        """How the receiver has ended; empty while it runs."""
         return tuple(filter(None, (self._receiver.problem(),))) if self._receiver is not None else ()
 
     def stop(self) -> None:

@@ -225,7 +225,6 @@ class _FlowEnd:
 
     daemon: Daemon
     place: Path
-    """File of the report."""
 
     def check_signals(self) -> None:
         """See that no signal has ended or stopped it: the other end would only report a connection that was closed.

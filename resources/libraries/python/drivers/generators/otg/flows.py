@@ -66,7 +66,6 @@ class SentFlow:
     frame_bytes: int
     pps: int
     sources: int
-    """Source addresses."""
     probe: bool
     tcp: bool = False
     """Segments that belong to no connection instead of datagrams; probes are datagrams always."""

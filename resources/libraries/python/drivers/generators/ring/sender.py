@@ -82,7 +82,6 @@ class ProbeSender:
 
     @property
     def sent(self) -> int:
-        """Probes sent in this trial."""
         return self._ever - self._first
 
     def send(self) -> None:
@@ -145,7 +144,6 @@ class Pacer:
         self._anchor_s = 0.0
         self._anchor = 0
         self.worst_lag_s = 0.0
-        """The longest that the sender was behind."""
 
     def allowed(self, elapsed_s: float, sent: int) -> int:
         """Packets that may have been sent by now.

@@ -37,7 +37,6 @@ _READY_S = 90.0
 """3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
 _ANSWER_S = 15.0
 _OPENED_S = _READY_S + LINKS_S + _ANSWER_S
-"""Time until the ports are taken into use, links included."""
 _STRETCH = 0.5
 _STRETCH_S = 0.5
 _MAX_STRETCH_S = 30.0
@@ -279,7 +278,6 @@ class TrexGenerator(SearchedByTrials):
         return self._fabric.counters([GENERATOR])
 
     def facts(self) -> Mapping[str, str]:
-        """Versions, ports, cores, and the resolution of latency."""
         if self._opened is None:
             return {}
         return {
@@ -296,7 +294,6 @@ class TrexGenerator(SearchedByTrials):
         }
 
     def problems(self) -> tuple[str, ...]:
-        """Ended processes of server and client."""
         if self._client is None:
             return ("TRex is not started",)
         return tuple(filter(None, (self._server.problem(), self._client.problem())))
@@ -308,7 +305,6 @@ class TrexGenerator(SearchedByTrials):
         self._server.stop()
 
     def _numa_node(self) -> int:
-        """The NUMA node of its ports."""
         return next((nic.numa_node for nic in self._nics if nic.numa_node is not None), self._plan.cores.numa_node)
 
     def _clients_cpu(self) -> int:

@@ -97,7 +97,6 @@ CAPTURED = np.dtype(
     ]
 )
 SHARED = np.dtype([("state", STATE), ("flows", FLOW, (MAX_FLOWS,)), ("sizes", SIZE, (MAX_SIZES,))])
-"""All of it."""
 
 
 def gap(rate_pps: float | None) -> int:

@@ -56,7 +56,6 @@ _HEADER_BYTES = 16
 
 
 def _attribute(kind: int, data: bytes) -> bytes:
-    """Return an attribute, padded."""
     return struct.pack("=HH", 4 + len(data), kind) + data.ljust(-(-len(data) // 4) * 4, b"\0")
 
 
@@ -334,7 +333,6 @@ class RedirectTarget:
             self._program.replace_at(self.link)
 
     def close(self) -> None:
-        """Detach what was attached."""
         self._stack.close()
 
 
@@ -356,7 +354,6 @@ def takes_redirected(interface: str) -> bool:
 
 
 def _ask(sock: socket.socket, family: int, command: int, attributes: bytes) -> dict[int, bytes]:
-    """Attributes of the answer to a request of generic netlink, by their kind."""
     return _attributes(_answer(sock, family, struct.pack("=BBH", command, 1, 0) + attributes)[4:])
 
 

@@ -136,7 +136,6 @@ class KernelTracer:
                 os.killpg(self._worker.pid, signal.SIGCONT)
 
     def _choose(self, there: Collection[str]) -> tuple[str, ...]:
-        """Events for the kinds of NFs that there are."""
         owners = {owner: tuple(sorted(threads)) for owner, threads in self._owners().items() if threads}
         sources = {owner: _source(threads) for owner, threads in owners.items()}
         if not sources:

@@ -64,7 +64,6 @@ class Transitions:
         self._gaps: list[tuple[int, int]] = []
         """Spans, from and to in nanoseconds, in which events may have happened that were not recorded."""
         self.events = np.zeros(self._owners, np.int64)
-        """Of each owner."""
 
     def feed(self, rows: Rows, until_ns: int, gaps: Iterable[tuple[int, int]] = ()) -> None:
         """Take more events.

@@ -35,7 +35,6 @@ class Rule:
     """Fields of an event that distinguish its vertices."""
 
     code: Callable[[Get], Ints]
-    """A number for each event."""
     name: Callable[[EventFormat, int, bytes], str]
     """Name of such a number, given the format and the data of the first event that has it."""
     thread: str = "common_pid"
