@@ -225,7 +225,8 @@ class PerfSampler:
         with ExitStack() as held:
             folder = self._machine.folder("stacks")
             held.callback(rmtree, folder, ignore_errors=True)
-            recorder = held.enter_context(_Recorder(self._argv(), folder, self._machine, self._cpu))
+            recorder = _Recorder(self._argv(), folder, self._machine, self._cpu)
+            held.callback(recorder.close)
             recorder.send("enable")
             self._recorder = recorder
             self._held = held.pop_all()
@@ -277,18 +278,11 @@ class _Recorder:
     """A running `perf record`, which samples between two commands."""
 
     def __init__(self, argv: list[str], folder: Path, machine: MachineLock, cpu: int | None) -> None:
-        self.file = folder / "perf.data"
-        self._argv = argv
-        self._log = folder / "perf.log"
-        self._machine, self._cpu = machine, cpu
-        self._open = ExitStack()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._commands = self._answers = -1
+        self.file, self._log = folder / "perf.data", folder / "perf.log"
+        self._argv, self._machine = argv, machine
         self._began_s: float | None = None
         self.sampled_s = 0.0
         """Time between commands to sample and to sample no more."""
-
-    def __enter__(self) -> "_Recorder":
         with ExitStack() as held:
             asked, self._commands = os.pipe2(os.O_CLOEXEC)
             held.callback(os.close, self._commands)
@@ -297,7 +291,7 @@ class _Recorder:
             try:
                 with self._log.open("wb") as log:
                     self._process = subprocess.Popen(
-                        [*self._argv, "--control", f"fd:{asked},{answering}", "-o", str(self.file)],
+                        [*argv, "--control", f"fd:{asked},{answering}", "-o", str(self.file)],
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
@@ -308,14 +302,14 @@ class _Recorder:
             finally:
                 os.close(asked)
                 os.close(answering)
-            self._machine.claim_process(self._process.pid)
+            held.callback(self._kill)
+            machine.claim_process(self._process.pid)
             with suppress(OSError):
-                if self._cpu is not None:
-                    os.sched_setaffinity(self._process.pid, {self._cpu})
+                if cpu is not None:
+                    os.sched_setaffinity(self._process.pid, {cpu})
                 # Else data threads in overload keep it from emptying its buffers, and from obeying.
                 os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-            self._open = held.pop_all()
-        return self
+            self.close = held.pop_all().close
 
     def send(self, command: str) -> None:
         """Send a command and wait until it is done.
@@ -329,7 +323,6 @@ class _Recorder:
         if not ready:
             raise NotReady(f"perf to {command} its events", _READY_S, self._log_tail())
         if not os.read(self._answers, 100):
-            assert self._process is not None  # noqa: S101 - started before
             raise CommandFailed(self._argv, self._process.wait(_END_S), self._log_tail())
         now = time.monotonic()
         if self._began_s is not None:
@@ -343,34 +336,25 @@ class _Recorder:
             NotReady: It has written no samples.
         """
         process = self._process
-        assert process is not None  # noqa: S101 - started before
         with suppress(OSError):  # no measurement is running any more
             os.sched_setscheduler(process.pid, os.SCHED_OTHER, os.sched_param(0))
-        cpu_s = _cpu_s(process.pid)
+        cpu_s = 0.0
+        with suppress(OSError, ValueError, IndexError):
+            cpu_s = int(Path(f"/proc/{process.pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
         process.send_signal(signal.SIGINT)
         if not end_group(process, _END_S) or not self.file.exists():
             raise NotReady("samples of perf", _END_S, self._log_tail())
         return cpu_s
 
-    def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        with self._open:
-            if process is not None:
-                process.terminate()
-                end_group(process, _END_S)
-                self._machine.release_process(process.pid)
+    def _kill(self) -> None:
+        self._process.terminate()
+        end_group(self._process, _END_S)
+        self._machine.release_process(self._process.pid)
 
     def _log_tail(self) -> str:
         with suppress(OSError):
             return tail_of(self._log, _TAIL_BYTES).strip() or "nothing"
         return "nothing"
-
-
-def _cpu_s(pid: int) -> float:
-    with suppress(OSError, ValueError, IndexError):
-        words = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
-        return int(words[0]) / 1e9
-    return 0.0
 
 
 def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:
