@@ -175,9 +175,10 @@ class FlowPorts:
         load, probes = schedules(spec, len(self._flows))
         sender, fallback = self._prepared(spec)
         numbers = load.per_flow if spec.numbered else probes.per_flow
-        receivers = [] if spec.losses else self._receivers(numbers)
+        by_probes, interfaces = numbers and not spec.losses, [flow.rx_interface for flow in self._flows]
+        receivers = together([partial(ProbeReceiver, flow, numbers) for flow in self._flows if by_probes])
         counting = self._counting(spec, numbers) if spec.losses else []
-        rings = self._rings(load.per_flow) if spec.gaps else []
+        rings = together([partial(ArrivalRing, name, load.per_flow) for name in interfaces if spec.gaps])
         try:
             refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
@@ -228,14 +229,6 @@ class FlowPorts:
                 return sender, fallback
         last.prepare(_for(last, spec, len(self._flows)))
         return last, fallback
-
-    def _receivers(self, probes: int) -> list[ProbeReceiver]:
-        if not probes:
-            return []
-        return together([partial(ProbeReceiver, flow, probes) for flow in self._flows])
-
-    def _rings(self, frames: int) -> list[ArrivalRing]:
-        return together([partial(ArrivalRing, flow.rx_interface, frames) for flow in self._flows])
 
     def _counting(self, spec: TrialSpec, numbers: int) -> list[FlowReceiver]:
         """Programs that count the frames of each flow.

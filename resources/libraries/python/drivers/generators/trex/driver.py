@@ -12,7 +12,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.overload import SearchedByTrials
-from resources.libraries.python.drivers.generators.trex import HUGE_FILES, Trex, config, profile
+from resources.libraries.python.drivers.generators.trex import DPDK_MB, HUGE_FILES, Trex, config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments, place, table_of
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter
@@ -41,8 +41,6 @@ _STRETCH = 0.5
 _STRETCH_S = 0.5
 _MAX_STRETCH_S = 30.0
 _LOOPBACK = 1
-_DPDK_MB = 1024
-"""Memory of TRex itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
 _FOLDER = "trex"
 _SERVER_END_S = 10.0
@@ -199,7 +197,7 @@ class TrexGenerator(SearchedByTrials):
         self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", _LOOPBACK)])
         inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
-            require_huge_pages("TRex on DPDK", self._settings.memory_mb or _DPDK_MB, self._numa_node())
+            require_huge_pages("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
         self._server.start(
             inside,
             self._placement.control,

@@ -55,56 +55,33 @@ class Account(Protocol):
         """Close its files."""
 
 
-class ReusedFile:
-    """A file that stays open: opening costs more than reading."""
-
-    def __init__(self, path: Path) -> None:
-        """Open it.
-
-        Raises:
-            OSError: It cannot be opened.
-        """
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def text(self) -> str:
-        """All of it as it is now.
-
-        Raises:
-            OSError: Its subject is gone.
-        """
-        parts: list[bytes] = []
-        while part := os.pread(self._descriptor, _CHUNK, sum(map(len, parts))):
-            parts.append(part)
-        return b"".join(parts).decode(errors="replace")
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
 Parser = Callable[[str], Iterable[tuple[str, float]]]
 """Yields features and amounts from the text of a file."""
 
 
 class OpenFiles:
-    """Files with what reads them; what cannot be opened is not there."""
+    """Files with what reads them. They stay open, as opening costs more than reading; some cannot be opened."""
 
     def __init__(self, paths: Iterable[tuple[Path, Parser]]) -> None:
-        self._kept: list[tuple[ReusedFile, Parser]] = []
+        self._kept: list[tuple[int, Parser]] = []
         for path, parse in paths:
             with suppress(OSError):
-                self._kept.append((ReusedFile(path), parse))
+                self._kept.append((os.open(path, os.O_RDONLY | os.O_CLOEXEC), parse))
 
     def add_to(self, found: Amounts) -> Amounts:
         """Add what is in all of them now to some amounts, and return these."""
-        for kept, parse in self._kept:
+        for descriptor, parse in self._kept:
             with suppress(OSError, ValueError, IndexError, KeyError):  # of a task that is just ending
-                for name, amount in parse(kept.text()):
+                parts: list[bytes] = []
+                while part := os.pread(descriptor, _CHUNK, sum(map(len, parts))):
+                    parts.append(part)
+                for name, amount in parse(b"".join(parts).decode(errors="replace")):
                     found[name] = found.get(name, 0.0) + amount
         return found
 
     def close(self) -> None:
-        for kept, _ in self._kept:
-            kept.close()
+        for descriptor, _ in self._kept:
+            os.close(descriptor)
 
 
 class TaskAccount:
