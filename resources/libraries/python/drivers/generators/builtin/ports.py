@@ -39,8 +39,9 @@ from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.generators.ring.sender import RingSender, XdpSocketSender
 from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver, most_late
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRing
-from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.request.capture import read_capture
 
 _LINK_S = 3.0
@@ -139,7 +140,7 @@ class FlowPorts:
         """
         self._flows = spec.flows
         self._stop_asked = stop_asked
-        _wait_for_carrier({name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)})
+        wait_until("carrier of the generator's ports", self._down, _LINK_S, pause_s=_LINK_POLL_S)
         self._aside = BackgroundCloser()
         self._counters = Counters(
             [flow.rx_interface for flow in spec.flows], [flow.tx_interface for flow in spec.flows]
@@ -158,6 +159,11 @@ class FlowPorts:
                     raise CsitError(f"the generator cannot send by {make.name}: {error}") from error
                 self.fallback = None if self._senders else str(error)
         self._senders.append(RingSender(spec.flows, self._captured))
+
+    def _down(self) -> str:
+        names = {name for flow in self._flows for name in (flow.tx_interface, flow.rx_interface)}
+        down = sorted(name for name in names if not kernel.link_is_up(name))
+        return f"{', '.join(down)} down" if down else ""
 
     @property
     def sending(self) -> str:
@@ -267,15 +273,6 @@ def _for(sender: Sender, spec: TrialSpec, flows: int) -> TrialSpec:
     if not spec.numbered or sender.numbers:
         return spec
     return replace(spec, load_pps=0.0, probe_pps=(spec.load_pps or 0.0) / flows)
-
-
-def _wait_for_carrier(interfaces: set[str]) -> None:
-    started = time.monotonic()
-    while down := sorted(interface for interface in interfaces if not kernel.link_is_up(interface)):
-        waited_s = time.monotonic() - started
-        if waited_s > _LINK_S:
-            raise NotReady("carrier of the generator's ports", waited_s, f"{', '.join(down)} down")
-        time.sleep(_LINK_POLL_S)
 
 
 def _difference(after: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:

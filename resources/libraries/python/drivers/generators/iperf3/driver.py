@@ -158,7 +158,7 @@ class Iperf3Generator(TrafficGenerator):
         self._fabric.wait_for_cables(GENERATOR)
         routing.route_between_ports(self._plan, self._fabric)
         self._folder = self._machine.folder("iperf3")
-        self._version = _version()
+        self._version = " ".join(completed([run.PROGRAM, "--version"], _VERSION_S).stdout.split()[:2])
 
     def run(self, trial: Trial) -> TrialResult:
         """Send to the end, wait until no more packets come, put reports and counters together.
@@ -209,8 +209,3 @@ class Iperf3Generator(TrafficGenerator):
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._fabric.counters([GENERATOR])
-
-
-def _version() -> str:
-    """`iperf 3.12`."""
-    return " ".join(completed([run.PROGRAM, "--version"], _VERSION_S).stdout.split()[:2])

@@ -126,12 +126,18 @@ def trial_result(
     """
     counts = {count.group: count for count in report.groups}
     flow_counts = tuple(_count(flow, counts.get(load_group(index))) for index, flow in enumerate(flows))
-    stretched = not report.aborted and stretch_s(trial, report) > max(_LONG * trial.duration_s, _LONG_S)
+    sent, longer_s = sum(flow.sent for flow in flow_counts), report.sending_s - trial.duration_s
+    if report.aborted or longer_s <= max(_LONG * trial.duration_s, _LONG_S):
+        longer_s = 0.0
+    offered_s = trial.duration_s
+    if report.aborted or longer_s:
+        # The generator is never ahead of its schedule, even if it was stopped.
+        offered_s = max(report.sending_s, sent / trial.load_pps if trial.load_pps > 0 else 0.0)
     dropped = turned_away + sum(port.receive_errors for port in report.ports)
     lost = sum(max(0, flow.sent - flow.received) for flow in flow_counts)
     lossy = any(count.received < count.sent for count in report.groups)
     mostly_its_own = lossy and dropped > _OWN_SHARE * lost
-    limits = _limits(trial, report, sum(flow.sent for flow in flow_counts), stretched=stretched)
+    limits = _limits(trial, report, sent, longer_s)
     sentence = _own_drops(dropped, lossy=lossy)
     limits += [sentence] if mostly_its_own else []
     remarks = [sentence] if dropped and not mostly_its_own else []
@@ -139,7 +145,7 @@ def trial_result(
     return TrialResult(
         trial=trial,
         started_at=started_at,
-        offered_duration_s=_offered_s(trial, report, flow_counts, stretched=stretched),
+        offered_duration_s=offered_s,
         total_duration_s=total_duration_s,
         flows=flow_counts,
         latency=tuple(
@@ -151,19 +157,6 @@ def trial_result(
         generator_limited=bool(limits),
         note="; ".join(notes) or None,
     )
-
-
-def _offered_s(trial: Trial, report: Report, flows: Sequence[FlowCount], *, stretched: bool) -> float:
-    """How long the load was sent. The generator is never ahead of its schedule, even if it was stopped."""
-    if not report.aborted and not stretched:
-        return trial.duration_s
-    due_s = sum(flow.sent for flow in flows) / trial.load_pps if trial.load_pps > 0 else 0.0
-    return max(report.sending_s, due_s)
-
-
-def stretch_s(trial: Trial, report: Report) -> float:
-    """How much longer sending certainly lasted than it was meant to."""
-    return max(0.0, report.sending_s - trial.duration_s)
 
 
 def _count(flow: Flow, count: GroupCount | None) -> FlowCount:
@@ -181,16 +174,18 @@ def _own_drops(dropped: int, *, lossy: bool) -> str:
     return f"the generator itself dropped {dropped:,} packets that had come back to its ports"
 
 
-def _limits(trial: Trial, report: Report, sent: int, *, stretched: bool) -> list[str]:
-    """Why a trial says nothing about the system under test; nothing where it does."""
+def _limits(trial: Trial, report: Report, sent: int, longer_s: float) -> list[str]:
+    """Why a trial says nothing about the system under test; nothing where it does.
+
+    `longer_s`: How much longer sending certainly lasted than it was meant to; 0 where that is no matter.
+    """
     limits = []
     planned = int(trial.load_pps * trial.duration_s)
     if trial.load_pps > 0 and not planned:
         limits.append(f"no packet of {trial.load_pps:g} pps falls into {trial.duration_s:g} s")
-    if stretched:
-        longer = stretch_s(trial, report)
+    if longer_s:
         limits.append(
-            f"the generator took {longer * 1000:.0f} ms longer than {trial.duration_s:g} s to send the load"
+            f"the generator took {longer_s * 1000:.0f} ms longer than {trial.duration_s:g} s to send the load"
             + (f", at {report.cpu_percent:.0f} % of its core" if report.cpu_percent else "")
         )
     if not report.aborted and sent < planned * (1 - _SHORT) - 1:
