@@ -32,7 +32,6 @@ from resources.libraries.python.drivers.generators.overload import highest_loads
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import (
@@ -49,6 +48,7 @@ from resources.libraries.python.model.request.capture import read_capture
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.placement.sender_threads import is_alone
 from resources.libraries.python.planning.traffic import load_protocol, protocol_refusals
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
@@ -205,7 +205,7 @@ class BuiltInGenerator(TrafficGenerator):
         self._plan = plan
         self._only: Direction | None = None
         self._shares = _shares(plan)
-        self._alone = _alone(plan)
+        self._alone = is_alone(plan)
         self._driver = driver_registry.generators()[sending]
         self._kinds = tuple(dict.fromkeys(function.kind for function in plan.functions))
         self._capture = capture or b""
@@ -224,6 +224,7 @@ class BuiltInGenerator(TrafficGenerator):
         return sum(len(flows) for _, flows in self._shares)
 
     def pids(self) -> tuple[int, ...]:
+        """Process ids of the running workers."""
         return tuple(worker.pid for worker in self._workers)
 
     def prepare(self) -> None:
@@ -446,15 +447,6 @@ def _shares(plan: Plan, only: Direction | None = None) -> list[tuple[tuple[int, 
         ((cpu,), [flow for flow in flows if flow.direction is direction])
         for cpu, direction in zip(cpus, directions, strict=False)
     ]
-
-
-def _alone(plan: Plan) -> bool:
-    """Whether no data thread of the system under test has its place on the generator's CPUs."""
-    data = [thread for thread in plan.cores.threads if thread.role is ThreadRole.DATA]
-    # CPUs of different machines have the same numbers and nothing to do with each other.
-    mine = {(thread.machine, thread.cpu) for thread in data if thread.owner == GENERATOR}
-    others = {(thread.machine, thread.cpu) for thread in data if thread.owner != GENERATOR}
-    return bool(mine) and not mine & others
 
 
 def make(node: TgNode, context: DriverContext) -> BuiltInGenerator:

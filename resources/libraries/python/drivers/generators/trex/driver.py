@@ -24,13 +24,13 @@ from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.planning.placement.sender_threads import is_alone
 
 _LOG = logging.getLogger(__name__)
 _READY_S = 90.0
@@ -154,7 +154,7 @@ class TrexGenerator(SearchedByTrials):
         self._made.callback(server.request_end)
 
         def begin() -> None:
-            if self._alone():  # then it goes first on the generator's CPUs
+            if is_alone(self._plan):  # then it goes first on the generator's CPUs
                 os.setpriority(os.PRIO_PROCESS, 0, _FIRST)
             server.start(self._placement.control, self._machine)
 
@@ -256,13 +256,3 @@ class TrexGenerator(SearchedByTrials):
         system = [thread for thread in self._plan.cores.threads if thread.owner == SYSTEM]
         here = [thread.cpu for thread in system if thread.machine == self._plan.machines.get(GENERATOR)]
         return next(iter([cpu for cpu in here if cpu not in mine] or [self._placement.control]))
-
-    def _alone(self) -> bool:
-        """Whether no data thread of the system under test has its place on the generator's CPUs."""
-        mine = {thread.cpu for thread in self._plan.cores.threads if thread.owner == GENERATOR}
-        machine = next((each.machine for each in self._plan.cores.threads if each.owner == GENERATOR), None)
-        return bool(mine) and not any(
-            thread.cpu in mine
-            for thread in self._plan.cores.threads
-            if thread.owner != GENERATOR and thread.role is ThreadRole.DATA and thread.machine == machine
-        )
