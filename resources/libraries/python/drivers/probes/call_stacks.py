@@ -232,10 +232,12 @@ class PerfSampler:
             self._held = held.pop_all()
 
     def pause(self) -> None:
+        """Sample nothing until `resume`."""
         if self._recorder is not None:
             self._recorder.send("disable")
 
     def resume(self) -> None:
+        """Go on after `pause`."""
         if self._recorder is not None:
             self._recorder.send("enable")
 

@@ -64,6 +64,7 @@ class Counters:
         return self._column(self._sending, _TX_DROPPED)
 
     def rows(self) -> dict[str, list[str]]:
+        """All columns of /proc/net/dev by interface."""
         parts = []
         offset = 0
         while part := os.pread(self._file, 1 << 16, offset):

@@ -46,5 +46,6 @@ class BackgroundCloser:
             self._threads[-1].start()
 
     def wait(self) -> None:
+        """Wait until all are closed."""
         for thread in self._threads:
             thread.join()

@@ -58,14 +58,17 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
+        """Process id."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
+        """Whether it runs no more."""
         return exit_status(self._process) is not None
 
     @property
     def is_stopped(self) -> bool:
+        """Whether it is stopped by a signal (not exited)."""
         return is_stopped(self.pid)
 
     @property

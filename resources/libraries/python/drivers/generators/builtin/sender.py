@@ -63,6 +63,7 @@ class LossWatch:
 
     @property
     def needed(self) -> bool:
+        """Whether any check is needed."""
         return self._most_lost is not None
 
     def ends_it(self, sent: Sequence[int]) -> bool:
@@ -134,6 +135,7 @@ class Schedule:
 
     @property
     def total(self) -> int:
+        """Packets of all flows."""
         return self.per_flow * self.flows
 
     @property

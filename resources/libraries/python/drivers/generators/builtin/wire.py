@@ -25,6 +25,7 @@ class FlowSpec:
 
     @property
     def ipv6(self) -> bool:
+        """Whether its packets are IPv6."""
         return ":" in self.source_ip
 
 
@@ -78,6 +79,7 @@ class TrialSpec:
 
     @property
     def numbered(self) -> bool:
+        """Whether load frames have numbers."""
         return self.losses or bool(self.timeline_ns)
 
     def mark_of(self, flow: int) -> int:

@@ -82,6 +82,7 @@ class ProbeSender:
 
     @property
     def sent(self) -> int:
+        """Probes sent in this trial."""
         return self._ever - self._first
 
     def send(self) -> None:

@@ -57,6 +57,7 @@ class TrexSession:
         _wait_for_links(self.client, rows, order["links_within_s"])
 
     def opened(self) -> "dict[str, Any]":
+        """What the server is."""
         rows = self.system["ports"]
         return {
             "version": str(self.client.get_server_version()["version"]),

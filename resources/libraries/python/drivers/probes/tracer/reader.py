@@ -230,6 +230,7 @@ class EventStream:
         return counted
 
     def edges(self) -> list[list[Edge]]:
+        """The table of each owner."""
         names = self._vertices.names
         return [
             [(names[before], names[after], count, spent_s) for before, after, count, spent_s in pairs]

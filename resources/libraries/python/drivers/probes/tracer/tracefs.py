@@ -190,6 +190,7 @@ class TraceInstance:
             self.write(f"events/{event}/enable", "1" if on else "0")
 
     def enabled(self, events: Iterable[str]) -> bool:
+        """Whether one of them is."""
         places = (self._path / "events" / event / "enable" for event in events)
         return any(place.read_text(encoding="ascii").strip() != "0" for place in places)
 
