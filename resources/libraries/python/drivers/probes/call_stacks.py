@@ -222,10 +222,15 @@ class PerfSampler:
             raise Unsupported(str(why))
         self._event = "cpu-clock" if why_not_on(self._cpus[0], CYCLES) else "cycles"
         self._known = owners_of(self._owners())
+        cpus = ",".join(map(str, self._cpus))
+        argv = [
+            *(path_of("perf") or "perf", "record", "-e", self._event, "-F", str(self._hz), "-C", cpus, "-g"),
+            *("-m", str(_PAGES), "-N", "-B", "--max-size", _LARGEST_FILE, "-D", "-1"),
+        ]
         with ExitStack() as held:
             folder = self._machine.folder("stacks")
             held.callback(rmtree, folder, ignore_errors=True)
-            recorder = _Recorder(self._argv(), folder, self._machine, self._cpu)
+            recorder = _Recorder(argv, folder, self._machine, self._cpu)
             held.callback(recorder.close)
             recorder.send("enable")
             self._recorder = recorder
@@ -267,13 +272,6 @@ class PerfSampler:
                 stacks=stacks,
             ),
         )
-
-    def _argv(self) -> list[str]:
-        cpus = ",".join(map(str, self._cpus))
-        return [
-            *(path_of("perf") or "perf", "record", "-e", self._event, "-F", str(self._hz), "-C", cpus, "-g"),
-            *("-m", str(_PAGES), "-N", "-B", "--max-size", _LARGEST_FILE, "-D", "-1"),
-        ]
 
 
 class _Recorder:

@@ -209,15 +209,12 @@ def _intervals(
     if len(within) < 2:
         return ()
     delays = mean_one_way_ns(returned, [each.clock_s for each in within])
-    rows = [
-        (_since((begin,), end), *_moved(flows, begin, end), delay_ns)
-        for (begin, end), delay_ns in zip(pairwise(within), delays, strict=True)
-    ]
-    return tuple(
-        Interval(duration_s=lasted_s, sent=sent / 2, received=received / 2, delay_ns=delay_ns)
-        for lasted_s, sent, received, delay_ns in rows
-        if lasted_s >= _MIN_INTERVAL_S
-    )
+    found = []
+    for (begin, end), delay_ns in zip(pairwise(within), delays, strict=True):
+        if (lasted_s := _since((begin,), end)) >= _MIN_INTERVAL_S:
+            sent, received = _moved(flows, begin, end)
+            found.append(Interval(duration_s=lasted_s, sent=sent / 2, received=received / 2, delay_ns=delay_ns))
+    return tuple(found)
 
 
 def _since(readings: Sequence[PortReading], later: PortReading) -> float:
