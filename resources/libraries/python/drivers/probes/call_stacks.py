@@ -136,13 +136,10 @@ def kept(counts: Mapping[str, int], most: int = MAX_STACKS) -> tuple[dict[str, i
         As many samples as there were: those of other stacks are under `owner;[other stacks]`.
     """
     ranked = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
-    found = dict(ranked[:most])
-    cut = 0
-    for stack, count in ranked[most:]:
-        rest = f"{stack.partition(SEPARATOR)[0]}{SEPARATOR}{OTHER}"
-        found[rest] = found.get(rest, 0) + count
-        cut += count
-    return found, cut
+    found, others = Counter(dict(ranked[:most])), ranked[most:]
+    for stack, count in others:
+        found[f"{stack.partition(SEPARATOR)[0]}{SEPARATOR}{OTHER}"] += count
+    return dict(found), sum(count for _, count in others)
 
 
 def owners_of(tasks: Mapping[str, Collection[int]]) -> dict[int, str]:

@@ -138,7 +138,10 @@ def trial_result(
     lossy = any(count.received < count.sent for count in report.groups)
     mostly_its_own = lossy and dropped > _OWN_SHARE * lost
     limits = _limits(trial, report, sent, longer_s)
-    sentence = _own_drops(dropped, lossy=lossy)
+    # Where the trial lost nothing they are not its own: NICs count damaged frames of any sender as receive errors.
+    sentence = f"{dropped:,} receive errors of the generator's ports, but no packet was lost"
+    if lossy:
+        sentence = f"the generator itself dropped {dropped:,} packets that had come back to its ports"
     limits += [sentence] if mostly_its_own else []
     remarks = [sentence] if dropped and not mostly_its_own else []
     notes = [*limits, *remarks, *_remarks(trial, report, flow_counts)]
@@ -162,16 +165,6 @@ def trial_result(
 def _count(flow: Flow, count: GroupCount | None) -> FlowCount:
     sent, received = (count.sent, count.received) if count else (0, 0)
     return FlowCount(instance=flow.instance, direction=flow.direction, sent=sent, received=received)
-
-
-def _own_drops(dropped: int, *, lossy: bool) -> str:
-    """Packets that the generator did not take in, in words.
-
-    Where the trial lost nothing they are not its own: NICs count damaged frames of any sender as receive errors.
-    """
-    if not lossy:
-        return f"{dropped:,} receive errors of the generator's ports, but no packet was lost"
-    return f"the generator itself dropped {dropped:,} packets that had come back to its ports"
 
 
 def _limits(trial: Trial, report: Report, sent: int, longer_s: float) -> list[str]:
