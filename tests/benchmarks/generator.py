@@ -21,6 +21,7 @@ import numpy as np
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing
+from resources.libraries.python.drivers.generators.builtin.driver import trial_report
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowSpec,
@@ -28,7 +29,6 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     TrialReport,
     TrialSpec,
     WorkerSpec,
-    trial_report,
 )
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until

@@ -166,7 +166,7 @@ def test_a_dead_part_is_reported_and_nothing_is_left(victim: str) -> None:
     with started(loop()) as generator:
         assert generator.problems() == ()
         assert generator.facts()["generator"].startswith("TRex v")
-        part = generator._server._daemon if victim == "server" else generator._client._running  # type: ignore[union-attr]
+        part = generator._server if victim == "server" else generator._client._running  # type: ignore[union-attr]
         assert part is not None
         os.kill(part.pid, signal.SIGKILL)
         assert "was killed by SIGKILL" in generator.problems()[0]

@@ -104,7 +104,7 @@ def test_reports_and_specifications_survive_the_wire() -> None:
     values = arrivals.latency_report(np.array([5], dtype=np.int64))
     whole = wire.TrialReport(1, 1.0, 1.0, 0.0, True, (wire.FlowReport(1, 1, 0, 1, 1, values, 0),))
     for before in (whole, report(5, 5)):
-        assert wire.trial_report(json.loads(line_of(asdict(before)))) == before
+        assert driver.trial_report(json.loads(line_of(asdict(before)))) == before
     flow = wire.FlowSpec("tg-1", "tg-2", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.0", 16, "20.1.0.1")
     worker = wire.WorkerSpec("csit-generator", (2, 3), alone=True, flows=(flow, flow))
     assert wire.worker_spec(json.loads(line_of(asdict(worker)))) == worker

@@ -450,14 +450,14 @@ def test_files_after_one_that_cannot_be_removed_are_removed(
 def test_tracing_instances_after_one_in_use_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     left = {"one", "two", "three"}
 
-    def remove(name: str) -> bool:
+    def remove(name: str) -> list[str]:
         if name == "one":
             raise CsitError("one is in use")
         there = name in left
         left.discard(name)
-        return there
+        return [f"removed {name}"] if there else []
 
-    monkeypatch.setattr(tracefs, "remove", remove)
+    monkeypatch.setattr(tracefs, "_remove_left", remove)
     with pytest.raises(CsitError, match=r"^one is in use$"):
         tracefs.remove_left(NAMES)
     assert left == {"one"}

@@ -3,7 +3,7 @@
 import math
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
@@ -46,11 +46,7 @@ def arrival_gaps(plan: Plan, fabric: Fabric, trial: Trial) -> Iterator[Callable[
     with ExitStack() as stack:
 
         def begin() -> list[ArrivalRing]:
-            rings = []
-            for port in ports:
-                rings.append(ArrivalRing(port, frames, _BUT_TCP))
-                stack.callback(rings[-1].close)
-            return rings
+            return [stack.enter_context(closing(ArrivalRing(port, frames, _BUT_TCP))) for port in ports]
 
         rings = fabric.run_inside(GENERATOR, begin)
 

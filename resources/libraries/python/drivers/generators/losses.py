@@ -6,9 +6,8 @@ buffer-occupancy density); loss periods and distances as by RFC 3357; bursts by 
 
 import math
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from statistics import NormalDist
 
 import numpy as np
@@ -108,18 +107,18 @@ def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float], listed: 
     `listed`: Maximum number of loss periods that are listed.
     """
     came, sent = arrivals.came, len(arrivals.came)
-    begin_ns, last_ns = _left_ns(arrivals, np.array((0, max(0, sent - 1))), due_ns).tolist()
+    left_ns = partial(departures, stamped=arrivals.stamped, stamps_ns=arrivals.stamps_ns, due_ns=due_ns)
+    begin_ns, last_ns = left_ns(np.array((0, max(0, sent - 1)))).tolist()
     firsts, lengths = loss_periods(came)
     received = int(came.sum())
-    offsets_ns = _left_ns(arrivals, firsts, due_ns) - begin_ns
+    offsets_ns = left_ns(firsts) - begin_ns
     # a loss period ends when the next packet leaves, or would have left after the last one
-    durations_ns = _left_ns(arrivals, firsts + lengths, due_ns) - begin_ns - offsets_ns
+    durations_ns = left_ns(firsts + lengths) - begin_ns - offsets_ns
     duration_ns = float(last_ns - begin_ns + due_ns[1]) if sent else 0.0
     distances = firsts[1:] - (firsts + lengths)[:-1]
-    bursts = _bursts(firsts, lengths, offsets_ns, durations_ns)
-    lost = np.flatnonzero(~came)
-    period = _period(_left_ns(arrivals, lost, due_ns) - begin_ns, sent, duration_ns)
-    dispersion = _dispersion(came)
+    bursts, burst_packets, burst_s, burst_interval_s = _bursts(firsts, lengths, offsets_ns, durations_ns)
+    period_s, period_share = _period(left_ns(np.flatnonzero(~came)) - begin_ns, sent, duration_ns) or (None, None)
+    dispersion, dispersion_z = _dispersion(came) or (None, None)
     return LossReport(
         sent=sent,
         received=received,
@@ -129,31 +128,20 @@ def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float], listed: 
         longest=int(lengths.max(initial=0)),
         run_lengths=histogram(lengths),
         distances=histogram(distances),
-        listed=list(
-            zip(
-                offsets_ns[:listed].tolist(),
-                firsts[:listed].tolist(),
-                lengths[:listed].tolist(),
-                strict=True,
-            )
-        ),
+        listed=list(zip(*(column[:listed].tolist() for column in (offsets_ns, firsts, lengths)), strict=True)),
         longest_s=int(durations_ns.max(initial=0)) / 1e9,
         runs_z=runs_z(came),
-        dispersion=dispersion[0] if dispersion else None,
-        dispersion_z=dispersion[1] if dispersion else None,
-        bursts=bursts[0],
-        burst_packets=bursts[1],
-        burst_s=bursts[2],
-        burst_interval_s=bursts[3],
-        period_s=period[0] if period else None,
-        period_share=period[1] if period else None,
+        dispersion=dispersion,
+        dispersion_z=dispersion_z,
+        bursts=bursts,
+        burst_packets=burst_packets,
+        burst_s=burst_s,
+        burst_interval_s=burst_interval_s,
+        period_s=period_s,
+        period_share=period_share,
         order=_order(arrivals),
         foreign=arrivals.foreign,
     )
-
-
-def _left_ns(arrivals: NumberedArrivals, numbers: NDArray[np.int64], due_ns: tuple[int, float]) -> NDArray[np.int64]:
-    return departures(numbers, arrivals.stamped, arrivals.stamps_ns, due_ns)
 
 
 def departures(
@@ -268,13 +256,8 @@ def _bursts(
         len(begins),
         (int(low), int(median), int(high)),
         float(np.median(spans_ns)) / 1e9,
-        _percentiles(between) if len(between) else None,
+        tuple(np.percentile(between, (10, 50, 90), method="nearest").tolist()) if len(between) else None,
     )
-
-
-def _percentiles(values: Iterable[float] | NDArray[np.int64]) -> tuple[float, float, float]:
-    low, median, high = np.percentile(np.asarray(values), (10, 50, 90), method="nearest")
-    return float(low), float(median), float(high)
 
 
 def _period(offsets_ns: NDArray[np.int64], sent: int, duration_ns: float) -> tuple[float, float] | None:

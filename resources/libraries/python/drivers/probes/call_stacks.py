@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Literal
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import end_group
@@ -136,13 +136,10 @@ def kept(counts: Mapping[str, int], most: int = MAX_STACKS) -> tuple[dict[str, i
         As many samples as there were: those of other stacks are under `owner;[other stacks]`.
     """
     ranked = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
-    found = dict(ranked[:most])
-    cut = 0
-    for stack, count in ranked[most:]:
-        rest = f"{stack.partition(SEPARATOR)[0]}{SEPARATOR}{OTHER}"
-        found[rest] = found.get(rest, 0) + count
-        cut += count
-    return found, cut
+    found, others = Counter(dict(ranked[:most])), ranked[most:]
+    for stack, count in others:
+        found[f"{stack.partition(SEPARATOR)[0]}{SEPARATOR}{OTHER}"] += count
+    return dict(found), sum(count for _, count in others)
 
 
 def owners_of(tasks: Mapping[str, Collection[int]]) -> dict[int, str]:
@@ -177,18 +174,14 @@ def why_unsampled(program: str = "perf") -> PreflightProblem | None:
     if done.returncode:  # Ubuntu's is a script that looks for one of the kernel's version
         return PreflightProblem(f"{path} does not run with this kernel, so call stacks cannot be sampled", _FIX)
     if refused := why_not_on(min(os.sched_getaffinity(0)), CPU_CLOCK):
-        level = _text(Path("/proc/sys/kernel/perf_event_paranoid"))
+        level = "unknown"
+        with suppress(OSError):
+            level = Path("/proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii", errors="replace").strip()
         return PreflightProblem(
             f"call stacks cannot be sampled: {refused} (kernel.perf_event_paranoid is {level})",
             "run as root or with CAP_PERFMON, and let the container or seccomp profile permit perf_event_open",
         )
     return None
-
-
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="ascii", errors="replace").strip()
-    return "unknown"
 
 
 class PerfSampler:
@@ -213,7 +206,7 @@ class PerfSampler:
     ) -> None:
         self._node, self._cpus, self._owners, self._machine = node, tuple(sorted(cpus)), owners, machine
         self._cpu, self._hz = cpu, hz
-        self._event = ""
+        self._event: Literal["cycles", "cpu-clock"] = "cpu-clock"
         self._known: dict[int, str] = {}
         self._held = ExitStack()
         self._recorder: _Recorder | None = None
@@ -226,10 +219,16 @@ class PerfSampler:
             raise Unsupported(str(why))
         self._event = "cpu-clock" if why_not_on(self._cpus[0], CYCLES) else "cycles"
         self._known = owners_of(self._owners())
+        cpus = ",".join(map(str, self._cpus))
+        argv = [
+            *(path_of("perf") or "perf", "record", "-e", self._event, "-F", str(self._hz), "-C", cpus, "-g"),
+            *("-m", str(_PAGES), "-N", "-B", "--max-size", _LARGEST_FILE, "-D", "-1"),
+        ]
         with ExitStack() as held:
             folder = self._machine.folder("stacks")
             held.callback(rmtree, folder, ignore_errors=True)
-            recorder = held.enter_context(_Recorder(self._argv(), folder, self._machine, self._cpu))
+            recorder = _Recorder(argv, folder, self._machine, self._cpu)
+            held.callback(recorder.close)
             recorder.send("enable")
             self._recorder = recorder
             self._held = held.pop_all()
@@ -258,7 +257,7 @@ class PerfSampler:
         return (
             NodeStacks(
                 node=self._node,
-                event="cycles" if self._event == "cycles" else "cpu-clock",
+                event=self._event,
                 hz=self._hz,
                 cpus=self._cpus,
                 sampled_s=sampled_s,
@@ -271,30 +270,16 @@ class PerfSampler:
             ),
         )
 
-    def _argv(self) -> list[str]:
-        cpus = ",".join(map(str, self._cpus))
-        return [
-            *(path_of("perf") or "perf", "record", "-e", self._event, "-F", str(self._hz), "-C", cpus, "-g"),
-            *("-m", str(_PAGES), "-N", "-B", "--max-size", _LARGEST_FILE, "-D", "-1"),
-        ]
-
 
 class _Recorder:
     """A running `perf record`, which samples between two commands."""
 
     def __init__(self, argv: list[str], folder: Path, machine: MachineLock, cpu: int | None) -> None:
-        self.file = folder / "perf.data"
-        self._argv = argv
-        self._log = folder / "perf.log"
-        self._machine, self._cpu = machine, cpu
-        self._open = ExitStack()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._commands = self._answers = -1
+        self.file, self._log = folder / "perf.data", folder / "perf.log"
+        self._argv, self._machine = argv, machine
         self._began_s: float | None = None
         self.sampled_s = 0.0
         """Time between commands to sample and to sample no more."""
-
-    def __enter__(self) -> "_Recorder":
         with ExitStack() as held:
             asked, self._commands = os.pipe2(os.O_CLOEXEC)
             held.callback(os.close, self._commands)
@@ -303,7 +288,7 @@ class _Recorder:
             try:
                 with self._log.open("wb") as log:
                     self._process = subprocess.Popen(
-                        [*self._argv, "--control", f"fd:{asked},{answering}", "-o", str(self.file)],
+                        [*argv, "--control", f"fd:{asked},{answering}", "-o", str(self.file)],
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
@@ -314,14 +299,14 @@ class _Recorder:
             finally:
                 os.close(asked)
                 os.close(answering)
-            self._machine.claim_process(self._process.pid)
+            held.callback(self._kill)
+            machine.claim_process(self._process.pid)
             with suppress(OSError):
-                if self._cpu is not None:
-                    os.sched_setaffinity(self._process.pid, {self._cpu})
+                if cpu is not None:
+                    os.sched_setaffinity(self._process.pid, {cpu})
                 # Else data threads in overload keep it from emptying its buffers, and from obeying.
                 os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-            self._open = held.pop_all()
-        return self
+            self.close = held.pop_all().close
 
     def send(self, command: str) -> None:
         """Send a command and wait until it is done.
@@ -335,7 +320,6 @@ class _Recorder:
         if not ready:
             raise NotReady(f"perf to {command} its events", _READY_S, self._log_tail())
         if not os.read(self._answers, 100):
-            assert self._process is not None  # noqa: S101 - started before
             raise CommandFailed(self._argv, self._process.wait(_END_S), self._log_tail())
         now = time.monotonic()
         if self._began_s is not None:
@@ -349,35 +333,25 @@ class _Recorder:
             NotReady: It has written no samples.
         """
         process = self._process
-        assert process is not None  # noqa: S101 - started before
         with suppress(OSError):  # no measurement is running any more
             os.sched_setscheduler(process.pid, os.SCHED_OTHER, os.sched_param(0))
-        cpu_s = _cpu_s(process.pid)
+        cpu_s = 0.0
+        with suppress(OSError, ValueError, IndexError):
+            cpu_s = int(Path(f"/proc/{process.pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
         process.send_signal(signal.SIGINT)
         if not end_group(process, _END_S) or not self.file.exists():
             raise NotReady("samples of perf", _END_S, self._log_tail())
         return cpu_s
 
-    def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        with self._open:
-            if process is not None:
-                process.terminate()
-                end_group(process, _END_S)
-                self._machine.release_process(process.pid)
+    def _kill(self) -> None:
+        self._process.terminate()
+        end_group(self._process, _END_S)
+        self._machine.release_process(self._process.pid)
 
     def _log_tail(self) -> str:
         with suppress(OSError):
             return tail_of(self._log, _TAIL_BYTES).strip() or "nothing"
         return "nothing"
-
-
-def _cpu_s(pid: int) -> float:
-    """CPU time of a process so far, in seconds."""
-    with suppress(OSError, ValueError, IndexError):
-        words = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
-        return int(words[0]) / 1e9
-    return 0.0
 
 
 def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:

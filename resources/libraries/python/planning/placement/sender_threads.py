@@ -36,6 +36,17 @@ def generator_cpus(plan: Plan) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*cores.cpus(GENERATOR, ThreadRole.MAIN), *cores.cpus(GENERATOR))))
 
 
+def is_alone(plan: Plan) -> bool:
+    """Whether no data thread of the system under test has its place on the generator's CPUs."""
+    # CPUs of different machines have the same numbers and nothing to do with each other.
+    mine = {(thread.machine, thread.cpu) for thread in plan.cores.threads if thread.owner == GENERATOR}
+    return bool(mine) and not any(
+        (thread.machine, thread.cpu) in mine
+        for thread in plan.cores.threads
+        if thread.owner != GENERATOR and thread.role is ThreadRole.DATA
+    )
+
+
 def too_few_senders(plan: Plan, frame: Frame) -> str | None:
     """Warn that a generator's cores may not fill the cables; None if they can, or if it is unknown."""
     nics = {port.nic.port: port.nic for port in plan.ports(GENERATOR) if port.nic is not None}

@@ -59,7 +59,7 @@ def test_delays_and_what_left_the_ports_are_those_of_the_second_in_which_packets
     sent = np.array([86399.5, 86399.6, 0.6])
     log = programs.Packets(np.ones(3, int), sent, sent + np.array([0.002, 0.004, 0.010]))
     assert programs.mean_one_way_ns(log, [86399.4, 0.4, 1.4, 2.4]) == (pytest.approx(1.5e6), pytest.approx(5e6), None)
-    assert programs.mean_one_way_ns(programs.nothing(), [10.0, 11.0]) == (None,)
+    assert programs.mean_one_way_ns(programs.packets(""), [10.0, 11.0]) == (None,)
     assert programs.sent_by_second(SAID_BY_SAR, {"g1"}) == (0.0, 1939.0)
     assert programs.sent_by_second(SAID_BY_SAR, {"g1", "g2"}) == (7.0, 3877.0)
     assert programs.sent_by_second("sar: command not found", {"g1"}) == ()

@@ -199,7 +199,7 @@ def test_every_flow_gets_an_equal_share_of_the_load(
 def test_smallest_probes_hold_number_and_time() -> None:
     for asked in (plan(), with_vlans(plan())):
         flow = asked.flows[0]
-        packet = profile.probe_packet(flow, 64, PROFILE.probes)
+        packet = profile.packet(flow, 64, PROFILE.probes)
         payload = packet[profile.ipv4_offset(flow) + profile.IPV4_BYTES + profile.UDP_BYTES :]
         assert len(payload) >= 16, "the server overwrites so many with number and time"
         assert int.from_bytes(packet[profile.ipv4_offset(flow) + 24 :][:2]) == profile.UDP_BYTES + len(payload)

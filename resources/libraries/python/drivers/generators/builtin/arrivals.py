@@ -14,7 +14,7 @@ MAX_FRAMES = 1 << 17
 _SLOT_BYTES = 128
 
 
-class ArrivalRing:
+class ArrivalRing(PacketRing):
     """Keeps the time of arrival of each frame of IPv4 at a port, until it is closed.
 
     The frames are received by whatever serves the port: as they are in a trial, plus the writing of the time.
@@ -29,12 +29,11 @@ class ArrivalRing:
         Raises:
             CsitError: The kernel refused.
         """
-        self._ring = PacketRing(interface, min(frames, MAX_FRAMES), kernel.ETH_P_IP, _SLOT_BYTES, program)
-        self.close = self._ring.close
+        super().__init__(interface, min(frames, MAX_FRAMES), kernel.ETH_P_IP, _SLOT_BYTES, program)
 
     def stamps_ns(self) -> NDArray[np.int64]:
         """Return times of arrival so far, ascending, in nanoseconds since the epoch."""
-        return np.sort(self._ring.read().stamps_ns)
+        return np.sort(self.read().stamps_ns)
 
 
 def gap_report(stamps_ns: NDArray[np.int64]) -> GapReport | None:

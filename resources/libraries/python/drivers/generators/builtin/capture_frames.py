@@ -37,7 +37,6 @@ class CapturedLoad:
     """Load frames without addresses, and what else is in their checksums."""
 
     def __init__(self, captured: CapturedFrames) -> None:
-        """Compute the fixed parts, for all flows."""
         self.ipv6 = captured.ip_version != IP4
         self.lengths = np.array([len(frame) for frame in captured.frames], dtype=np.int64)
         """Bytes of each frame without FCS, shape (n,)."""

@@ -32,18 +32,18 @@ def interface_numbers(text: str) -> dict[str, list[str]]:
 
 
 class Counters:
-    """Counters of some interfaces of this process's network namespace."""
+    """Counters of some interfaces of a network namespace."""
 
-    table = "/proc/self/net/dev"
-    """Follows the namespace of the process, unlike a mounted sysfs."""
-
-    def __init__(self, receiving: Sequence[str], sending: Sequence[str] = ()) -> None:
+    def __init__(
+        self, receiving: Sequence[str], sending: Sequence[str] = (), table: str = "/proc/self/net/dev"
+    ) -> None:
         """Open them.
 
         `receiving`: Interfaces whose received packets are wanted.
         `sending`: Interfaces whose packets that a full queue on the far side dropped are wanted.
+        `table`: By default one that follows the namespace of the process, unlike a mounted sysfs.
         """
-        self._file = os.open(self.table, os.O_RDONLY)
+        self._file = os.open(table, os.O_RDONLY)
         self._receiving = tuple(receiving)
         self._sending = tuple(sending)
 
@@ -130,7 +130,6 @@ class FinalCounters:
 
     counts: tuple[int, ...]
     stopped: bool
-    """Whether they did not move any more."""
     longest_pause_s: float
     """The longest time without a packet before the last one arrived; 0 where all were there at once."""
 

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import cast
+
+from pydantic import TypeAdapter
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
@@ -24,13 +27,11 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     TrialReport,
     TrialSpec,
     WorkerSpec,
-    trial_report,
 )
 from resources.libraries.python.drivers.generators.overload import highest_loads
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import (
@@ -47,6 +48,7 @@ from resources.libraries.python.model.request.capture import read_capture
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.placement.sender_threads import is_alone
 from resources.libraries.python.planning.traffic import load_protocol, protocol_refusals
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 
@@ -69,6 +71,8 @@ _LONG_S = 0.0012
 """1 ms, and a little for reading the clock."""
 _LAG_S = 0.001
 """Less is what a sender of many flows has anyway."""
+trial_report = TypeAdapter(TrialReport).validate_python
+"""A trial's report from its line."""
 
 
 def trial_result(
@@ -201,7 +205,7 @@ class BuiltInGenerator(TrafficGenerator):
         self._plan = plan
         self._only: Direction | None = None
         self._shares = _shares(plan)
-        self._alone = _alone(plan)
+        self._alone = is_alone(plan)
         self._driver = driver_registry.generators()[sending]
         self._kinds = tuple(dict.fromkeys(function.kind for function in plan.functions))
         self._capture = capture or b""
@@ -243,7 +247,7 @@ class BuiltInGenerator(TrafficGenerator):
             for cpus, flows in self._shares:
                 worker = self._prepared.pop(0) if self._prepared else self._worker()
                 self._workers.append(worker)
-                specs = tuple(_spec(flow) for flow in flows)
+                specs = tuple(FlowSpec(**flow.model_dump(include=set(FlowSpec.__slots__))) for flow in flows)
                 capture = b64encode(self._capture).decode()
                 worker.send(asdict(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending, capture)))
             answers = [worker.answer("generator worker", _START_S) for worker in self._workers]
@@ -298,13 +302,14 @@ class BuiltInGenerator(TrafficGenerator):
         """
         self._turn(trial.only)
         duration_s = min(_MAXIMUM_S, trial.duration_s)
-        unpaced_pps = _offered_pps(self._trial(trial, None, 0.0, duration_s))
+        sent, received = attrgetter("sent"), attrgetter("received")
+        unpaced_pps = _rate_pps(self._trial(trial, None, 0.0, duration_s), sent)
         reports = self._trial(trial, unpaced_pps, 0.0, duration_s)
 
         def forwarded_at(load_pps: float, duration_s: float) -> float:
-            return _forwarded_pps(self._trial(trial, load_pps, 0.0, duration_s))
+            return _rate_pps(self._trial(trial, load_pps, 0.0, duration_s), received)
 
-        return highest_loads(_HEADROOM * _offered_pps(reports), _forwarded_pps(reports), forwarded_at)
+        return highest_loads(_HEADROOM * _rate_pps(reports, sent), _rate_pps(reports, received), forwarded_at)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._counters()
@@ -321,7 +326,6 @@ class BuiltInGenerator(TrafficGenerator):
         self._stack.close()
 
     def _turn(self, only: Direction | None) -> None:
-        """Have workers for the flows of one direction, or of both."""
         if only is self._only or not self._workers:
             return
         self.stop()
@@ -336,6 +340,8 @@ class BuiltInGenerator(TrafficGenerator):
         if trial.measure_gaps and (not load_pps or probe_pps or trial.count_losses or trial.timeline_s):
             raise Unsupported("gaps are measured of a load without latency probes, numbers or time stamps")
         pattern = self._pattern(trial)
+        if trial.timeline_s is not None and (not trial.load_pps or trial.probe_pps or trial.count_losses):
+            raise Unsupported("a timeline is of a load without latency probes")
         most_lost = None
         if trial.abort_loss_ratio is not None and load_pps:
             most_lost = int(trial.abort_loss_ratio * Schedule.of(load_pps, self._flow_count, duration_s).total)
@@ -348,7 +354,7 @@ class BuiltInGenerator(TrafficGenerator):
                 pattern,
                 probe_pps,
                 most_lost,
-                _timeline_ns(trial),
+                0 if trial.timeline_s is None else max(1, round(trial.timeline_s * 1e9)),
                 trial.count_losses,
                 _mark(self._trials, index) if trial.count_losses else 0,
                 gaps=trial.measure_gaps,
@@ -417,14 +423,6 @@ def _mark(trial: int, worker: int) -> int:
     return ((trial % _MARKED_TRIALS + 1) * _MAX_WORKERS + worker) * _MARKS
 
 
-def _timeline_ns(trial: Trial) -> int:
-    if trial.timeline_s is None:
-        return 0
-    if not trial.load_pps or trial.probe_pps or trial.count_losses:
-        raise Unsupported("a timeline is of a load without latency probes")
-    return max(1, round(trial.timeline_s * 1e9))
-
-
 def _facts(answers: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
     """How frames are sent, and why not otherwise."""
     facts = {"sending": " and ".join(dict.fromkeys(str(answer["sending"]) for answer in answers))}
@@ -434,16 +432,8 @@ def _facts(answers: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
     return facts
 
 
-def _offered_pps(reports: Sequence[TrialReport]) -> float:
-    return sum(sum(flow.sent for flow in report.flows) / report.offered_s for report in reports if report.offered_s)
-
-
-def _forwarded_pps(reports: Sequence[TrialReport]) -> float:
-    return sum(sum(flow.received for flow in report.flows) / report.offered_s for report in reports if report.offered_s)
-
-
-def _spec(flow: Flow) -> FlowSpec:
-    return FlowSpec(**flow.model_dump(include=set(FlowSpec.__slots__)))
+def _rate_pps(reports: Sequence[TrialReport], count: Callable[[FlowReport], int]) -> float:
+    return sum(sum(map(count, report.flows)) / report.offered_s for report in reports if report.offered_s)
 
 
 def _shares(plan: Plan, only: Direction | None = None) -> list[tuple[tuple[int, ...], Sequence[Flow]]]:
@@ -457,15 +447,6 @@ def _shares(plan: Plan, only: Direction | None = None) -> list[tuple[tuple[int, 
         ((cpu,), [flow for flow in flows if flow.direction is direction])
         for cpu, direction in zip(cpus, directions, strict=False)
     ]
-
-
-def _alone(plan: Plan) -> bool:
-    """Whether no data thread of the system under test has its place on the generator's CPUs."""
-    data = [thread for thread in plan.cores.threads if thread.role is ThreadRole.DATA]
-    # CPUs of different machines have the same numbers and nothing to do with each other.
-    mine = {(thread.machine, thread.cpu) for thread in data if thread.owner == GENERATOR}
-    others = {(thread.machine, thread.cpu) for thread in data if thread.owner != GENERATOR}
-    return bool(mine) and not mine & others
 
 
 def make(node: TgNode, context: DriverContext) -> BuiltInGenerator:

@@ -1,9 +1,11 @@
-"""Reports of a worker as results of a trial. Apart from `arrivals`, as workers do not load models."""
+"""What generators find out of a flow, as results of a trial. Apart from `arrivals`, as workers do not load models."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport, TimelineReport
-from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowTimeline, Gap
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, FlowTimeline, Gap
 from resources.libraries.python.model.plan import Flow
 
 
@@ -20,22 +22,20 @@ def flow_latency(
     return FlowLatency(instance=instance, direction=direction, sent=sent, received=received, **found)
 
 
-def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:
-    """A worker's timeline of a flow as a result."""
-    return FlowTimeline(
+def port_count(
+    flow: Flow, before: Mapping[str, InterfaceCounters], after: Mapping[str, InterfaceCounters]
+) -> FlowCount:
+    """Packets of a flow by the counters of the ports, before and after it."""
+    return FlowCount(
         instance=flow.instance,
         direction=flow.direction,
-        begin_ns=found.begin_ns,
-        bin_s=bin_s,
-        sent=tuple(found.sent),
-        received=tuple(found.received),
-        delay_ns=tuple(found.delay_ns),
-        worst_ns=tuple(found.worst_ns),
-        silence_ns=tuple(found.silence_ns),
-        gaps=tuple(
-            Gap(first=first, packets=packets, begin_ns=begin, end_ns=end) for first, packets, begin, end in found.gaps
-        ),
-        more_gaps=found.more_gaps,
-        duplicates=found.duplicates,
-        arrivals_ns=None if found.arrivals_ns is None else (found.arrivals_ns[0], found.arrivals_ns[1]),
+        sent=after[flow.tx_interface].tx_packets - before[flow.tx_interface].tx_packets,
+        received=after[flow.rx_interface].rx_packets - before[flow.rx_interface].rx_packets,
     )
+
+
+def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:
+    """A worker's timeline of a flow as a result."""
+    gaps = tuple(Gap(first=first, packets=count, begin_ns=begin, end_ns=end) for first, count, begin, end in found.gaps)
+    columns = {**asdict(found), "gaps": gaps}
+    return FlowTimeline(instance=flow.instance, direction=flow.direction, bin_s=bin_s, **columns)

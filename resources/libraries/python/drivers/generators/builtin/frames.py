@@ -93,7 +93,6 @@ class FlowTuples:
 
     count: int
     sources: int
-    """Different source addresses."""
 
     @classmethod
     def of(cls, flow: FlowSpec, count: int = 0) -> Self:

@@ -43,12 +43,6 @@ _MAX_NAMED = 8
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _check(status: int, what: str) -> None:
-    if status != 0:
-        code = ctypes.get_errno()
-        raise CsitError(f"{what}: {os.strerror(code)}")
-
-
 # Python's own `send` makes an exception of every frame that a full queue refuses, and lets go of the interpreter's lock
 # for a call that never waits: together more than the rest of what Python does for such a frame.
 flush = ctypes.PyDLL(None, use_errno=True).send
@@ -81,7 +75,8 @@ def sharpen_timers() -> None:
     Raises:
         CsitError: the kernel refused.
     """
-    _check(_libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0), "the timer slack cannot be set")
+    if _libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0) != 0:
+        raise CsitError(f"the timer slack cannot be set: {os.strerror(ctypes.get_errno())}")
 
 
 def classic_bpf(*steps: tuple[int, int, int, int]) -> bytes:
@@ -131,10 +126,10 @@ def make_ring(sock: socket.socket, option: int, block_bytes: int, slot_bytes: in
         raise OSError(code, os.strerror(code))
 
 
-def _interface_fact(interface: str, request: int, layout: str) -> int:
+def _ioctl(interface: str, request: int, layout: str = "H", flags: int = 0) -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
-            answer = fcntl.ioctl(sock, request, struct.pack("16s24x", interface.encode()))
+            answer = fcntl.ioctl(sock, request, struct.pack("16sH22x", interface.encode(), flags))
         except OSError as error:
             names = [name for _, name in socket.if_nameindex()][:_MAX_NAMED]
             there = f"; there are {', '.join(names)}" if error.errno == errno.ENODEV else ""
@@ -149,7 +144,7 @@ def link_is_up(interface: str) -> bool:
         CsitError: there is no such interface.
     """
     wanted = _IFF_UP | _IFF_RUNNING
-    return _interface_fact(interface, _SIOCGIFFLAGS, "H") & wanted == wanted
+    return _ioctl(interface, _SIOCGIFFLAGS) & wanted == wanted
 
 
 def reopen(interface: str) -> None:
@@ -158,13 +153,9 @@ def reopen(interface: str) -> None:
     Raises:
         CsitError: there is no such interface, or it must not be done.
     """
-    flags = _interface_fact(interface, _SIOCGIFFLAGS, "H")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for wanted in (flags & ~_IFF_UP, flags | _IFF_UP):
-            try:
-                fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), wanted))
-            except OSError as error:
-                raise CsitError(f"generator port {interface}: {error.strerror}") from error
+    flags = _ioctl(interface, _SIOCGIFFLAGS)
+    for wanted in (flags & ~_IFF_UP, flags | _IFF_UP):
+        _ioctl(interface, _SIOCSIFFLAGS, flags=wanted)
 
 
 def mtu_bytes(interface: str) -> int:
@@ -173,7 +164,7 @@ def mtu_bytes(interface: str) -> int:
     Raises:
         CsitError: there is no such interface.
     """
-    return _interface_fact(interface, _SIOCGIFMTU, "i")
+    return _ioctl(interface, _SIOCGIFMTU, "i")
 
 
 def tai_offset_ns() -> int:

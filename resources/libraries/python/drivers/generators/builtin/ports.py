@@ -30,7 +30,6 @@ from resources.libraries.python.drivers.generators.builtin.sender import (
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     FlowSpec,
-    LatencyReport,
     Sending,
     TrialReport,
     TrialSpec,
@@ -40,8 +39,9 @@ from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.generators.ring.sender import RingSender, XdpSocketSender
 from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver, most_late
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.packet_ring import PacketRing
-from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.request.capture import read_capture
 
 _LINK_S = 3.0
@@ -90,7 +90,7 @@ class Arrivals:
     """When each came, 0 where it did not."""
 
 
-class ProbeReceiver:
+class ProbeReceiver(PacketRing):
     """Keeps the first bytes and the arrival time of every probe frame that comes back.
 
     The kernel stamps a frame when it writes it here. Asking for the earlier stamp of SO_TIMESTAMPNS would make the
@@ -108,13 +108,12 @@ class ProbeReceiver:
         program = _filter(ipv6=flow.ipv6)
         protocol = kernel.ETH_P_IPV6 if flow.ipv6 else kernel.ETH_P_IP
         slots = min(probes + _SPARE_SLOTS, _MAX_SLOTS)
-        self._ring = PacketRing(flow.rx_interface, slots, protocol, _SLOT_BYTES, program)
-        self.close = self._ring.close
+        super().__init__(flow.rx_interface, slots, protocol, _SLOT_BYTES, program)
 
     def collect(self) -> Arrivals:
         """Counts of packets that arrived so far."""
-        received, _ = self._ring.counts()
-        came = self._ring.read(self._number_offset, _PROBE.itemsize)
+        received, _ = self.counts()
+        came = self.read(self._number_offset, _PROBE.itemsize)
         sent, arrived = np.zeros(self._probes, dtype=np.int64), np.zeros(self._probes, dtype=np.int64)
         probes = came.parts.copy().view(_PROBE)[:, 0]
         known = probes["number"] < self._probes
@@ -124,15 +123,6 @@ class ProbeReceiver:
         tai = probes["stamp"][known][::-1].astype(np.int64)
         sent[numbers] = np.where(tai > 0, tai - kernel.tai_offset_ns(), 0)
         return Arrivals(received, sent, arrived)
-
-
-@dataclass(frozen=True, slots=True)
-class _Probed:
-    """Outcome of the probes of one flow."""
-
-    received: int = 0
-    latency: LatencyReport | None = None
-    unstamped: int = 0
 
 
 class FlowPorts:
@@ -150,7 +140,7 @@ class FlowPorts:
         """
         self._flows = spec.flows
         self._stop_asked = stop_asked
-        _wait_for_carrier({name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)})
+        wait_until("carrier of the generator's ports", self._down, _LINK_S, pause_s=_LINK_POLL_S)
         self._aside = BackgroundCloser()
         self._counters = Counters(
             [flow.rx_interface for flow in spec.flows], [flow.tx_interface for flow in spec.flows]
@@ -170,6 +160,11 @@ class FlowPorts:
                 self.fallback = None if self._senders else str(error)
         self._senders.append(RingSender(spec.flows, self._captured))
 
+    def _down(self) -> str:
+        names = {name for flow in self._flows for name in (flow.tx_interface, flow.rx_interface)}
+        down = sorted(name for name in names if not kernel.link_is_up(name))
+        return f"{', '.join(down)} down" if down else ""
+
     @property
     def sending(self) -> str:
         """How frames are sent as a rule, in words."""
@@ -186,9 +181,10 @@ class FlowPorts:
         load, probes = schedules(spec, len(self._flows))
         sender, fallback = self._prepared(spec)
         numbers = load.per_flow if spec.numbered else probes.per_flow
-        receivers = [] if spec.losses else self._receivers(numbers)
+        by_probes, interfaces = numbers and not spec.losses, [flow.rx_interface for flow in self._flows]
+        receivers = together([partial(ProbeReceiver, flow, numbers) for flow in self._flows if by_probes])
         counting = self._counting(spec, numbers) if spec.losses else []
-        rings = self._rings(load.per_flow) if spec.gaps else []
+        rings = together([partial(ArrivalRing, name, load.per_flow) for name in interfaces if spec.gaps])
         try:
             refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
@@ -197,17 +193,15 @@ class FlowPorts:
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
             settled = settle(self._counters.received, complete, before, self._quiet.quiet_s)
+            received = _difference(settled.counts, before)
             if spec.losses:
-                numbered = _counted(sent, counting, load, begun_ns)
+                flows = _counted(sent, counting, load, begun_ns)
             elif spec.timeline_ns:
-                numbered = _numbered(sent, receivers, load, begun_ns, spec.timeline_ns)
+                flows = _numbered(sent, receivers, load, begun_ns, spec.timeline_ns)
             else:
-                probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
-            refused = _difference(self._counters.refused(), refused)
-            gaps = [gap_report(ring.stamps_ns()) for ring in rings]
+                flows = _unnumbered(sent, receivers, received, _difference(self._counters.refused(), refused), rings)
         finally:
             self._aside.close([*receivers, *counting, *rings])
-        received = _difference(settled.counts, before)
         self._quiet.end(received, _difference(complete, before), settled)
         return TrialReport(
             planned=load.total,
@@ -215,21 +209,7 @@ class FlowPorts:
             expected_s=sent.offered_s if spec.load_pps is None or sent.aborted else load.length_s or spec.duration_s,
             worst_lag_s=sent.worst_lag_s,
             settled=settled.stopped,
-            flows=tuple(numbered)
-            if spec.numbered
-            else tuple(
-                FlowReport(
-                    sent=sent.packets[flow],
-                    received=received[flow] - probed[flow].received,
-                    refused=refused[flow],
-                    probes_sent=sent.probes[flow],
-                    probes_received=probed[flow].received,
-                    latency=probed[flow].latency,
-                    unstamped=probed[flow].unstamped,
-                    gaps=gaps[flow] if gaps else None,
-                )
-                for flow in range(len(self._flows))
-            ),
+            flows=tuple(flows),
             sending=sender.name,
             fallback=fallback,
             aborted=sent.aborted,
@@ -255,14 +235,6 @@ class FlowPorts:
                 return sender, fallback
         last.prepare(_for(last, spec, len(self._flows)))
         return last, fallback
-
-    def _receivers(self, probes: int) -> list[ProbeReceiver]:
-        if not probes:
-            return []
-        return together([partial(ProbeReceiver, flow, probes) for flow in self._flows])
-
-    def _rings(self, frames: int) -> list[ArrivalRing]:
-        return together([partial(ArrivalRing, flow.rx_interface, frames) for flow in self._flows])
 
     def _counting(self, spec: TrialSpec, numbers: int) -> list[FlowReceiver]:
         """Programs that count the frames of each flow.
@@ -303,15 +275,6 @@ def _for(sender: Sender, spec: TrialSpec, flows: int) -> TrialSpec:
     return replace(spec, load_pps=0.0, probe_pps=(spec.load_pps or 0.0) / flows)
 
 
-def _wait_for_carrier(interfaces: set[str]) -> None:
-    started = time.monotonic()
-    while down := sorted(interface for interface in interfaces if not kernel.link_is_up(interface)):
-        waited_s = time.monotonic() - started
-        if waited_s > _LINK_S:
-            raise NotReady("carrier of the generator's ports", waited_s, f"{', '.join(down)} down")
-        time.sleep(_LINK_POLL_S)
-
-
 def _difference(after: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
     return tuple(late - early for late, early in zip(after, before, strict=True))
 
@@ -328,7 +291,7 @@ def _counted(sent: SentTraffic, receivers: Sequence[FlowReceiver], load: Schedul
             stamped = np.flatnonzero(stamps_ns > 0)
             arrivals = replace(arrivals, stamped=stamped, stamps_ns=stamps_ns[stamped])
         found = count_losses(arrivals, due_ns, listed)
-        reports.append(FlowReport(packets, found.received, 0, 0, 0, None, 0, None, found))
+        reports.append(FlowReport(packets, found.received, losses=found))
     return reports
 
 
@@ -343,16 +306,28 @@ def _numbered(
         sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
         due_ns = (begun_ns + round(load.time_of(flow) * 1e9), load.time_of(load.flows) * 1e9)
         line = timeline(arrivals.arrived_ns, sent_ns, due_ns, bin_ns, sent=packets, frames=arrivals.received)
-        reports.append(FlowReport(packets, sum(line.received), 0, 0, 0, None, 0, line))
+        reports.append(FlowReport(packets, sum(line.received), timeline=line))
     return reports
 
 
-def _probed(sent: SentTraffic, receivers: Sequence[ProbeReceiver]) -> list[_Probed]:
-    probed = []
-    for flow, receiver in enumerate(receivers):
-        arrivals = receiver.collect()
-        sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
-        values_ns = latencies_ns(sent_ns, arrivals.arrived_ns)
-        unstamped = max(0, arrivals.received - len(values_ns))
-        probed.append(_Probed(arrivals.received, latency_report(values_ns), unstamped))
-    return probed
+def _unnumbered(
+    sent: SentTraffic,
+    receivers: Sequence[ProbeReceiver],
+    received: Sequence[int],
+    refused: Sequence[int],
+    rings: Sequence[ArrivalRing],
+) -> list[FlowReport]:
+    """Reports of flows whose load frames are counted by the ports, together with probes."""
+    reports = []
+    for flow, packets in enumerate(sent.packets):
+        probes, latency, unstamped = 0, None, 0
+        if receivers:
+            arrivals = receivers[flow].collect()
+            sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
+            values_ns = latencies_ns(sent_ns, arrivals.arrived_ns)
+            probes, latency = arrivals.received, latency_report(values_ns)
+            unstamped = max(0, probes - len(values_ns))
+        gaps = gap_report(rings[flow].stamps_ns()) if rings else None
+        counts = (packets, received[flow] - probes, refused[flow], sent.probes[flow], probes)
+        reports.append(FlowReport(*counts, latency=latency, unstamped=unstamped, gaps=gaps))
+    return reports

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from resources.libraries.python.drivers.generators.losses import LossReport, OrderReport
+from resources.libraries.python.drivers.generators.losses import LossReport
 
 Sending = Literal["auto", "xdp", "af_xdp", "ring"]
 """How to send: `xdp` by XDP live frames, `af_xdp` by AF_XDP sockets, `ring` out of a TX ring, `auto` by live frames
@@ -135,12 +135,12 @@ class FlowReport:
     """Load frames handed to the interface, those included that a full queue on the far side dropped at once."""
     received: int
     """Load frames that came back."""
-    refused: int
+    refused: int = 0
     """Load frames among `sent` that a full queue on the far side dropped at once."""
-    probes_sent: int
-    probes_received: int
-    latency: LatencyReport | None
-    unstamped: int
+    probes_sent: int = 0
+    probes_received: int = 0
+    latency: LatencyReport | None = None
+    unstamped: int = 0
     """Received probes without a usable pair of time stamps."""
     timeline: TimelineReport | None = None
     losses: LossReport | None = None
@@ -179,25 +179,3 @@ def worker_spec(plain: dict[str, Any]) -> WorkerSpec:
 def trial_spec(plain: dict[str, Any]) -> TrialSpec:
     """A trial's specification from its line."""
     return TrialSpec(**{**plain, "frame_bytes": tuple(plain["frame_bytes"])})
-
-
-def loss_report(plain: dict[str, Any]) -> LossReport:
-    """A flow's figures of loss from a trial's line."""
-    return LossReport(**{**plain, "order": OrderReport(**plain["order"])})
-
-
-def trial_report(plain: dict[str, Any]) -> TrialReport:
-    """A trial's report from its line."""
-    flows = tuple(
-        FlowReport(
-            **{
-                **flow,
-                "latency": flow["latency"] and LatencyReport(**flow["latency"]),
-                "timeline": flow["timeline"] and TimelineReport(**flow["timeline"]),
-                "losses": flow["losses"] and loss_report(flow["losses"]),
-                "gaps": flow["gaps"] and GapReport(**flow["gaps"]),
-            }
-        )
-        for flow in plain["flows"]
-    )
-    return TrialReport(**{**plain, "flows": flows})

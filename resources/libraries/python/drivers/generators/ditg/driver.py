@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.builtin.arrivals import latency_report
 from resources.libraries.python.drivers.generators.builtin.counters import settle
-from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
+from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency, port_count
 from resources.libraries.python.drivers.generators.ditg import programs
 from resources.libraries.python.drivers.generators.ditg.programs import (
     CLOSING_S,
@@ -22,9 +22,9 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
     Packets,
     SenderRun,
     mean_one_way_ns,
-    nothing,
     of_flows,
     one_way_ns,
+    packets,
 )
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.programs.program_output import completed
@@ -81,19 +81,18 @@ class PortReading:
 
 
 class Watch:
-    """Reads in a thread of its own, from `start` to `stop`."""
+    """Reads in a thread of its own, from the making of this object to `stop`.
+
+    `moving`: Whether the first packet has left.
+    """
 
     def __init__(self, read: Callable[[], Counters], moving: Callable[[Counters], bool]) -> None:
-        """Prepare."""
         self._read = read
         self._moving = moving
         self._ended = Event()
         self._thread = Thread(target=self._watch, name="counters of the generator", daemon=True)
         self._readings: list[PortReading] = []
         self._error: CsitError | None = None
-
-    def start(self) -> None:
-        """Begin to look for the first packet."""
         self._thread.start()
 
     def stop(self) -> list[PortReading]:
@@ -146,10 +145,10 @@ def trial_result(
     `run`: Logs, and what the activity reporter saw.
     `instances`: The service instance of each of D-ITG's flows.
     """
-    returned = nothing() if trial.protocol is Protocol.ICMP else run.returned
+    returned = packets("") if trial.protocol is Protocol.ICMP else run.returned
     flows_of = {one: [flow for flow, each in enumerate(instances, 1) if each == one] for one in instances}
     back = {instance: of_flows(returned, numbers) for instance, numbers in flows_of.items()}
-    counts = tuple(_count(flow, readings[0].counters, readings[-1].counters) for flow in flows)
+    counts = tuple(port_count(flow, readings[0].counters, readings[-1].counters) for flow in flows)
     sent = sum(count.sent for count in counts)
     duration_s = trial.duration_s * (sum(trial.on_off_s[:1]) / sum(trial.on_off_s) if trial.on_off_s else 1.0)
     # TCP offers what the other end takes.
@@ -175,15 +174,6 @@ def trial_result(
         note="; ".join(notes) or None,
         intervals=_intervals(trial, flows, readings[1:], returned),
         interface_sent=sent,
-    )
-
-
-def _count(flow: Flow, before: Counters, after: Counters) -> FlowCount:
-    return FlowCount(
-        instance=flow.instance,
-        direction=flow.direction,
-        sent=after[flow.tx_interface].tx_packets - before[flow.tx_interface].tx_packets,
-        received=after[flow.rx_interface].rx_packets - before[flow.rx_interface].rx_packets,
     )
 
 
@@ -219,15 +209,12 @@ def _intervals(
     if len(within) < 2:
         return ()
     delays = mean_one_way_ns(returned, [each.clock_s for each in within])
-    rows = [
-        (_since((begin,), end), *_moved(flows, begin, end), delay_ns)
-        for (begin, end), delay_ns in zip(pairwise(within), delays, strict=True)
-    ]
-    return tuple(
-        Interval(duration_s=lasted_s, sent=sent / 2, received=received / 2, delay_ns=delay_ns)
-        for lasted_s, sent, received, delay_ns in rows
-        if lasted_s >= _MIN_INTERVAL_S
-    )
+    found = []
+    for (begin, end), delay_ns in zip(pairwise(within), delays, strict=True):
+        if (lasted_s := _since((begin,), end)) >= _MIN_INTERVAL_S:
+            sent, received = _moved(flows, begin, end)
+            found.append(Interval(duration_s=lasted_s, sent=sent / 2, received=received / 2, delay_ns=delay_ns))
+    return tuple(found)
 
 
 def _since(readings: Sequence[PortReading], later: PortReading) -> float:
@@ -236,7 +223,7 @@ def _since(readings: Sequence[PortReading], later: PortReading) -> float:
 
 def _moved(flows: Sequence[Flow], begin: PortReading, end: PortReading) -> tuple[int, int]:
     """Packets of all flows that left and that came between two readings."""
-    counts = [_count(flow, begin.counters, end.counters) for flow in flows]
+    counts = [port_count(flow, begin.counters, end.counters) for flow in flows]
     return sum(count.sent for count in counts), sum(count.received for count in counts)
 
 
@@ -308,7 +295,6 @@ class DitgGenerator(TrafficGenerator):
         with arrival_gaps(self._plan, self._fabric, trial) as stamped:
             before = PortReading(seconds_of_day(), self.counters())
             watch = Watch(self.counters, lambda now: self._sent(now) > self._sent(before.counters))
-            watch.start()
             try:
                 done = self._programs.run(script, longer.duration_s, self._senders)
                 settle(lambda: (sum(row.rx_packets for row in self.counters().values()),), None)
@@ -342,7 +328,6 @@ class DitgGenerator(TrafficGenerator):
         return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
 
     def facts(self) -> Mapping[str, str]:
-        """Its version, and what counts and delays are."""
         if not self._version:
             return {}
         return {"generator": self._version, "delay": "half of the round trip of every logged packet"}

@@ -47,11 +47,6 @@ class Script:
     instances: tuple[int, ...]
     """Instances of each line. Lines are flows, which D-ITG counts from 1."""
 
-    @property
-    def text(self) -> str:
-        """The file."""
-        return "\n".join(self.lines) + "\n"
-
 
 def payloads(frame: Frame, protocol: Protocol) -> tuple[int, ...]:
     """Bytes of payload of the frames of a mix, one of each as often as its weight.
@@ -115,14 +110,14 @@ def _departures(distribution: Departures, rate_pps: float) -> str:
 
 
 def _options(trial: Trial, sizes_file: str, *, sleeps: bool) -> str:
-    """Options that all flows of a trial have."""
     protocol = trial.protocol or Protocol.UDP
     sizes = payloads(trial.frame, protocol)
+    bursts = [word for each_s in trial.on_off_s or () for word in ("C", f"{round(each_s * 1000)}")]
     words = [
         "-Sda", SIGNALLING,
         "-m", "owdm" if protocol is Protocol.ICMP else "rttm",
         "-t", f"{round(trial.duration_s * 1000)}",
-        *(_bursts(trial.on_off_s) if trial.on_off_s else ()),
+        *(("-B", *bursts) if bursts else ()),
         *(("-c", f"{sizes[0]}") if len(set(sizes)) == 1 else ("-Fs", sizes_file)),
         *(() if sleeps else ("-poll",)),
         "-T", *_PROTOCOL_WORDS[protocol],
@@ -130,20 +125,11 @@ def _options(trial: Trial, sizes_file: str, *, sleeps: bool) -> str:
     return " ".join(words)
 
 
-def _bursts(on_off_s: Sequence[float]) -> list[str]:
-    return ["-B", *(word for seconds in on_off_s for word in ("C", f"{round(seconds * 1000)}"))]
-
-
 SENDER, RECEIVER, DECODER = "ITGSend", "ITGRecv", "ITGDec"
 
 
 PROGRAM = "sar"
 ENVIRONMENT = {"LC_ALL": "C", "S_COLORS": "never", "S_TIME_FORMAT": "ISO"}
-
-
-def command(interfaces: Sequence[str], seconds: int) -> list[str]:
-    """Report these interfaces each second."""
-    return [PROGRAM, "-n", "DEV", f"--iface={','.join(interfaces)}", "1", str(seconds)]
 
 
 def sent_by_second(log: str, interfaces: Collection[str]) -> tuple[float, ...]:
@@ -172,7 +158,6 @@ _DECODE_S = 120.0
 _POLL_S = 0.02
 _QUIET_S = 0.2
 _SCRIPT, _SENT, _ARRIVED = "script", "sent.log", "arrived.log"
-"""Files in the generator's folder."""
 
 
 _PACKET = re.compile(
@@ -192,7 +177,6 @@ class Packets:
     arrived_s: NDArray[np.float64]
 
     def __len__(self) -> int:
-        """Number of packets."""
         return len(self.sent_s)
 
     @property
@@ -212,11 +196,6 @@ def packets(text: str) -> Packets:
         raise ValueError(f"{len(rows)} packets in {lines} lines")
     clock = np.array([3600.0, 60.0, 1.0])
     return Packets(rows[:, 0].astype(np.int64), rows[:, 1:4] @ clock, rows[:, 4:7] @ clock)
-
-
-def nothing() -> Packets:
-    """A log without packets."""
-    return packets("")
 
 
 def of_flows(log: Packets, flows: Sequence[int]) -> Packets:
@@ -259,9 +238,7 @@ class SenderRun:
     """Result of a run of the sender."""
 
     returned: Packets
-    """Packets that came back to the sender."""
     arrived: Packets
-    """Packets that arrived at the receiver."""
     sender_pps: tuple[float, ...]
     """Packets that left the sending interfaces in each second, beginning before the first packet."""
 
@@ -314,8 +291,10 @@ class DitgPrograms:
             NotReady: The sender did not end in time.
         """
         within_s = most_s(seconds, len(script.lines))
-        (self.folder / _SCRIPT).write_text(script.text, encoding="ascii")
-        reporter = Daemon(PROGRAM, command(interfaces, round(within_s)), self.folder / "sar.log", ENVIRONMENT)
+        (self.folder / _SCRIPT).write_text("".join(f"{line}\n" for line in script.lines), encoding="ascii")
+        # These interfaces each second.
+        report = [PROGRAM, "-n", "DEV", f"--iface={','.join(interfaces)}", "1", str(round(within_s))]
+        reporter = Daemon(PROGRAM, report, self.folder / "sar.log", ENVIRONMENT)
         # Each end writes its own log: by a log server (`-L`, `-X`) every run takes a second longer, and packets of logs
         # get lost.
         argv = [SENDER, _SCRIPT, "-l", _SENT, "-x", _ARRIVED]
@@ -323,12 +302,8 @@ class DitgPrograms:
         try:
             self._start(reporter)
             self._start(sender)
-            wait_until(
-                f"{SENDER} of {seconds:g} s",
-                partial(self._still_running, sender),
-                within_s,
-                pause_s=_POLL_S,
-            )
+            running = partial(self._still_running, sender)
+            wait_until(f"{SENDER} of {seconds:g} s", running, within_s, pause_s=_POLL_S)
             log = sender.output()
             if "rror" in log or "ERROR" in log or log.count("Finished sending") < len(script.lines):
                 raise sender.failure(sender.last_output())
@@ -350,7 +325,6 @@ class DitgPrograms:
         return "" if sender.problem() else f"runs; it said last: {sender.last_output()}"
 
     def problems(self) -> tuple[str, ...]:
-        """How the receiver has ended; empty while it runs."""
         return tuple(filter(None, (self._receiver.problem(),))) if self._receiver is not None else ()
 
     def stop(self) -> None:
@@ -383,7 +357,7 @@ class DitgPrograms:
         """A log, which is then removed; one that is missing or empty has no packets."""
         path, text = self.folder / log, self.folder / "decoded"
         if not path.exists() or not path.stat().st_size:
-            return nothing()
+            return packets("")
         argv = [DECODER, path.name, "-l", text.name]
         done = completed(argv, _DECODE_S, folder=self.folder)
         if not text.exists():

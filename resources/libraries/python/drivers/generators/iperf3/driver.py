@@ -10,8 +10,9 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.builtin.counters import settle
+from resources.libraries.python.drivers.generators.builtin.flow_results import port_count
 from resources.libraries.python.drivers.generators.iperf3 import run
-from resources.libraries.python.drivers.generators.iperf3.run import DirectionReport, Reports, Runs, Second
+from resources.libraries.python.drivers.generators.iperf3.run import DirectionReport, Reports, Runs
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.programs.program_output import completed
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
@@ -75,10 +76,10 @@ def trial_result(
         CommandFailed: A report lacks a figure, or has something else in its place.
     """
     by_udp = run.protocol(trial) is Protocol.UDP
-    of = {each.flow.instance: _ways(each, by_udp=by_udp) for each in found}
+    of = {each.flow.instance: run.directions(each.client, each.server, by_udp=by_udp) for each in found}
     counts = tuple(_count(flow, of[flow.instance].get(flow.direction), before, after) for flow in flows)
-    sent_s = max(run.sent_for_s(each.client) for each in found)
-    offered_pps = sum(count.sent for count in counts if count.direction in _data_ways(trial)) / sent_s
+    sent_s = max(float(each.client["end"]["sum_sent"]["seconds"]) for each in found)
+    offered_pps = sum(count.sent for count in counts if count.direction in of[count.instance]) / sent_s
     short = by_udp and bool(trial.load_pps) and offered_pps < trial.load_pps * (1 - _SHORT)
     return TrialResult(
         trial=trial,
@@ -104,25 +105,10 @@ def trial_result(
     )
 
 
-def _data_ways(trial: Trial) -> tuple[Direction, ...]:
-    return tuple(Direction)[: run.ways(trial)]
-
-
-def _ways(each: Reports, *, by_udp: bool) -> dict[Direction, DirectionReport]:
-    """Directions in which data went."""
-    if not by_udp:
-        return {Direction.FORWARD: run.tcp(each.client)}
-    forward, reverse = run.udp(each.client, each.server)
-    return {Direction.FORWARD: forward, Direction.REVERSE: reverse}
-
-
 def _count(flow: Flow, way: DirectionReport | None, before: Counters, after: Counters) -> FlowCount:
     if way is not None and way.sent is not None and way.received is not None:
-        sent, received = way.sent, way.received
-    else:
-        sent = after[flow.tx_interface].tx_packets - before[flow.tx_interface].tx_packets
-        received = after[flow.rx_interface].rx_packets - before[flow.rx_interface].rx_packets
-    return FlowCount(instance=flow.instance, direction=flow.direction, sent=sent, received=received)
+        return FlowCount(instance=flow.instance, direction=flow.direction, sent=way.sent, received=way.received)
+    return port_count(flow, before, after)
 
 
 def _intervals(trial: Trial, found: Sequence[Reports], *, by_udp: bool) -> Iterator[Interval]:
@@ -130,16 +116,10 @@ def _intervals(trial: Trial, found: Sequence[Reports], *, by_udp: bool) -> Itera
     rows = zip(*(run.by_second(each.client, each.server, by_udp=by_udp) for each in found), strict=False)
     each_bytes = 1 if by_udp else run.payload_bytes(trial)
     for row in rows:
+        duration_s, sent, received = map(sum, zip(*row, strict=True))
         yield Interval(
-            duration_s=_mean_s(row),
-            sent=sum(second.sent for second in row) / each_bytes,
-            received=sum(second.received for second in row) / each_bytes,
-            delay_ns=None,
+            duration_s=duration_s / len(row), sent=sent / each_bytes, received=received / each_bytes, delay_ns=None
         )
-
-
-def _mean_s(row: Sequence[Second]) -> float:
-    return sum(second.duration_s for second in row) / len(row)
 
 
 class Iperf3Generator(TrafficGenerator):
@@ -178,7 +158,7 @@ class Iperf3Generator(TrafficGenerator):
         self._fabric.wait_for_cables(GENERATOR)
         routing.route_between_ports(self._plan, self._fabric)
         self._folder = self._machine.folder("iperf3")
-        self._version = _version()
+        self._version = " ".join(completed([run.PROGRAM, "--version"], _VERSION_S).stdout.split()[:2])
 
     def run(self, trial: Trial) -> TrialResult:
         """Send to the end, wait until no more packets come, put reports and counters together.
@@ -229,8 +209,3 @@ class Iperf3Generator(TrafficGenerator):
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._fabric.counters([GENERATOR])
-
-
-def _version() -> str:
-    """`iperf 3.12`."""
-    return " ".join(completed([run.PROGRAM, "--version"], _VERSION_S).stdout.split()[:2])

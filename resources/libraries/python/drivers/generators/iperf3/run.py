@@ -1,7 +1,7 @@
 """One run of iperf3 in the generator's namespace: a server and a client per service instance, their reports in JSON."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.socket_tables import tcp_ports
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import GENERATOR
@@ -138,15 +138,6 @@ class DirectionReport:
     """Retransmitted segments; TCP only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Second:
-    """One second of a run, one way: packets of UDP, bytes of payload of TCP."""
-
-    duration_s: float
-    sent: float
-    received: float
-
-
 def report(text: str, warned: str = "") -> dict[str, Any]:
     """A report.
 
@@ -165,9 +156,22 @@ def report(text: str, warned: str = "") -> dict[str, Any]:
     return found
 
 
-def udp(client: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[DirectionReport, DirectionReport]:
-    """Both ways of a run by UDP: each end knows what it sent and what it received."""
-    return _udp_way(client["end"], server["end"], ""), _udp_way(server["end"], client["end"], _REVERSE)
+def directions(
+    client: Mapping[str, Any], server: Mapping[str, Any], *, by_udp: bool
+) -> dict[Direction, DirectionReport]:
+    """Directions in which data went: both by UDP, of which each end knows what it sent and what it received."""
+    there, back = client["end"], server["end"]
+    if by_udp:
+        return {Direction.FORWARD: _udp_way(there, back, ""), Direction.REVERSE: _udp_way(back, there, _REVERSE)}
+    forward = DirectionReport(
+        sent=None,
+        received=None,
+        # At the end of a run by TCP the client gets the server's counts.
+        goodput_bps=float(there["sum_received"]["bits_per_second"]),
+        jitter_ns=None,
+        retransmits=there["sum_sent"].get("retransmits"),
+    )
+    return {Direction.FORWARD: forward}
 
 
 def _udp_way(sender: Mapping[str, Any], receiver: Mapping[str, Any], way: str) -> DirectionReport:
@@ -182,42 +186,19 @@ def _udp_way(sender: Mapping[str, Any], receiver: Mapping[str, Any], way: str) -
     )
 
 
-def tcp(client: Mapping[str, Any]) -> DirectionReport:
-    """The forward direction of a run by TCP, at whose end the client gets the server's counts."""
-    end = client["end"]
-    return DirectionReport(
-        sent=None,
-        received=None,
-        goodput_bps=float(end["sum_received"]["bits_per_second"]),
-        jitter_ns=None,
-        retransmits=end["sum_sent"].get("retransmits"),
-    )
+def by_second(
+    client: Mapping[str, Any], server: Mapping[str, Any], *, by_udp: bool
+) -> Iterator[tuple[float, float, float]]:
+    """Yield duration in seconds, sent and received of each second: packets of UDP, bytes of payload of TCP.
 
-
-def sent_for_s(client: Mapping[str, Any]) -> float:
-    """How long the client sent."""
-    return float(client["end"]["sum_sent"]["seconds"])
-
-
-def by_second(client: Mapping[str, Any], server: Mapping[str, Any], *, by_udp: bool) -> tuple[Second, ...]:
-    """Second by second, mean of the ways that data went. Both ends begin at the same moment, by their connection."""
-    ways = ("", _REVERSE) if by_udp else ("",)
-    ends = [(server, client) if way else (client, server) for way in ways]
-    rows: list[Second] = []
+    Mean of the ways that data went. Both ends begin at the same moment, by their connection.
+    """
     for here, there in zip(_whole(client["intervals"]), _whole(server["intervals"]), strict=False):
-        of = {id(client): here, id(server): there}
-        pairs = [
-            (of[id(sender)][f"sum{way}"], of[id(receiver)][f"sum{way}"])
-            for way, (sender, receiver) in zip(ways, ends, strict=True)
-        ]
-        rows.append(
-            Second(
-                duration_s=float(here["sum"]["seconds"]),
-                sent=sum(_amount(sent, by_udp=by_udp) for sent, _ in pairs) / len(ways),
-                received=sum(_amount(came, by_udp=by_udp) for _, came in pairs) / len(ways),
-            )
-        )
-    return tuple(rows)
+        pairs = [(here["sum"], there["sum"])]
+        if by_udp:
+            pairs.append((there[f"sum{_REVERSE}"], here[f"sum{_REVERSE}"]))
+        sent, received = (sum(_amount(row, by_udp=by_udp) for row in rows) for rows in zip(*pairs, strict=True))
+        yield float(here["sum"]["seconds"]), sent / len(pairs), received / len(pairs)
 
 
 def _whole(intervals: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -244,7 +225,6 @@ class _FlowEnd:
 
     daemon: Daemon
     place: Path
-    """File of the report."""
 
     def check_signals(self) -> None:
         """See that no signal has ended or stopped it: the other end would only report a connection that was closed.

@@ -120,7 +120,6 @@ class OtgGenerator(SearchedByTrials):
         return found
 
     def facts(self) -> Mapping[str, str]:
-        """Version and place of the server."""
         if self._client is None:
             return {}
         return {
@@ -130,7 +129,6 @@ class OtgGenerator(SearchedByTrials):
         }
 
     def problems(self) -> tuple[str, ...]:
-        """Whether the server still answers."""
         if self._client is None:
             return ("the OTG server is not started",)
         try:
@@ -163,7 +161,6 @@ class OtgApi:
     """The server of a lab, driven by the controller. Fulfils `roles.part.GeneratorApi`."""
 
     def __init__(self, node: TgNode) -> None:
-        """Prepare; nothing is asked yet."""
         self._node, self._settings = node, node.settings(Otg)
 
     @property

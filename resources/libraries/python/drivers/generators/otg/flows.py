@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
@@ -27,14 +27,11 @@ _SENDER = re.compile(r"([A-Za-z0-9-]+) ([1-9]\d{0,9})")
 """Name of a controller, and the ID of a process there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerPort:
-    """A port of a server."""
+class ServerPort(NamedTuple):
+    """A port: its name in configurations, and what the server calls it."""
 
     name: str
-    """In configurations."""
     location: str
-    """As the server names it."""
 
 
 def server_ports(plan: Plan, locations: Mapping[str, str]) -> dict[str, ServerPort]:
@@ -69,7 +66,6 @@ class SentFlow:
     frame_bytes: int
     pps: int
     sources: int
-    """Source addresses."""
     probe: bool
     tcp: bool = False
     """Segments that belong to no connection instead of datagrams; probes are datagrams always."""
@@ -83,12 +79,10 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: st
     Raises:
         Unsupported: The trial asks for something that OTG flows cannot do.
     """
-    for wanted, text in (
-        (trial.timeline_s is not None or trial.count_losses or trial.measure_gaps, "numbers no packets"),
-        (trial.on_off_s is not None, "sends no bursts"),
-    ):
-        if wanted:
-            raise Unsupported(f"an OTG server {text}")
+    if trial.timeline_s is not None or trial.count_losses or trial.measure_gaps:
+        raise Unsupported("an OTG server numbers no packets")
+    if trial.on_off_s is not None:
+        raise Unsupported("an OTG server sends no bursts")
     if (trial.frame.flows or 0) > (most := min(flow.sources for flow in flows)):
         raise Unsupported(f"{trial.frame.flows:,} flows: an OTG server is given as many source addresses, {most:,}")
     used = [flow for flow in flows if trial.only in (None, flow.direction)]
@@ -123,7 +117,7 @@ def sender_of(name: str) -> tuple[str, int] | None:
 def configuration(sent: Sequence[SentFlow], ports: Mapping[str, ServerPort], duration_s: float = 0.0) -> dict[str, Any]:
     """Return the configuration of a trial."""
     return {
-        "ports": [{"name": port.name, "location": port.location} for port in dict.fromkeys(ports.values())],
+        "ports": [port._asdict() for port in dict.fromkeys(ports.values())],
         "flows": [_flow(each, ports, duration_s) for each in sent],
     }
 
@@ -134,6 +128,11 @@ def _flow(sent: SentFlow, ports: Mapping[str, ServerPort], duration_s: float) ->
     version = "ipv6" if ":" in flow.source_ip else "ipv4"
     sources = {"start": flow.source_ip, "step": "::1" if version == "ipv6" else "0.0.0.1", "count": sent.sources}
     tag = [] if flow.vlan is None else [_header("vlan", id=_value(flow.vlan))]
+    transport = _header("udp", src_port=_value(_PORT), dst_port=_value(_PORT))
+    if sent.tcp:
+        # As in the middle of a connection: a SYN would have each firewall on the path keep one half open.
+        middle = {"seq_num": 1, "ack_num": 1, "ctl_ack": 1, "window": _WINDOW}
+        transport = _header("tcp", **transport["udp"], **{name: _value(value) for name, value in middle.items()})
     return {
         "name": sent.name,
         "tx_rx": {"choice": "port", "port": {"tx_name": near, "rx_names": [far]}},
@@ -141,21 +140,13 @@ def _flow(sent: SentFlow, ports: Mapping[str, ServerPort], duration_s: float) ->
             _header("ethernet", src=_value(flow.source_mac), dst=_value(flow.destination_mac)),
             *tag,
             _header(version, src={"choice": "increment", "increment": sources}, dst=_value(flow.destination_ip)),
-            _transport(sent),
+            transport,
         ],
         "size": {"choice": "fixed", "fixed": sent.frame_bytes + _TAG_BYTES * len(tag)},
         "rate": {"choice": "pps", "pps": sent.pps},
         "duration": {"choice": "fixed_seconds", "fixed_seconds": {"seconds": duration_s}},
         "metrics": {"enable": True, "loss": True, "latency": {"enable": sent.probe}},
     }
-
-
-def _transport(sent: SentFlow) -> dict[str, Any]:
-    ports = {"src_port": _value(_PORT), "dst_port": _value(_PORT)}
-    if not sent.tcp:
-        return _header("udp", **ports)
-    # As in the middle of a connection: a SYN would have each firewall on the path keep one half open.
-    return _header("tcp", **ports, seq_num=_value(1), ack_num=_value(1), ctl_ack=_value(1), window=_value(_WINDOW))
 
 
 def _header(choice: str, **fields: object) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,17 +127,7 @@ class ProbeSender:
         self._socket.close()
 
 
-class Ring(Protocol):
-    """Prebuilt frames of a flow; `TxRing` says what its members do."""
-
-    def rewind(self) -> None:
-        """Begin with the first 5-tuple again."""
-
-    def send(self, count: int) -> int:
-        """Hand at most so many frames to the interface; return how many."""
-
-    def close(self) -> None:
-        """Give memory and socket back."""
+Ring = TxRing | XdpSocketRing
 
 
 class Pacer:
@@ -156,7 +145,6 @@ class Pacer:
         self._anchor_s = 0.0
         self._anchor = 0
         self.worst_lag_s = 0.0
-        """The longest that the sender was behind."""
 
     def allowed(self, elapsed_s: float, sent: int) -> int:
         """Packets that may have been sent by now.
@@ -276,7 +264,7 @@ class RingSender:
 
     name = "AF_PACKET TX ring"
     numbers = False
-    _ring: type[TxRing] | type[XdpSocketRing] = TxRing
+    _ring: type[Ring] = TxRing
 
     def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         self._flows = tuple(flows)

@@ -39,7 +39,7 @@ _FULL = (errno.EAGAIN, errno.EBUSY, errno.ENOBUFS)
 
 
 class XdpSocketRing:
-    """Load frames of one flow, ready to be sent from its interface; fulfils `ring.sender.Ring`.
+    """Load frames of one flow, ready to be sent from its interface; with the members of `TxRing`.
 
     The kernel takes up to 32 frames per system call where it copies them, and as many as there is room for where the
     NIC's driver reads them from here. What is armed stays armed: it is never taken back, since the kernel may have seen
@@ -62,7 +62,10 @@ class XdpSocketRing:
         self._frames = np.zeros(self._slots, _DESCRIPTOR)
         self._frames["address"], self._frames["bytes"] = np.arange(self._slots, dtype=np.uint64) * slot, lengths
         self._position = self._next = self._armed = self._pending = 0
-        self._socket = _socket()
+        try:
+            self._socket = socket.socket(_AF_XDP, socket.SOCK_RAW, 0)
+        except OSError as error:
+            raise Unsupported(f"the kernel has no AF_XDP sockets: {error.strerror}") from error
         try:
             self._open(slot)
         except OSError as error:
@@ -173,10 +176,3 @@ class XdpSocketRing:
         self._ring.close()
         self._done.close()
         self._socket.close()
-
-
-def _socket() -> socket.socket:
-    try:
-        return socket.socket(_AF_XDP, socket.SOCK_RAW, 0)
-    except OSError as error:
-        raise Unsupported(f"the kernel has no AF_XDP sockets: {error.strerror}") from error

@@ -35,7 +35,7 @@ class Trex(Frozen):
     """Memory that it takes, in huge pages with DPDK; None for its own choice."""
 
 
-_DPDK_MB = 1024
+DPDK_MB = 1024
 """Huge pages with DPDK, where the topology does not say."""
 
 HUGE_FILES = "huge_files"
@@ -112,7 +112,7 @@ DRIVERS = (
         ports=PortOption(Trex, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,
         loops_back=2,
-        huge_pages_mb=lambda node: node.settings(Trex).memory_mb or _DPDK_MB,
+        huge_pages_mb=lambda node: node.settings(Trex).memory_mb or DPDK_MB,
         counted_pps=_counted_pps,
     ),
 )

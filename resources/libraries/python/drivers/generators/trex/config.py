@@ -103,7 +103,6 @@ class CoreAssignment:
     """CPUs of the threads."""
 
     control: int
-    """CPU of the thread that answers requests."""
     receiving: int
     sending: tuple[tuple[int, ...], ...]
     """Sending threads of each pair of ports; all have the same number."""

@@ -4,7 +4,8 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.overload import SearchedByTrials
-from resources.libraries.python.drivers.generators.trex import HUGE_FILES, Trex, config, profile
+from resources.libraries.python.drivers.generators.trex import DPDK_MB, HUGE_FILES, Trex, config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments, place, table_of
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter
@@ -21,29 +22,25 @@ from resources.libraries.python.drivers.generators.trex.wire import LINKS_S, Ope
 from resources.libraries.python.drivers.host.cpu.memory import remove_files, require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
-from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.planning.placement.sender_threads import is_alone
 
 _LOG = logging.getLogger(__name__)
 _READY_S = 90.0
 """3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
 _ANSWER_S = 15.0
 _OPENED_S = _READY_S + LINKS_S + _ANSWER_S
-"""Time until the ports are taken into use, links included."""
 _STRETCH = 0.5
 _STRETCH_S = 0.5
 _MAX_STRETCH_S = 30.0
 _LOOPBACK = 1
-_DPDK_MB = 1024
-"""Memory of TRex itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
 _FOLDER = "trex"
 _SERVER_END_S = 10.0
@@ -67,94 +64,6 @@ def remove_left(prefixes: Iterable[str]) -> list[str]:
     return take_all(partial(remove_files, prefix) for prefix in prefixes)
 
 
-class TrexServer:
-    """One server with a folder of its own."""
-
-    def __init__(self, directory: Path, machine: MachineLock) -> None:
-        """Prepare.
-
-        `machine`: owns the process; held.
-        """
-        self._directory = directory
-        self._machine = machine
-        self._folder: Path | None = None
-        self._daemon: Daemon | None = None
-        self._leaves_files = False
-
-    def start(
-        self,
-        inside: Callable[[Callable[[], None]], None],
-        cpu: int,
-        configuration: str,
-        *,
-        mellanox: bool = False,
-        alone: bool = False,
-        huge_pages: bool = False,
-    ) -> None:
-        """Start it; it answers some seconds later.
-
-        `inside`: Does work in the generator's namespace, in a thread that ends with it.
-        `cpu`: For threads that the configuration has no place for.
-        `mellanox`: Whether ports are NICs by Mellanox.
-        `alone`: Whether nothing that is under test has its place on the generator's CPUs: then it goes first there.
-        `huge_pages`: Whether it keeps its memory in files of hugetlbfs, which it leaves there.
-
-        Raises:
-            CsitError: It cannot be started.
-        """
-        self._folder = self._machine.folder(_FOLDER)
-        if huge_pages:
-            self._machine.claim(HUGE_FILES, PREFIX)
-            self._leaves_files = True
-        file = self._folder / "trex_cfg.yaml"
-        file.write_text(configuration, encoding="ascii")
-        daemon = self._daemon = Daemon(
-            "TRex",
-            arguments(self._directory, file, mellanox=mellanox),
-            self._folder / "server.log",
-            # DPDK keeps its files here; the libraries that came with the server are found by a relative path.
-            {"RUNTIME_DIRECTORY": str(self._folder), "LD_LIBRARY_PATH": str(self._directory)},
-            folder=self._directory,
-        )
-
-        def begin() -> None:
-            if alone:
-                os.setpriority(os.PRIO_PROCESS, 0, _FIRST)
-            daemon.start(cpu, self._machine)
-
-        inside(begin)
-
-    @property
-    def folder(self) -> Path:
-        """Private; for the client's log as well."""
-        if self._folder is None:
-            raise CsitError("TRex is not started")
-        return self._folder
-
-    def problem(self) -> str:
-        """Why it does not run, with its last words; empty while it does."""
-        return self._daemon.problem() if self._daemon is not None else "TRex is not started"
-
-    def last_output(self) -> str:
-        """Its last words."""
-        return self._daemon.last_output() if self._daemon is not None else "nothing"
-
-    def stop(self) -> None:
-        """End it and remove what it wrote. Safe to call at any time and more than once."""
-        if self._daemon is not None:
-            # SIGTERM is to it what SIGINT is: it stops its threads, gives ports back, and ends within 2 to 3 s.
-            self._daemon.request_end()
-            self._daemon.wait_end(_SERVER_END_S)
-            self._daemon = None
-        if self._leaves_files:
-            remove_files(PREFIX)
-            self._machine.release(HUGE_FILES, [PREFIX])
-            self._leaves_files = False
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
-
-
 class TrexGenerator(SearchedByTrials):
     """Sends and counts by TRex."""
 
@@ -166,14 +75,15 @@ class TrexGenerator(SearchedByTrials):
         """
         plan, settings = context.plan, node.settings(Trex)
         self._plan = plan
+        self._nics = [port.nic for port in plan.ports(GENERATOR) if port.nic is not None]
         self._fabric = context.fabric
         self._machine = context.lock
         self._settings = settings
         self._largest_frame_bytes = context.largest_frame_bytes
-        self._table = table_of(plan, settings)
-        table = self._table
+        table = self._table = table_of(plan, settings)
         self._placement = place(plan, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
-        self._server = TrexServer(Path(settings.directory), context.lock)
+        self._server: Daemon | None = None
+        self._made = ExitStack()
         ends = [(link.a, link.b) for link in plan.links] + [(link.b, link.a) for link in plan.links]
         self._far_ends = [
             far.interface
@@ -202,26 +112,11 @@ class TrexGenerator(SearchedByTrials):
             raise Unsupported(f"no Python for TRex's client library (trex.python: {self._settings.python})")
         # Both sides talk by TCP, inside the generator's namespace.
         self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", _LOOPBACK)])
-        inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
-            require_huge_pages("TRex on DPDK", self._settings.memory_mb or _DPDK_MB, self._numa_node())
-        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
-        self._server.start(
-            inside,
-            self._placement.control,
-            config.yaml_of(
-                self._table,
-                self._placement,
-                self._numa_node(),
-                largest_frame_bytes=self._largest_frame_bytes,
-                memory_mb=self._settings.memory_mb,
-            ),
-            mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in nics),
-            alone=self._alone(),
-            huge_pages=self._table.dpdk,
-        )
-        client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
-        inside(lambda: client.start(self._clients_cpu()))
+            require_huge_pages("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
+        folder, server = self._start_server()
+        client = self._client = Client(python, folder / "client.log", self._machine, server.problem)
+        self._fabric.run_inside(GENERATOR, lambda: client.start(self._clients_cpu()))
         order = OpenPorts(directory=self._settings.directory, ports=len(self._table.ports), within_s=_READY_S)
         opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", _OPENED_S)
         if len(self._plan.flows) > opened.counters:
@@ -229,6 +124,46 @@ class TrexGenerator(SearchedByTrials):
             raise Unsupported(f"the plan has {len(self._plan.flows)} flows, TRex on {drivers} counts {opened.counters}")
         self._fabric.wait_for_cables(GENERATOR)
         _LOG.info("TRex %s started: %d ports, %s", opened.version, len(self._table.ports), self._placement)
+
+    def _start_server(self) -> tuple[Path, Daemon]:
+        """Start the program, which answers some seconds later; return its private folder as well."""
+        folder, directory = self._machine.folder(_FOLDER), Path(self._settings.directory)
+        self._made.callback(shutil.rmtree, folder, ignore_errors=True)
+        if self._table.dpdk:
+            self._machine.claim(HUGE_FILES, PREFIX)
+            self._made.callback(self._remove_huge_files)
+        file = folder / "trex_cfg.yaml"
+        configuration = config.yaml_of(
+            self._table,
+            self._placement,
+            self._numa_node(),
+            largest_frame_bytes=self._largest_frame_bytes,
+            memory_mb=self._settings.memory_mb,
+        )
+        file.write_text(configuration, encoding="ascii")
+        server = self._server = Daemon(
+            "TRex",
+            arguments(directory, file, mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in self._nics)),
+            folder / "server.log",
+            # DPDK keeps its files here; the libraries that came with the server are found by a relative path.
+            {"RUNTIME_DIRECTORY": str(folder), "LD_LIBRARY_PATH": str(directory)},
+            folder=directory,
+        )
+        self._made.callback(server.wait_end, _SERVER_END_S)
+        # SIGTERM is to it what SIGINT is: it stops its threads, gives ports back, and ends within 2 to 3 s.
+        self._made.callback(server.request_end)
+
+        def begin() -> None:
+            if is_alone(self._plan):  # then it goes first on the generator's CPUs
+                os.setpriority(os.PRIO_PROCESS, 0, _FIRST)
+            server.start(self._placement.control, self._machine)
+
+        self._fabric.run_inside(GENERATOR, begin)
+        return folder, server
+
+    def _remove_huge_files(self) -> None:
+        remove_files(PREFIX)
+        self._machine.release(HUGE_FILES, [PREFIX])
 
     def run(self, trial: Trial) -> TrialResult:
         """Send, stop, wait until no more packets come, read the counters.
@@ -284,7 +219,6 @@ class TrexGenerator(SearchedByTrials):
         return self._fabric.counters([GENERATOR])
 
     def facts(self) -> Mapping[str, str]:
-        """Versions, ports, cores, and the resolution of latency."""
         if self._opened is None:
             return {}
         return {
@@ -301,21 +235,19 @@ class TrexGenerator(SearchedByTrials):
         }
 
     def problems(self) -> tuple[str, ...]:
-        """Ended processes of server and client."""
-        if self._client is None:
+        if self._client is None or self._server is None:
             return ("TRex is not started",)
         return tuple(filter(None, (self._server.problem(), self._client.problem())))
 
     def stop(self) -> None:
         client, self._client, self._opened = self._client, None, None
-        if client is not None:
-            client.stop()
-        self._server.stop()
+        with self._made:
+            if client is not None:
+                client.stop()
+        self._server = None
 
     def _numa_node(self) -> int:
-        """The NUMA node of its ports."""
-        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
-        return next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node)
+        return next((nic.numa_node for nic in self._nics if nic.numa_node is not None), self._plan.cores.numa_node)
 
     def _clients_cpu(self) -> int:
         """CPU of the client: that of the system's own threads, where reading counters disturbs no data thread."""
@@ -324,13 +256,3 @@ class TrexGenerator(SearchedByTrials):
         system = [thread for thread in self._plan.cores.threads if thread.owner == SYSTEM]
         here = [thread.cpu for thread in system if thread.machine == self._plan.machines.get(GENERATOR)]
         return next(iter([cpu for cpu in here if cpu not in mine] or [self._placement.control]))
-
-    def _alone(self) -> bool:
-        """Whether no data thread of the system under test has its place on the generator's CPUs."""
-        mine = {thread.cpu for thread in self._plan.cores.threads if thread.owner == GENERATOR}
-        machine = next((each.machine for each in self._plan.cores.threads if each.owner == GENERATOR), None)
-        return bool(mine) and not any(
-            thread.cpu in mine
-            for thread in self._plan.cores.threads
-            if thread.owner != GENERATOR and thread.role is ThreadRole.DATA and thread.machine == machine
-        )

@@ -31,39 +31,25 @@ def ipv4_offset(flow: Flow) -> int:
     return ETHERNET_BYTES + (0 if flow.vlan is None else TAG_BYTES)
 
 
-def load_packet(flow: Flow, frame_bytes: int, packets: LoadPackets) -> bytes:
-    """A packet of the load, with the first of the flow's source addresses.
+def packet(flow: Flow, frame_bytes: int, packets: LoadPackets | ProbePackets) -> bytes:
+    """A packet of the load or a probe, with the first of the flow's source addresses.
 
     `frame_bytes`: L2 size with FCS, without the VLAN tag: what an NF behind the tagged cable sees.
 
     Returns:
         Without FCS.
     """
-    header = _headers(flow, frame_bytes, packets.protocol, packets.ttl, packets.dscp)
-    return header.ljust(_on_the_cable(flow, frame_bytes), b"\0")
-
-
-def probe_packet(flow: Flow, frame_bytes: int, packets: ProbePackets) -> bytes:
-    """A probe, with the first of the flow's source addresses; arguments as of `load_packet`."""
-    header = _headers(flow, frame_bytes, packets.protocol, packets.ttl, packets.dscp)
-    length = frame_bytes - FCS_BYTES - ETHERNET_BYTES - IPV4_BYTES
-    # A checksum of zero means that there is none.
-    header += struct.pack("!HHHH", packets.port, packets.port, length, 0)
-    return header.ljust(_on_the_cable(flow, frame_bytes), b"\0")
-
-
-def _on_the_cable(flow: Flow, frame_bytes: int) -> int:
-    return frame_bytes - FCS_BYTES + (0 if flow.vlan is None else TAG_BYTES)
-
-
-def _headers(flow: Flow, frame_bytes: int, protocol: int, ttl: int, dscp: int) -> bytes:
     addresses = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", ""))
     tag = b"" if flow.vlan is None else struct.pack("!HH", _VLAN, flow.vlan)
     length = frame_bytes - FCS_BYTES - ETHERNET_BYTES
-    words = struct.pack("!BBHHHBB", 0x45, dscp << 2, length, 0, _DONT_FRAGMENT, ttl, protocol)
+    words = struct.pack("!BBHHHBB", 0x45, packets.dscp << 2, length, 0, _DONT_FRAGMENT, packets.ttl, packets.protocol)
     ends = IPv4Address(flow.source_ip).packed + IPv4Address(flow.destination_ip).packed
     checksum = checksum_of(words + b"\0\0" + ends)
-    return addresses + tag + struct.pack("!H", _IPV4) + words + struct.pack("!H", checksum) + ends
+    made = addresses + tag + struct.pack("!H", _IPV4) + words + struct.pack("!H", checksum) + ends
+    if isinstance(packets, ProbePackets):
+        # A checksum of zero means that there is none.
+        made += struct.pack("!HHHH", packets.port, packets.port, length - IPV4_BYTES, 0)
+    return made.ljust(length + ETHERNET_BYTES + len(tag), b"\0")
 
 
 def checksum_of(header: bytes) -> int:
@@ -109,7 +95,7 @@ def streams(flows: Sequence[Flow], ports: Mapping[str, int], trial: Trial, profi
             found += [
                 Stream(
                     port=port,
-                    frame=load_packet(flow, frame_bytes, profile.load).hex(),
+                    frame=packet(flow, frame_bytes, profile.load).hex(),
                     vary=sources,
                     pps=trial.load_pps / len(flows) * share,
                     group=load_group(index),
@@ -121,7 +107,7 @@ def streams(flows: Sequence[Flow], ports: Mapping[str, int], trial: Trial, profi
             found += [
                 Stream(
                     port=port,
-                    frame=probe_packet(flow, frame_bytes, profile.probes).hex(),
+                    frame=packet(flow, frame_bytes, profile.probes).hex(),
                     vary=sources,
                     pps=trial.probe_pps * share,
                     group=group,

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,27 +35,18 @@ def interpreter(asked: str) -> str | None:
 
     `asked`: `auto` for this process's own, or else the first of the system's that can; or a path, which is tried.
     """
-    return next((path for path in _candidates(asked) if _can(path)), None)
-
-
-def _candidates(asked: str) -> Iterator[str]:
-    if asked != "auto":
-        yield asked
-        return
-    yield sys.executable
-    yield from filter(None, map(shutil.which, _NAMES))
+    candidates = chain([sys.executable], filter(None, map(shutil.which, _NAMES))) if asked == "auto" else [asked]
+    return next(filter(_can, candidates), None)
 
 
 def _can(path: str) -> bool:
     if path == sys.executable:
         return sys.version_info < (3, 13) or importlib.util.find_spec("cgi") is not None
     try:
-        return (
-            subprocess.run([path, "-I", "-c", _ASK], check=False, timeout=_WITHIN_S, capture_output=True).returncode
-            == 0
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        subprocess.run([path, "-I", "-c", _ASK], check=True, timeout=_WITHIN_S, capture_output=True)
+    except (OSError, subprocess.SubprocessError):
         return False
+    return True
 
 
 def missing(settings: Trex) -> Iterator[PreflightProblem]:

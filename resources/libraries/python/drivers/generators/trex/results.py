@@ -7,6 +7,7 @@ the server's time stamps. Where there is none, there are its buckets of one digi
 all, and neither minimum, mean nor maximum is known.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
@@ -75,11 +76,10 @@ def _of_histograms(encoded: Iterable[str]) -> LatencyReport | None:
 
 
 def _of_buckets(groups: Iterable[ProbeLatency]) -> LatencyReport | None:
-    counts: dict[int, int] = {}
+    counts = Counter[int]()
     for group in groups:
-        for bound, count in group.buckets.items():
-            counts[bound] = counts.get(bound, 0) + count
-    total = sum(counts.values())
+        counts.update(group.buckets)
+    total = counts.total()
     if not total:
         return None
     ours = HdrHistogram(1, _LONGEST_NS, 1)
@@ -92,8 +92,8 @@ def _of_buckets(groups: Iterable[ProbeLatency]) -> LatencyReport | None:
 
 def _percentile_ns(counts: Mapping[int, int], total: int, percentile: float) -> int | None:
     below = 0
-    for bound in sorted(counts):
-        below += counts[bound]
+    for bound, count in sorted(counts.items()):
+        below += count
         if below * 100 >= percentile * total:
             return _upper_us(bound) * _NS_PER_US if _upper_us(bound) <= 2 * bound else None
     return None
@@ -126,40 +126,40 @@ def trial_result(
     """
     counts = {count.group: count for count in report.groups}
     flow_counts = tuple(_count(flow, counts.get(load_group(index))) for index, flow in enumerate(flows))
-    stretched = not report.aborted and stretch_s(trial, report) > max(_LONG * trial.duration_s, _LONG_S)
+    sent, longer_s = sum(flow.sent for flow in flow_counts), report.sending_s - trial.duration_s
+    if report.aborted or longer_s <= max(_LONG * trial.duration_s, _LONG_S):
+        longer_s = 0.0
+    offered_s = trial.duration_s
+    if report.aborted or longer_s:
+        # The generator is never ahead of its schedule, even if it was stopped.
+        offered_s = max(report.sending_s, sent / trial.load_pps if trial.load_pps > 0 else 0.0)
     dropped = turned_away + sum(port.receive_errors for port in report.ports)
     lost = sum(max(0, flow.sent - flow.received) for flow in flow_counts)
     lossy = any(count.received < count.sent for count in report.groups)
     mostly_its_own = lossy and dropped > _OWN_SHARE * lost
-    limits = _limits(trial, report, sum(flow.sent for flow in flow_counts), stretched=stretched)
-    sentence = _own_drops(dropped, lossy=lossy)
+    limits = _limits(trial, report, sent, longer_s)
+    # Where the trial lost nothing they are not its own: NICs count damaged frames of any sender as receive errors.
+    sentence = f"{dropped:,} receive errors of the generator's ports, but no packet was lost"
+    if lossy:
+        sentence = f"the generator itself dropped {dropped:,} packets that had come back to its ports"
     limits += [sentence] if mostly_its_own else []
     remarks = [sentence] if dropped and not mostly_its_own else []
     notes = [*limits, *remarks, *_remarks(trial, report, flow_counts)]
     return TrialResult(
         trial=trial,
         started_at=started_at,
-        offered_duration_s=_offered_s(trial, report, flow_counts, stretched=stretched),
+        offered_duration_s=offered_s,
         total_duration_s=total_duration_s,
         flows=flow_counts,
-        latency=_latencies(trial, report, flows) if trial.probe_pps > 0 else (),
+        latency=tuple(
+            _latency(flow, probe_groups(index, len(trial.frame.parts)), report)
+            for index, flow in enumerate(flows)
+            if trial.probe_pps > 0
+        ),
         aborted=report.aborted,
         generator_limited=bool(limits),
         note="; ".join(notes) or None,
     )
-
-
-def _offered_s(trial: Trial, report: Report, flows: Sequence[FlowCount], *, stretched: bool) -> float:
-    """How long the load was sent. The generator is never ahead of its schedule, even if it was stopped."""
-    if not report.aborted and not stretched:
-        return trial.duration_s
-    due_s = sum(flow.sent for flow in flows) / trial.load_pps if trial.load_pps > 0 else 0.0
-    return max(report.sending_s, due_s)
-
-
-def stretch_s(trial: Trial, report: Report) -> float:
-    """How much longer sending certainly lasted than it was meant to."""
-    return max(0.0, report.sending_s - trial.duration_s)
 
 
 def _count(flow: Flow, count: GroupCount | None) -> FlowCount:
@@ -167,26 +167,18 @@ def _count(flow: Flow, count: GroupCount | None) -> FlowCount:
     return FlowCount(instance=flow.instance, direction=flow.direction, sent=sent, received=received)
 
 
-def _own_drops(dropped: int, *, lossy: bool) -> str:
-    """Packets that the generator did not take in, in words.
+def _limits(trial: Trial, report: Report, sent: int, longer_s: float) -> list[str]:
+    """Why a trial says nothing about the system under test; nothing where it does.
 
-    Where the trial lost nothing they are not its own: NICs count damaged frames of any sender as receive errors.
+    `longer_s`: How much longer sending certainly lasted than it was meant to; 0 where that is no matter.
     """
-    if not lossy:
-        return f"{dropped:,} receive errors of the generator's ports, but no packet was lost"
-    return f"the generator itself dropped {dropped:,} packets that had come back to its ports"
-
-
-def _limits(trial: Trial, report: Report, sent: int, *, stretched: bool) -> list[str]:
-    """Why a trial says nothing about the system under test; nothing where it does."""
     limits = []
     planned = int(trial.load_pps * trial.duration_s)
     if trial.load_pps > 0 and not planned:
         limits.append(f"no packet of {trial.load_pps:g} pps falls into {trial.duration_s:g} s")
-    if stretched:
-        longer = stretch_s(trial, report)
+    if longer_s:
         limits.append(
-            f"the generator took {longer * 1000:.0f} ms longer than {trial.duration_s:g} s to send the load"
+            f"the generator took {longer_s * 1000:.0f} ms longer than {trial.duration_s:g} s to send the load"
             + (f", at {report.cpu_percent:.0f} % of its core" if report.cpu_percent else "")
         )
     if not report.aborted and sent < planned * (1 - _SHORT) - 1:
@@ -220,18 +212,9 @@ def _remarks(trial: Trial, report: Report, flows: Sequence[FlowCount]) -> list[s
 
 def _errors(report: Report) -> str:
     """Probes that came out of turn, in words."""
-    names = {
-        "out_of_order": "out of order",
-        "dup": "duplicated",
-        "seq_too_high": "came with a number too high",
-        "seq_too_low": "came with a number too low",
-    }
-    totals = {name: sum(getattr(probe.errors, name) for probe in report.latency) for name in ProbeErrors.model_fields}
-    return ", ".join(f"{totals[name]} {text}" for name, text in names.items() if totals[name])
-
-
-def _latencies(trial: Trial, report: Report, flows: Sequence[Flow]) -> tuple[FlowLatency, ...]:
-    return tuple(_latency(flow, probe_groups(i, len(trial.frame.parts)), report) for i, flow in enumerate(flows))
+    texts = ("out of order", "duplicated", "came with a number too high", "came with a number too low")
+    totals = [sum(getattr(probe.errors, name) for probe in report.latency) for name in ProbeErrors.model_fields]
+    return ", ".join(f"{total} {text}" for total, text in zip(totals, texts, strict=True) if total)
 
 
 def _latency(flow: Flow, groups: range, report: Report) -> FlowLatency:

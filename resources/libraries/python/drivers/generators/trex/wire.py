@@ -39,11 +39,9 @@ class Stream(Frozen):
     vary: VariedField | None
     pps: Annotated[float, Field(gt=0)]
     group: Count
-    """Group under which its packets are counted."""
     probe: bool
     """Whether it carries time stamps."""
     start_us: Annotated[float, Field(ge=0)] = 0.0
-    """When its first packet is due."""
 
 
 class OpenPorts(Frozen):
@@ -62,11 +60,9 @@ class OpenedPorts(Frozen):
     """Answer to opening the ports: versions and counters."""
 
     version: str
-    """Version of the server."""
     python: str
     """That the client runs on."""
     drivers: tuple[str, ...]
-    """Drivers of the ports."""
     counters: Count
     """Flows that the ports can count at a time."""
 
@@ -127,9 +123,7 @@ class Report(Frozen):
     """The shortest time that sending can have lasted, by what was seen of its counters; in a trial that was ended, the
     time until the decision."""
     finished: bool
-    """Whether all that was asked for has been sent."""
     aborted: bool
-    """Whether sending was ended for loss."""
     settled: bool
     """Whether the counters had stopped when they were read."""
     groups: tuple[GroupCount, ...]

@@ -196,14 +196,15 @@ class Running:
         `batch`: Frames between two flushes, in [1, 256].
         """
         self._error: CsitError | None = None
-        self._thread = Thread(target=self._work, args=(program, frame, batch), daemon=True)
-        self._thread.start()
 
-    def _work(self, program: XdpProgram, frame: bytes, batch: int) -> None:
-        try:
-            program.run_live(frame, batch)
-        except CsitError as error:
-            self._error = error
+        def work() -> None:
+            try:
+                program.run_live(frame, batch)
+            except CsitError as error:
+                self._error = error
+
+        self._thread = Thread(target=work, daemon=True)
+        self._thread.start()
 
     @property
     def ended(self) -> bool:

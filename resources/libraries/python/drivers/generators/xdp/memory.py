@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
-from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 
 FRACTION_BITS = 20
 MAX_FLOWS = 512
@@ -97,7 +97,6 @@ CAPTURED = np.dtype(
     ]
 )
 SHARED = np.dtype([("state", STATE), ("flows", FLOW, (MAX_FLOWS,)), ("sizes", SIZE, (MAX_SIZES,))])
-"""All of it."""
 
 
 def gap(rate_pps: float | None) -> int:
@@ -125,26 +124,24 @@ def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
         _set_protocol(row["probe"], flow, frames.PROBE_PROTOCOL, UDP_PROBE)
 
 
-def choose_load(
-    rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool, numbered: bool = False, mark: int = 0
-) -> None:
-    """Set what load frames are, shape (at least the flows,): UDP datagrams, numbered and stamped ones, or neither.
+def choose_load(rows: NDArray[np.void], flows: Sequence[FlowSpec], spec: TrialSpec) -> None:
+    """Set what load frames of a trial are, and their 5-tuples; all flows at the beginning, shape (at least the flows,).
 
-    `mark`: of the frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes.
+    They are UDP datagrams, numbered and stamped ones, frames of the capture, or none of these.
     """
-    kind = UDP_NUMBERED if numbered else UDP_LOAD if udp else NO_UDP
+    kind = UDP_NUMBERED if spec.numbered else UDP_LOAD if spec.udp else NO_UDP
     for index, (row, flow) in enumerate(zip(rows, flows, strict=False)):
-        own = struct.pack("!I", mark + index) if mark else frames.PROBE_MARK
+        own = struct.pack("!I", spec.mark_of(index)) if spec.mark else frames.PROBE_MARK
         row["mark"] = np.frombuffer(own, dtype="=u4")[0]
-        _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL if kind == NO_UDP else frames.UDP, kind)
-
-
-def choose_tuples(rows: NDArray[np.void], flows: Sequence[FlowSpec], count: int = 0) -> None:
-    """Set how many 5-tuples each flow has, shape (at least the flows,); 0: as many as source addresses."""
-    for row, flow in zip(rows, flows, strict=False):
-        tuples = frames.FlowTuples.of(flow, count)
+        tuples = frames.FlowTuples.of(flow, spec.flows)
         row["sources"] = tuples.sources
         row["last_row"], row["last_source"] = divmod(tuples.count - 1, tuples.sources)
+        _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL if kind == NO_UDP else frames.UDP, kind)
+        if spec.captured:  # what is the same in the checksums of a flow
+            row["load"]["sum"] = frames.fixed_sum(flow) - frames.UDP if flow.ipv6 else 0
+    for part in ("load", "probe"):
+        for name in ("sent", "source", "row", "size"):
+            rows[part][name] = 0
 
 
 def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: int) -> None:
@@ -182,16 +179,3 @@ def fill_captured(rows: NDArray[np.void], load: CapturedLoad) -> None:
     ):
         rows[name] = values
     rows["bytes"][:, : load.data.shape[1]] = load.data
-
-
-def choose_captured(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
-    """Have frames of the capture as load: what is the same in the checksums of a flow, shape (at least the flows,)."""
-    for row, flow in zip(rows, flows, strict=False):
-        row["load"]["sum"] = frames.fixed_sum(flow) - frames.UDP if flow.ipv6 else 0
-
-
-def begin(rows: NDArray[np.void]) -> None:
-    """Set counts and turns of all flows to the beginning of a trial."""
-    for kind in ("load", "probe"):
-        for name in ("sent", "source", "row", "size"):
-            rows[kind][name] = 0

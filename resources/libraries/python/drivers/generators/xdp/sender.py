@@ -56,7 +56,6 @@ _HEADER_BYTES = 16
 
 
 def _attribute(kind: int, data: bytes) -> bytes:
-    """Return an attribute, padded."""
     return struct.pack("=HH", 4 + len(data), kind) + data.ljust(-(-len(data) // 4) * 4, b"\0")
 
 
@@ -71,13 +70,7 @@ def _attributes(data: bytes) -> dict[int, bytes]:
 
 
 def _answer(sock: socket.socket, kind: int, body: bytes, flags: int = 0) -> bytes:
-    """Send a request and return its answer without header; an acknowledgement has none.
-
-    `flags`: `_ACKNOWLEDGE`, `_CREATE_NEW`.
-
-    Raises:
-        OSError: The kernel refused.
-    """
+    """Send a request and return its answer without header; an acknowledgement has none."""
     sock.send(struct.pack("=IHHII", _HEADER_BYTES + len(body), kind, _REQUEST | flags, 1, 0) + body)
     message = sock.recv(1 << 16)
     if struct.unpack_from("=H", message, 4)[0] != _ERROR:
@@ -123,14 +116,11 @@ class XdpSender:
                 shared = self._program.arrays["captured_frames"]
                 memory.fill_captured(np.frombuffer(shared, memory.CAPTURED, count=len(captured.lengths)), captured)
             self._shared: NDArray[np.void] | None = np.frombuffer(self._program.memory, memory.SHARED, count=1)
-            stack.callback(self._forget)
+            stack.callback(setattr, self, "_shared", None)
             memory.fill_flows(self._shared["flows"][0], flows)
             self._try(_SHORTEST)
             stack.callback(Registration(self._program).close)
             self._stack = stack.pop_all()
-
-    def _forget(self) -> None:
-        self._shared = None
 
     def _try(self, frame_bytes: int) -> None:
         """See that the kernel takes frames of this length, without FCS."""
@@ -163,12 +153,7 @@ class XdpSender:
         elif spec.load_pps:
             self._batch = max(1, min(_UNPACED_BATCH, int(_BATCH_NS * spec.load_pps / 1e9)))
         memory.fill_sizes(self._memory["sizes"][0], spec.frame_bytes, ipv6=self._flows[0].ipv6)
-        memory.begin(self._memory["flows"][0])
-        rows = self._memory["flows"][0]
-        memory.choose_tuples(rows, self._flows, spec.flows)
-        memory.choose_load(rows, self._flows, udp=spec.udp, numbered=spec.numbered, mark=spec.mark)
-        if spec.captured:
-            memory.choose_captured(rows, self._flows)
+        memory.choose_load(self._memory["flows"][0], self._flows, spec)
         self._memory["state"] = np.zeros(1, memory.STATE)
         self._set(
             end_ns=round(self._end_s * 1e9),
@@ -348,7 +333,6 @@ class RedirectTarget:
             self._program.replace_at(self.link)
 
     def close(self) -> None:
-        """Detach what was attached."""
         self._stack.close()
 
 
@@ -370,7 +354,6 @@ def takes_redirected(interface: str) -> bool:
 
 
 def _ask(sock: socket.socket, family: int, command: int, attributes: bytes) -> dict[int, bytes]:
-    """Attributes of the answer to a request of generic netlink, by their kind."""
     return _attributes(_answer(sock, family, struct.pack("=BBH", command, 1, 0) + attributes)[4:])
 
 

@@ -16,6 +16,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 
 _PACKETS = 64
+_TABLE = "/proc/thread-self/net/dev"
 _CARRIER_S = 3.0
 _NEAR, _FAR = (f"csx{os.getpid()}a", 100), (f"csx{os.getpid()}b", 101)
 _MACS = "02:fe:00:00:00:01", "02:fe:00:00:00:02"
@@ -40,13 +41,7 @@ def _try() -> str | None:
         names = (_NEAR[0], _FAR[0])
         wait_until("carrier of a veth pair", lambda: ", ".join(n for n in names if not link_is_up(n)), _CARRIER_S)
         flow = FlowSpec(_NEAR[0], _FAR[0], *_MACS, "10.0.0.1", 2, "20.0.0.1")
-        with closing(XdpSender([flow])) as sender, closing(ThreadCounters([_FAR[0]])) as counters:
+        with closing(XdpSender([flow])) as sender, closing(Counters([_FAR[0]], table=_TABLE)) as counters:
             sender.rehearse(_PACKETS)
             (received,) = settle(counters.received, (_PACKETS,)).counts
     return None if received >= _PACKETS else f"of {_PACKETS} XDP frames through a veth pair {received} came"
-
-
-class ThreadCounters(Counters):
-    """Those of the calling thread's network namespace."""
-
-    table = "/proc/thread-self/net/dev"

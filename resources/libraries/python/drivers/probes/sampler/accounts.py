@@ -5,7 +5,7 @@ Each reading returns counters and levels by feature. What cannot be read is left
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -55,50 +55,33 @@ class Account(Protocol):
         """Close its files."""
 
 
-class ReusedFile:
-    """A file that stays open: opening costs more than reading."""
-
-    def __init__(self, path: Path) -> None:
-        """Open it.
-
-        Raises:
-            OSError: It cannot be opened.
-        """
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def text(self) -> str:
-        """All of it as it is now.
-
-        Raises:
-            OSError: Its subject is gone.
-        """
-        parts: list[bytes] = []
-        while part := os.pread(self._descriptor, _CHUNK, sum(map(len, parts))):
-            parts.append(part)
-        return b"".join(parts).decode(errors="replace")
-
-    def close(self) -> None:
-        os.close(self._descriptor)
+Parser = Callable[[str], Iterable[tuple[str, float]]]
+"""Yields features and amounts from the text of a file."""
 
 
 class OpenFiles:
-    """Files by a key; what cannot be opened is not there."""
+    """Files with what reads them. They stay open, as opening costs more than reading; some cannot be opened."""
 
-    def __init__(self, paths: Iterable[tuple[str, Path]]) -> None:
-        self._kept: list[tuple[str, ReusedFile]] = []
-        for key, path in paths:
+    def __init__(self, paths: Iterable[tuple[Path, Parser]]) -> None:
+        self._kept: list[tuple[int, Parser]] = []
+        for path, parse in paths:
             with suppress(OSError):
-                self._kept.append((key, ReusedFile(path)))
+                self._kept.append((os.open(path, os.O_RDONLY | os.O_CLOEXEC), parse))
 
-    def texts(self) -> Iterator[tuple[str, str]]:
-        """Key and text of each that can be read now."""
-        for key, kept in self._kept:
-            with suppress(OSError):
-                yield key, kept.text()
+    def add_to(self, found: Amounts) -> Amounts:
+        """Add what is in all of them now to some amounts, and return these."""
+        for descriptor, parse in self._kept:
+            with suppress(OSError, ValueError, IndexError, KeyError):  # of a task that is just ending
+                parts: list[bytes] = []
+                while part := os.pread(descriptor, _CHUNK, sum(map(len, parts))):
+                    parts.append(part)
+                for name, amount in parse(b"".join(parts).decode(errors="replace")):
+                    found[name] = found.get(name, 0.0) + amount
+        return found
 
     def close(self) -> None:
-        for _, kept in self._kept:
-            kept.close()
+        for descriptor, _ in self._kept:
+            os.close(descriptor)
 
 
 class TaskAccount:
@@ -112,15 +95,15 @@ class TaskAccount:
         """Open what there is; threads are those of now."""
         self._tasks = tasks
         self._held = frozenset(thread for thread in tasks.helpers if is_held_back(thread))
-        rows: list[tuple[str, Path]] = []
+        rows: list[tuple[Path, Parser]] = []
         for process in tasks.processes:
             place = root / str(process)
-            rows += [("process", place / "stat"), ("io", place / "io")]
+            rows += [(place / "stat", _stat), (place / "io", _io)]
         for thread in tasks.threads(root):
-            times = "helping" if thread in tasks.helpers else "waiting"
-            times = "held" if thread in self._held else times
-            rows += [("status", root / str(thread) / "status"), (times, root / str(thread) / "schedstat")]
+            times = _held if thread in self._held else _helping if thread in tasks.helpers else _waiting
+            rows += [(root / str(thread) / "status", _status), (root / str(thread) / "schedstat", times)]
         self._files = OpenFiles(rows)
+        self.close = self._files.close
 
     def read(self) -> Amounts:
         """See Account. Nothing of an owner that has no task: what it does is unknown."""
@@ -128,19 +111,13 @@ class TaskAccount:
             return {}
         found: Amounts = {"helper_percent": 0.0, "threads": float(len(self._tasks.helpers))}
         found |= dict.fromkeys(_OF_PROCESSES if self._tasks.processes else (), 0.0)
-        for key, text in self._files.texts():
-            with suppress(ValueError, IndexError, KeyError):  # of a task that is just ending
-                for name, amount in _PARSERS[key](text):
-                    found[name] = found.get(name, 0.0) + amount
+        self._files.add_to(found)
         if self._held:
             found["throttled_percent"] = found.get("throttled_percent", 0.0) / len(self._held)
         # A process's ticks are coarse, but include its threads that have ended.
         parts = ("helper_percent", "user_percent", "system_percent")
         found["cpu_percent"] = sum(found.get(name, 0.0) for name in parts)
         return found
-
-    def close(self) -> None:
-        self._files.close()
 
 
 def _stat(text: str) -> Iterator[tuple[str, float]]:
@@ -178,27 +155,19 @@ def _held(text: str) -> Iterator[tuple[str, float]]:
     yield "throttled_percent", int(waiting) * PERCENT_OF_NS
 
 
-_PARSERS: Mapping[str, Callable[[str], Iterator[tuple[str, float]]]] = {
-    "process": _stat,
-    "status": _status,
-    "io": _io,
-    "waiting": _waiting,
-    "helping": _helping,
-    "held": _held,
-}
+def _guest(text: str) -> Iterator[tuple[str, float]]:
+    yield "guest_cpu_percent", int(text.split(maxsplit=1)[0]) * PERCENT_OF_NS
 
 
 class VcpuAccount:
     """The vCPUs of a virtual machine: what the guest has had of its CPUs."""
 
     def __init__(self, threads: Iterable[int], root: Path = PROC) -> None:
-        self._files = OpenFiles(("vcpu", root / str(thread) / "schedstat") for thread in threads)
+        self._files = OpenFiles((root / str(thread) / "schedstat", _guest) for thread in threads)
+        self.close = self._files.close
 
     def read(self) -> Amounts:
-        return {"guest_cpu_percent": sum(int(text.split()[0]) * PERCENT_OF_NS for _, text in self._files.texts())}
-
-    def close(self) -> None:
-        self._files.close()
+        return self._files.add_to({"guest_cpu_percent": 0.0})
 
 
 class GroupAccount:
@@ -267,22 +236,11 @@ class MachineAccount:
     """The machine."""
 
     def __init__(self, root: Path = PROC) -> None:
-        self._files = []
-        for name, parse in _FILES:
-            with suppress(OSError):
-                self._files.append((ReusedFile(root / name), parse))
+        self._files = OpenFiles((root / name, parse) for name, parse in _FILES)
+        self.close = self._files.close
 
     def read(self) -> Amounts:
-        found: Amounts = {}
-        for kept, parse in self._files:
-            with suppress(OSError, ValueError, IndexError, KeyError):
-                for name, amount in parse(kept.text()):
-                    found[name] = found.get(name, 0.0) + amount
-        return found
-
-    def close(self) -> None:
-        for kept, _ in self._files:
-            kept.close()
+        return self._files.add_to({})
 
 
 def _cpu_times(text: str) -> Iterator[tuple[str, float]]:

@@ -68,16 +68,11 @@ def series_of(readings: Sequence[Reading]) -> tuple[FeatureSeries, ...]:
         return ()
     seconds = int(readings[-1][0] + 1e-6)
     names = dict.fromkeys((owner, name) for _, row in readings for owner, found in row.items() for name in found)
-    return tuple(
-        FeatureSeries(
-            owner=owner, feature=name, values=_values([_one(row, owner, name) for row in readings], name, seconds)
-        )
-        for owner, name in names
-    )
-
-
-def _one(reading: Reading, owner: str, name: str) -> tuple[float, float | None]:
-    return reading[0], reading[1].get(owner, {}).get(name)
+    found = []
+    for owner, name in names:
+        points = [(at_s, row.get(owner, {}).get(name)) for at_s, row in readings]
+        found.append(FeatureSeries(owner=owner, feature=name, values=_values(points, name, seconds)))
+    return tuple(found)
 
 
 def _values(points: Sequence[tuple[float, float | None]], name: str, seconds: int) -> tuple[float | None, ...]:
@@ -164,11 +159,6 @@ class QueueAccount:
 
     def close(self) -> None:
         self._ports.close()
-
-
-def has_copies(plan: Plan) -> bool:
-    """Whether ports send copies, so that more goes out than comes in."""
-    return any(segment.copies for segment in plan.segments)
 
 
 def forwarding(plan: Plan, owner: str) -> tuple[str, ...]:
@@ -297,7 +287,7 @@ class LinuxFeatureSampler:
             except Unsupported as error:
                 self._without.append(f"queues of {owner}: {error}")
                 return
-            if sockets.closes and has_copies(self._plan):
+            if sockets.closes and any(segment.copies for segment in self._plan.segments):
                 sockets.close()
                 self._without.append(f"queues of {owner}: it sends copies, which its rings do not distinguish")
                 return

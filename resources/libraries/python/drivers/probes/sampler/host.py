@@ -103,7 +103,6 @@ class HostSampler:
         )
 
     def state(self) -> HostState:
-        """See `roles.watching.Sampler`."""
         of_cpus = self._interrupts("interrupts", "interrupts of"), self._interrupts("softirqs", "softirqs")
         counts = dict(chain(*of_cpus, self._statistics().items()))
         return HostState(

@@ -22,7 +22,6 @@ class Tasks:
     """Of one owner."""
 
     processes: tuple[int, ...] = ()
-    """Process ids."""
     helpers: tuple[int, ...] = ()
     """Threads of the kernel: `napi/<interface>` of its ports, `vhost-<pid>` of its virtual machine."""
 

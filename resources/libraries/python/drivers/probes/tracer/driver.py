@@ -97,7 +97,8 @@ class KernelTracer:
         held.callback(self._machine.release, TRACES, [self._name])
         instance = self._instance = tracefs.TraceInstance(root, self._name)
         held.callback(instance.remove)
-        instance.make(_buffer_kib(os.cpu_count() or 1), [thread for each in self._followed for thread in each.threads])
+        each_kib = max(512, min(_MAX_BUFFER_KIB, _ALL_BUFFERS_KIB // (os.cpu_count() or 1)))
+        instance.make(each_kib, [thread for each in self._followed for thread in each.threads])
         worker = WorkerProcess(_READER)
         held.callback(worker.close)
         self._machine.claim_process(worker.pid)
@@ -135,7 +136,6 @@ class KernelTracer:
                 os.killpg(self._worker.pid, signal.SIGCONT)
 
     def _choose(self, there: Collection[str]) -> tuple[str, ...]:
-        """Events for the kinds of NFs that there are."""
         owners = {owner: tuple(sorted(threads)) for owner, threads in self._owners().items() if threads}
         sources = {owner: _source(threads) for owner, threads in owners.items()}
         if not sources:
@@ -204,8 +204,3 @@ def _source(threads: Iterable[int]) -> Source:
                     if each.readlink().name.startswith(_VCPU):
                         return "kvm"
     return "kernel"
-
-
-def _buffer_kib(cpus: int) -> int:
-    """Return the buffer of each CPU."""
-    return max(512, min(_MAX_BUFFER_KIB, _ALL_BUFFERS_KIB // cpus))

@@ -5,7 +5,7 @@ of every CPU. So memory does not grow with the length of a trace.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,32 +37,14 @@ def together(parts: Sequence[Rows]) -> Rows:
     return Rows(np.concatenate(threads), np.concatenate(times), np.concatenate(vertices))
 
 
-@dataclass(slots=True)
-class Gaps:
-    """Spans of time, from and to in nanoseconds, in which events may have happened that were not recorded."""
+def _parted(gaps: Sequence[tuple[int, int]], earlier_ns: Ints, later_ns: Ints) -> npt.NDArray[np.bool_]:
+    """Whether a gap lies between two times, or they in it.
 
-    begins: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-
-    def add(self, begin_ns: int, end_ns: int) -> None:
-        """One more."""
-        self.begins.append(begin_ns)
-        self.ends.append(end_ns)
-
-    def between(self, earlier_ns: Ints, later_ns: Ints) -> npt.NDArray[np.bool_]:
-        """Whether a gap lies between two times, or they in it.
-
-        Every gap that ended by the earlier time has begun before the later one. So there is one between them when more
-        have begun than have ended.
-        """
-        begun = np.searchsorted(np.sort(np.array(self.begins, np.int64)), later_ns, "left")
-        ended = np.searchsorted(np.sort(np.array(self.ends, np.int64)), earlier_ns, "right")
-        return np.asarray(begun > ended)
-
-    def forget(self, before_ns: int) -> None:
-        """Those that ended before a time cannot lie between what comes."""
-        kept = [pair for pair in zip(self.begins, self.ends, strict=True) if pair[1] > before_ns]
-        self.begins, self.ends = [begin for begin, _ in kept], [end for _, end in kept]
+    Every gap that ended by the earlier time has begun before the later one. So there is one between them when more
+    have begun than have ended.
+    """
+    begins, ends = np.sort(np.array(gaps, np.int64), axis=0).T
+    return np.asarray(np.searchsorted(begins, later_ns, "left") > np.searchsorted(ends, earlier_ns, "right"))
 
 
 class Transitions:
@@ -79,9 +61,9 @@ class Transitions:
         self._ns = np.zeros((self._owners, self._capacity, self._capacity), np.float64)
         self._waiting = NONE
         self._last = NONE
-        self._gaps = Gaps()
+        self._gaps: list[tuple[int, int]] = []
+        """Spans, from and to in nanoseconds, in which events may have happened that were not recorded."""
         self.events = np.zeros(self._owners, np.int64)
-        """Of each owner."""
 
     def feed(self, rows: Rows, until_ns: int, gaps: Iterable[tuple[int, int]] = ()) -> None:
         """Take more events.
@@ -90,14 +72,15 @@ class Transitions:
         `until_ns`: All events up to here are among these rows or earlier ones; newer ones wait.
         `gaps`: Spans with events that were lost or not recorded; pairs across one are not counted.
         """
-        for begin, end in gaps:
-            self._gaps.add(begin, end)
+        self._gaps.extend(gaps)
         waiting = together([self._waiting, rows]) if self._waiting.threads.size else rows
         ready = waiting.times_ns <= until_ns
         whole = bool(ready.all())  # nearly always; then nothing is copied
         self._waiting = NONE if whole else waiting[~ready]
         self._count(waiting if whole else waiting[ready])
-        self._gaps.forget(int(self._last.times_ns.min()) if self._last.times_ns.size else until_ns)
+        # Gaps that ended before all that comes can lie between none of it.
+        before_ns = int(self._last.times_ns.min()) if self._last.times_ns.size else until_ns
+        self._gaps = [gap for gap in self._gaps if gap[1] > before_ns]
 
     def _count(self, rows: Rows) -> None:
         if not rows.threads.size:
@@ -110,8 +93,8 @@ class Transitions:
         ends = np.append(rows.threads[1:] != rows.threads[:-1], True)
         self._last = rows[ends]
         none = ends[:-1]
-        if self._gaps.begins:
-            none |= self._gaps.between(rows.times_ns[:-1], rows.times_ns[1:])
+        if self._gaps:
+            none |= _parted(self._gaps, rows.times_ns[:-1], rows.times_ns[1:])
         self._make_room(int(rows.vertices.max()) + 1)
         size, shape = self._counts.size, self._counts.shape
         cell = self._owner.take(rows.threads[:-1]) * self._capacity + rows.vertices[:-1]

@@ -32,7 +32,6 @@ class Events:
     words: Ints
     """Where the data of each begins: index of its first word of 32 bits among all pages."""
     pages: Ints
-    """Which page each is from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,7 @@ class Buffers:
 
 Edge = tuple[str, str, int, float]
 """Vertex before, vertex after, how often, seconds between the two in all."""
+_LATEST_NS = int(np.iinfo(np.int64).max)
 
 
 class EventStream:
@@ -199,17 +200,17 @@ class EventStream:
         self._mixed = len({each.source for each in followed}) > 1
 
     def feed(
-        self, batches: Sequence[tuple[int, Words]], until_ns: int | None = None, gaps: Iterable[tuple[int, int]] = ()
+        self, batches: Sequence[tuple[int, Words]], until_ns: int = _LATEST_NS, gaps: Iterable[tuple[int, int]] = ()
     ) -> None:
         """Take pages.
 
         `batches`: CPU and its next pages, one row of words for each page.
-        `until_ns`: All events up to here have been read of every CPU; None: of every CPU there is no more.
+        `until_ns`: All events up to here have been read of every CPU; by default all that there are.
         `gaps`: Spans of time, in nanoseconds from and to, in which nothing was recorded.
         """
         pages = [words for _, words in batches if len(words)]
         if not pages:
-            self._transitions.feed(NONE, _or_latest(until_ns), gaps)
+            self._transitions.feed(NONE, until_ns, gaps)
             return
         together = np.concatenate(pages)
         events = decode(together)
@@ -217,7 +218,7 @@ class EventStream:
         rows = self._vertices.rows(together, events)
         if self._mixed:
             rows = rows[self._belong(rows)]
-        self._transitions.feed(rows, _or_latest(until_ns), [*gaps, *missed])
+        self._transitions.feed(rows, until_ns, [*gaps, *missed])
 
     def last_ns(self, cpu: int) -> int:
         """Time of the last event that was read of a CPU; 0 before the first."""
@@ -255,10 +256,6 @@ class EventStream:
         wanted = {source: frozenset(event.partition("/")[2] for event in WANTED[source]) for source in WANTED}
         allowed = np.array([[name in wanted[each.source] for name in names] for each in self._followed])
         return np.asarray(allowed[np.array(self._owner)[rows.threads], rows.vertices])
-
-
-def _or_latest(until_ns: int | None) -> int:
-    return np.iinfo(np.int64).max if until_ns is None else until_ns
 
 
 class TraceReading:

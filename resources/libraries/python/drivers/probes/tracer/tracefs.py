@@ -9,7 +9,7 @@ format string of the text that the kernel prints, in which the names of reasons,
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,33 +127,12 @@ def _number(text: str) -> int | None:
 
 def formats(root: Path, wanted: Iterable[str]) -> tuple[EventFormat, ...]:
     """How events look, in the given order."""
-    return tuple(parse(format_text(root, event)) for event in wanted)
-
-
-def format_text(root: Path, event: str) -> str:
-    """The `format` file of an event, `system/event`."""
-    return (root / "events" / event / "format").read_text(encoding="utf-8")
+    return tuple(parse((root / "events" / event / "format").read_text(encoding="utf-8")) for event in wanted)
 
 
 def present(root: Path, name: str) -> bool:
     """Whether there is an instance of this name."""
     return (root / "instances" / name).is_dir()
-
-
-def remove(name: str) -> bool:
-    """Remove an instance of this machine; return whether there was one.
-
-    Raises:
-        CsitError: It is in use.
-    """
-    try:
-        with opened() as root:
-            if not present(root, name):
-                return False
-            TraceInstance(root, name).remove()
-            return True
-    except Unsupported:  # no tracefs, so no instances either
-        return False
 
 
 def remove_left(names: Iterable[str]) -> list[str]:
@@ -166,7 +145,12 @@ def remove_left(names: Iterable[str]) -> list[str]:
 
 
 def _remove_left(name: str) -> list[str]:
-    return [f"removed tracing instance {name}"] if remove(name) else []
+    # Without tracefs there are no instances either.
+    with suppress(Unsupported), opened() as root:
+        if present(root, name):
+            TraceInstance(root, name).remove()
+            return [f"removed tracing instance {name}"]
+    return []
 
 
 class TraceInstance:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from resources.libraries.python.drivers.probes.tracer.graph import NONE, Rows, together
 from resources.libraries.python.drivers.probes.tracer.pages import Events, Words
-from resources.libraries.python.drivers.probes.tracer.tracefs import EventFormat, Field
+from resources.libraries.python.drivers.probes.tracer.tracefs import EventFormat
 
 _MAX_SMALL = 4096
 """Codes below are looked up in a table; that is nearly all."""
@@ -35,7 +35,6 @@ class Rule:
     """Fields of an event that distinguish its vertices."""
 
     code: Callable[[Get], Ints]
-    """A number for each event."""
     name: Callable[[EventFormat, int, bytes], str]
     """Name of such a number, given the format and the data of the first event that has it."""
     thread: str = "common_pid"
@@ -140,11 +139,13 @@ class Vertices:
         self._of_name: dict[str, int] = {}
         self._thread = np.full(max(threads, default=0) + 2, -1, np.int64)
         self._thread[list(threads)] = np.arange(len(threads))
-        self._kinds: list[_Kind] = []
+        self._kinds: list[tuple[_Kind, _Kind | None]] = []
+        """Of threads that an event happens to, and that it switches in."""
         self._kind_of = np.full(1 << 16, -1, np.int16)
         for form in formats:
             self._kind_of[form.number] = len(self._kinds)
-            self._kinds.append(_Kind(form, self))
+            entered = _Kind(form, SWITCHED_IN, self) if form.name == "sched_switch" else None
+            self._kinds.append((_Kind(form, RULES.get(form.name, PLAIN), self), entered))
 
     def number(self, name: str) -> int:
         """Return the number of a vertex, an old or a new one."""
@@ -171,61 +172,18 @@ class Vertices:
         for kind in np.flatnonzero(np.bincount(kinds + 1, minlength=1)[1:]):
             where = np.flatnonzero(kinds == kind)
             words = events.words[where]
-            chosen = self._kinds[kind]
-            threads[where], vertices[where] = chosen.happened(flat, words)
-            if chosen.switches:
-                entered, entering = chosen.entered(flat, words)
-                known = entered >= 0
-                switched.append(Rows(entered[known], events.times_ns[where[known]], entering[known]))
+            happened, entered = self._kinds[kind]
+            threads[where], vertices[where] = happened.found(flat, words)
+            if entered is not None:
+                others, entering = entered.found(flat, words)
+                known = others >= 0
+                switched.append(Rows(others[known], events.times_ns[where[known]], entering[known]))
         known = threads >= 0
         return together([Rows(threads[known], events.times_ns[known], vertices[known]), *(switched or [NONE])])
 
 
 class _Kind:
-    """One kind of event."""
-
-    def __init__(self, form: EventFormat, vertices: Vertices) -> None:
-        self.switches = form.name == "sched_switch"
-        self._read = _Reader(form)
-        self._vertices = vertices
-        self._form = form
-        self._rule = RULES.get(form.name, PLAIN)
-        self._codes = _Codes(form, self._rule, vertices)
-        self._entered = _Codes(form, SWITCHED_IN, vertices)
-
-    def happened(self, flat: Words, words: Ints) -> tuple[Ints, Ints]:
-        """Indexes of thread and vertex of each event."""
-        return self._by(self._rule, self._codes, flat, words)
-
-    def entered(self, flat: Words, words: Ints) -> tuple[Ints, Ints]:
-        """The same of the threads that are switched in."""
-        return self._by(SWITCHED_IN, self._entered, flat, words)
-
-    def _by(self, rule: Rule, codes: "_Codes", flat: Words, words: Ints) -> tuple[Ints, Ints]:
-        def get(field: str) -> Ints:
-            return self._read.field(flat, words, field)
-
-        return self._vertices.index(get(rule.thread)), codes.vertices(rule.code(get), flat, words)
-
-
-class _Reader:
-    """Fields of one kind of event."""
-
-    def __init__(self, form: EventFormat) -> None:
-        self._fields: Mapping[str, Field] = form.fields
-
-    def field(self, flat: Words, words: Ints, name: str) -> Ints:
-        place = self._fields.get(name)
-        if place is None:
-            return np.zeros(words.size, np.int64)
-        values = flat.take(words + place.offset // 4, mode="clip")
-        if place.size < 4:
-            values = (values >> np.uint32(8 * (place.offset % 4))) & np.uint32((1 << 8 * place.size) - 1)
-        return values.astype(np.int64)
-
-
-class _Codes:
-    """Numbers of vertices by the codes of a rule."""
+    """One kind of event by a rule."""
 
     def __init__(self, form: EventFormat, rule: Rule, vertices: Vertices) -> None:
         self._form = form
@@ -234,7 +192,21 @@ class _Codes:
         self._small = np.full(_MAX_SMALL, -1, np.int64)
         self._large: dict[int, int] = {}
 
-    def vertices(self, codes: Ints, flat: Words, words: Ints) -> Ints:
+    def found(self, flat: Words, words: Ints) -> tuple[Ints, Ints]:
+        """Indexes of thread and vertex of each event."""
+
+        def get(name: str) -> Ints:
+            place = self._form.fields.get(name)
+            if place is None:
+                return np.zeros(words.size, np.int64)
+            values = flat.take(words + place.offset // 4, mode="clip")
+            if place.size < 4:
+                values = (values >> np.uint32(8 * (place.offset % 4))) & np.uint32((1 << 8 * place.size) - 1)
+            return values.astype(np.int64)
+
+        return self._vertices.index(get(self._rule.thread)), self._numbers(self._rule.code(get), flat, words)
+
+    def _numbers(self, codes: Ints, flat: Words, words: Ints) -> Ints:
         found = self._small.take(codes, mode="clip")
         large = codes >= _MAX_SMALL
         for code in np.unique(codes[large]).tolist() if large.any() else ():
