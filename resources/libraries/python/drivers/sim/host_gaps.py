@@ -64,7 +64,8 @@ def queued(gaps: Gaps, rate_pps: float, service_pps: float, probes_s: Sequence[f
     backlog = lost = now_s = 0.0
     away_until_s: float | None = None
     waits: list[float] = []
-    events = sorted(chain(((begin, 0, end) for begin, end in gaps), _probes(probes_s), [(duration_s, 2, 0.0)]))
+    probes = ((at_s, 1, 0.0) for at_s in probes_s)
+    events = sorted(chain(((begin, 0, end) for begin, end in gaps), probes, [(duration_s, 2, 0.0)]))
     for at_s, kind, end_s in events:
         while now_s < at_s:  # the CPU may come back before the event
             upto_s = at_s if away_until_s is None else min(at_s, away_until_s)
@@ -84,10 +85,6 @@ def queued(gaps: Gaps, rate_pps: float, service_pps: float, probes_s: Sequence[f
             waits.append(backlog / service_pps + (0.0 if away_until_s is None else away_until_s - at_s))
     packets = rate_pps * duration_s
     return Queued(min(1.0, lost / packets) if packets > 0 else 0.0, tuple(waits))
-
-
-def _probes(probes_s: Iterable[float]) -> Iterable[tuple[float, int, float]]:
-    return ((at_s, 1, 0.0) for at_s in probes_s)
 
 
 def noise_floor(cpus: Iterable[int], host: InterruptingHost, duration_s: float, rng: Random) -> tuple[CpuNoise, ...]:

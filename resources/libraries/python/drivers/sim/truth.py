@@ -45,7 +45,7 @@ from dataclasses import replace
 from math import inf
 
 from resources.libraries.python.drivers.sim.impairment import Impairment, impaired, memory_left_ratio
-from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
+from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.model.driver import SimulatedNf
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
@@ -244,13 +244,9 @@ class SimulatedTruth:
         """Capacity of an NF of an instance of its own beside those of the other instances."""
         alone_pps = one_pps(function.kind, self._used(function)) * self._quota[function.name]
         others = [each for each in self._nfs if each.instance != function.instance]
-        left_pps = alone_pps * left_by(others, function, self._simulation, self.line_pps(frame))
+        left_pps = alone_pps * left_by(others, function, self._simulation, self._simulation.line_pps(frame))
         most_pps = limit_pps(function)
         return left_pps if most_pps is None else min(left_pps, most_pps)
-
-    def line_pps(self, frame: Frame) -> float:
-        """Line rate of one direction."""
-        return self._simulation.line_rate_pps * (64 + OVERHEAD_BYTES) / (frame.mean_bytes + OVERHEAD_BYTES)
 
     def _used(self, function: NfPlan) -> float:
         return used_cores(self._cell, function.node, self._simulation.scales_to, function.instance)
