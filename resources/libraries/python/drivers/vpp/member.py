@@ -33,7 +33,6 @@ class VppMember:
     """One VPP of a cell: its process, its interfaces, its threads."""
 
     def __init__(self, site: Site, owner: str, what: str, interfaces: Sequence[VppInterface]) -> None:
-        """Prepare."""
         self._site = site
         self.owner = owner
         self._what = what
@@ -97,10 +96,6 @@ class VppMember:
         """The running program; there is one once it has been started."""
         assert self._instance is not None  # noqa: S101 - a mistake of the caller
         return self._instance
-
-    def wait_ready(self, more_s: float = 0.0) -> None:
-        """Wait until it takes commands."""
-        self.instance.wait_ready(more_s)
 
     def make_interfaces(self) -> None:
         """Make its interfaces; they are down yet."""
@@ -195,12 +190,15 @@ class VppMember:
             if number or not self._placement.workers:
                 favour(thread)
 
+    def _queues(self) -> show_output.RxPlacement:
+        return show_output.rx_placement(self.instance.ask("show interface rx-placement"))
+
     def place_queues(self) -> show_output.RxPlacement:
         """Move receive queues to their planned workers; return where they are then."""
-        queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
+        queues = self._queues()
         if commands := list(configuration.moves(self.interfaces, self._placement, self._waiting.rx_mode, queues)):
             self.instance.do(commands)
-            queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
+            queues = self._queues()
         if not self._favoured and all(each.name in queues for each in self.interfaces):
             self._favour_threads()
             self._favoured = True
@@ -280,10 +278,9 @@ class VppMember:
             "access list": f"{rules} rules on each port" if (rules := self._site.settings.acl_rules) else "",
         }
         if not self.instance.problem():
-            queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
             found["rx placement"] = ", ".join(
                 f"{name}{f' queue {number}' if len(row) > 1 else ''} {_thread(queue)}"
-                for name, row in sorted(queues.items())
+                for name, row in sorted(self._queues().items())
                 for number, queue in enumerate(row)
             )
             found["errors"] = show_output.losses(self.instance.ask("show errors"))

@@ -97,7 +97,7 @@ class VppRouters(OneKind):
         members = [self._members[name] for name in names]
         more_s = _READY_MORE_S * len(members)
         for member in members:
-            member.wait_ready(more_s)
+            member.instance.wait_ready(more_s)
             member.make_interfaces()
         for member in members:
             self._forward(member)

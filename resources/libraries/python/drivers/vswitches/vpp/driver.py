@@ -6,7 +6,6 @@ built without DPDK drives a virtio, vmxnet3 or iavf port by itself, and an mlx5 
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
@@ -51,23 +50,19 @@ _NATIVE_OF_DEVICE = {
 """By PCI ids, as sysfs writes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BridgeMember:
-    name: str
-    tagged: bool
-
-
 def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) -> tuple[str, ...]:
     """Join ports to segments and bring them up.
 
     `segments`: Those whose members are ports of these interfaces.
     `interfaces`: Made and named already.
     """
-    members: Mapping[str, _BridgeMember] = {
-        port: _BridgeMember(each.name_of(vlan), vlan is not None) for each in interfaces for port, vlan in each.ports
+    members = {
+        port: {"name": each.name_of(vlan), "tagged": vlan is not None}
+        for each in interfaces
+        for port, vlan in each.ports
     }
     parents = [each.name for each in interfaces]
-    tagged = [member.name for member in members.values() if member.tagged]
+    tagged = [member["name"] for member in members.values() if member["tagged"]]
     return commands(
         "vpp-switch.j2",
         {
@@ -151,7 +146,7 @@ class VppSwitch(Disturbed, VSwitch):
         if pages.size == "4k" and any(each.kind is InterfaceKind.DPDK for each in interfaces):
             raise too_few("VPP on DPDK", pool_mb(self._site.settings), plan.cores.numa_node)
         member.start(pages, plugins_for(interfaces, self._site.settings))
-        member.wait_ready()
+        member.instance.wait_ready()
         member.make_interfaces()
         ports = {port for each in interfaces for port, _ in each.ports}
         segments = [segment for segment in plan.segments if ports.issuperset(segment.members)]
