@@ -204,7 +204,6 @@ class Instances(SizedService):
         instance.run(f"remove script of {instance.name}", script, self._variables(instance.name), _REMOVED_WITHIN_S)
 
     def _variables(self, name: str) -> dict[str, str]:
-        """Environment variables of the scripts of an instance."""
         component, _, number = name.rpartition("-")
         flavor = self._placement.flavors[name]
         return {

@@ -4,6 +4,7 @@ The load generator is another namespace, or behind a cable that is a member of t
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from ipaddress import IPv4Address, IPv4Network
 
 from pyroute2.netlink.rtnl import RTM_GETSTATS
@@ -70,11 +71,8 @@ class ServiceNetwork:
         self._machine.confirm_namespaces(map(name_of, self._owners))
 
     def _make(self) -> None:
-        home = Netlink()  # before this thread enters namespaces
-        try:
+        with closing(Netlink()) as home:  # before this thread enters namespaces
             self._make_from(home)
-        finally:
-            home.close()
 
     def _make_from(self, home: Netlink) -> None:
         wanted = [

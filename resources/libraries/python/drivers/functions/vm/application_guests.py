@@ -120,7 +120,6 @@ class Applications(GuestSoftware):
         return ",".join([super().cpu_model(name), *(f"+{feature}" for feature in (each.needs if each else ()))])
 
     def memory_mb(self, name: str) -> int:
-        """Return the memory of a guest, with what its application takes."""
         return self._own_mb[name]
 
     def initramfs(self, name: str, base: Image, cache: Path) -> Path:

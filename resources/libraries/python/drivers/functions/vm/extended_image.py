@@ -5,13 +5,13 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 from resources.libraries.python.drivers.functions.vm.archive import ArchiveEntry, cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.host.programs.image_cache import alone
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.whole_files import replace_file
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[Ar
         if not place.exists():
             # The kernel unpacks archives that follow one another, and takes the last of two files of a name.
             content = base.initramfs.read_bytes() + cpio([*carried(files), *entries])
-            _write(place, content)
+            replace_file(place, content, sync=False)
             for old in set(cache.glob(f"{word}-*.cpio")) - {place}:
                 old.unlink()
             _log.info("made %s, %d MB", place, len(content) // 2**20)
@@ -78,10 +78,3 @@ def _digest(base: Image, files: Iterable[Path], entries: Sequence[ArchiveEntry])
     """Changes with whatever goes into the archive; of large files, with size and time."""
     stats = [(str(path), (found := path.stat()).st_size, found.st_mtime_ns) for path in files]
     return hashlib.sha256(repr((base.description.digests, stats, entries)).encode()).hexdigest()[:12]
-
-
-def _write(place: Path, content: bytes) -> None:
-    """It appears complete or not at all."""
-    with NamedTemporaryFile(dir=place.parent, delete=False) as out:
-        out.write(content)
-    Path(out.name).replace(place)

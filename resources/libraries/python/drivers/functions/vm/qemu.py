@@ -159,27 +159,24 @@ class Monitor:
             NotReady: No answer.
             CommandFailed: QEMU refused.
         """
-        self._send({"execute": command, **({"arguments": arguments} if arguments else {})})
+        message = {"execute": command, **({"arguments": arguments} if arguments else {})}
+        try:
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        except OSError as error:
+            raise NotReady(f"the monitor of {self._name}", self._within_s, str(error)) from error
         deadline = time.monotonic() + self._within_s
         while True:  # events come between
-            message = self._next(deadline - time.monotonic())
-            if "return" in message:
-                return message["return"]
-            if (error := message.get("error")) is not None:
+            answer = self._next(deadline - time.monotonic())
+            if "return" in answer:
+                return answer["return"]
+            if (error := answer.get("error")) is not None:
                 reason = error.get("desc") if isinstance(error, dict) else None
                 raise CommandFailed(("qmp", command), None, f"{self._name}: {reason or shown(error)}")
 
     def close(self) -> None:
         self._socket.close()
 
-    def _send(self, message: dict[str, Any]) -> None:
-        try:
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
-        except OSError as error:
-            raise NotReady(f"the monitor of {self._name}", self._within_s, str(error)) from error
-
     def _next(self, within_s: float) -> dict[str, Any]:
-        """Return the next message: an answer, or an event."""
         what = f"the monitor of {self._name}"
         if within_s <= 0:
             raise NotReady(what, self._within_s, "events without an answer")

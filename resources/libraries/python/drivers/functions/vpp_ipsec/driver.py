@@ -113,11 +113,7 @@ class VppTunnels(VppRouters):
         super()._start(member, (*plugins, *sorted(engines)), logs_commands=logs_commands)
 
     def _forward(self, member: VppMember) -> None:
-        """Make the tunnel, then route both ports into it.
-
-        Raises:
-            CsitError: VPP refused something, or has a tunnel without its two associations.
-        """
+        """Make the tunnel, then route both ports into it."""
         function = self._functions[member.owner]
         ends = gateways(function)
         member.instance.do((*tunnelling(ends, self._site.largest_frame_bytes), *routing(function, _TABLES)))
