@@ -116,10 +116,12 @@ def _running() -> dict[int, bool]:
 
 
 class Load(SizedService):
-    """Runs in an existing namespace. Its control group ends processes that the script leaves running.
+    """Runs in its own namespace. Its control group ends processes that the script leaves running.
 
     `machine`: the machine's lock, held.
     `pinned`: the only CPUs that the script may run on; None for all.
+    `network`: where it comes over a cable from this machine, which has nothing else of the service; None where the
+      namespace exists.
     """
 
     def __init__(
@@ -129,22 +131,29 @@ class Load(SizedService):
         machine: MachineLock,
         controllers: Controllers,
         pinned: frozenset[int] | None = None,
+        *,
+        network: LoadNetwork | None = None,
     ) -> None:
+        self._network = network
         self._asked = asked
         self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}
         self._runner = ServiceInstance(SERVICE_LOAD, controllers, machine, GroupLimits(pinned=pinned))
 
     def start(self) -> None:
-        """Make group and folder.
+        """Make namespace, group and folder, take the port.
 
         Raises:
             Unsupported: The machine has no such groups.
             CsitError: There is such a group.
         """
+        if self._network is not None:
+            self._network.start()
         self._runner.make()
 
     def offer(self, load: float) -> LoadReport:
-        """Run the generator script once."""
+        """Run the generator script once, when packets pass the cable."""
+        if self._network is not None:
+            self._network.wait_for_cable()
         workload = self._asked.workload
         variables = {
             "CSIT_LOAD": f"{load:g}",
@@ -161,44 +170,19 @@ class Load(SizedService):
             end(self._runner.folders, 0)
         return scripts.answer(output, self._asked.generator)
 
+    def problems(self) -> tuple[str, ...]:
+        """A cable that passes no packets."""
+        return () if self._network is None else self._network.problems()
+
     def stop(self) -> None:
-        """Remove group and folder. Safe to call after a failure.
+        """Remove group and folder, give the port back. Safe to call after a failure.
 
         Raises:
             CsitError: They cannot be removed.
         """
-        end(self._runner.folders, 0)
-        self._runner.remove()
-
-
-class CabledLoad(SizedService):
-    """A load that comes over a cable from this machine, which has nothing else of the service."""
-
-    def __init__(self, load: Load, network: LoadNetwork) -> None:
-        self._load = load
-        self._network = network
-
-    def start(self) -> None:
-        """Make namespace and group, take the port."""
-        self._network.start()
-        self._load.start()
-
-    def offer(self, load: float) -> LoadReport:
-        """Run the generator script once, when packets pass the cable."""
-        self._network.wait_for_cable()
-        return self._load.offer(load)
-
-    def problems(self) -> tuple[str, ...]:
-        """A cable that passes no packets."""
-        return self._network.problems()
-
-    def stop(self) -> None:
-        """End the script, give the port back, remove everything.
-
-        Raises:
-            CsitError: Something could not be removed.
-        """
         try:
-            self._load.stop()
+            end(self._runner.folders, 0)
+            self._runner.remove()
         finally:
-            self._network.stop()
+            if self._network is not None:
+                self._network.stop()

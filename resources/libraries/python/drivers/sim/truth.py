@@ -84,12 +84,6 @@ def is_guaranteed(colocated: Sequence[NfPlan], line_pps: float) -> bool:
     return len(known) == len(limits) and sum(known) <= line_pps * (1 + _ROUNDING)
 
 
-def limit_pps(function: NfPlan) -> float | None:
-    """Receive limit of a network function, both ways; None where that is not limited."""
-    each_pps = function.limits.network_pps
-    return None if each_pps is None else _WAYS * each_pps
-
-
 def _of(kind: NfKind, simulation: Simulation) -> SimulatedNf:
     known = kind.driver.simulated
     return replace(
@@ -245,8 +239,8 @@ class SimulatedTruth:
         alone_pps = one_pps(function.kind, self._used(function)) * self._quota[function.name]
         others = [each for each in self._nfs if each.instance != function.instance]
         left_pps = alone_pps * left_by(others, function, self._simulation, self._simulation.line_pps(frame))
-        most_pps = limit_pps(function)
-        return left_pps if most_pps is None else min(left_pps, most_pps)
+        most_pps = function.limits.network_pps  # one way
+        return left_pps if most_pps is None else min(left_pps, _WAYS * most_pps)
 
     def _used(self, function: NfPlan) -> float:
         return used_cores(self._cell, function.node, self._simulation.scales_to, function.instance)

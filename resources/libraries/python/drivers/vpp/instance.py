@@ -197,7 +197,7 @@ class VppInstance:
         """
         # The socket itself says nothing: of a VPP that was killed it stays behind.
         look = CommandLine(self.startup.cli_socket, _SLOWEST_LOOK_S)
-        nics = [device.pci_address for device in self.startup.devices]
+        nics = [str(device.pci_address) for device in self.startup.devices]
         within_s = _READY_S + _NIC_S * len(nics) + _HEAP_GB_S * self.startup.heap_mb / 1024 + more_s
         first = f" (DPDK configures {len(nics)} NICs before: {', '.join(nics)})" if nics else ""
 

@@ -74,9 +74,7 @@ class VppMember:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                configuration.VppDevice(each.pci_address, each.name, each.queues, each.uio_driver)
-                for each in self.interfaces
-                if each.kind is InterfaceKind.DPDK and each.pci_address is not None
+                each for each in self.interfaces if each.kind is InterfaceKind.DPDK and each.pci_address is not None
             ),
             largest_frame_bytes=site.largest_frame_bytes,
             logs_commands=logs_commands,

@@ -28,9 +28,8 @@ from resources.libraries.python.drivers.functions.vm.applications import (
 )
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
-from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
-from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.image import Image, extended, libraries
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue

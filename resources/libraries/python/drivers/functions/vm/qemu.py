@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.dialogue import record_of, shown
-from resources.libraries.python.drivers.functions.vm import NICS, GuestNicModel
+from resources.libraries.python.drivers.functions.vm import NICS, GuestNicModel, whole_pages
 from resources.libraries.python.drivers.host.sockets.answers import receive
 from resources.libraries.python.errors import CommandFailed, NotReady
 
@@ -75,14 +75,14 @@ def arguments(
     `monitor`: descriptor of a connected socket for QMP; the guest then waits for `cont` before it boots.
     """
     kernel, initramfs = boot
-    kvm = hardware.accelerator == "kvm"
+    kvm, memory_mb = hardware.accelerator == "kvm", whole_pages(hardware.memory_mb, hardware.huge_page_mb)
     argv = [QEMU, "-name", f"{name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none"]
-    argv += ["-machine", f"q35{_shared(hardware)}", "-m", str(_memory_mb(hardware)), "-smp", str(hardware.vcpus)]
+    argv += ["-machine", f"q35{_shared(hardware)}", "-m", str(memory_mb), "-smp", str(hardware.vcpus)]
     if _shared(hardware):
         # Of a file without a name: it ends with the guest, and no room in /dev/shm or mount of hugetlbfs is needed.
         huge, node = hardware.huge_page_mb, hardware.numa_node
         pages = f",hugetlb=on,hugetlbsize={huge}M,prealloc=on,host-nodes={node},policy=bind" if huge else ""
-        argv += ["-object", f"memory-backend-memfd,id=memory,size={_memory_mb(hardware)}M,share=on{pages}"]
+        argv += ["-object", f"memory-backend-memfd,id=memory,size={memory_mb}M,share=on{pages}"]
     argv += ["-accel", "kvm", "-cpu", "host"] if kvm else ["-accel", "tcg,thread=multi", "-cpu", hardware.model]
     argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
     argv += ["-no-reboot", "-kernel", str(kernel), "-initrd", str(initramfs), "-append", command_line]
@@ -92,12 +92,6 @@ def arguments(
     if monitor is not None:
         argv += ["-S", "-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control"]
     return tuple(argv)
-
-
-def _memory_mb(hardware: Hardware) -> int:
-    """Return the memory of the guest, in whole huge pages."""
-    page = hardware.huge_page_mb or 1
-    return -(-hardware.memory_mb // page) * page
 
 
 def _shared(hardware: Hardware) -> str:
@@ -169,9 +163,9 @@ class Monitor:
             answer = self._next(deadline - time.monotonic())
             if "return" in answer:
                 return answer["return"]
-            if (error := answer.get("error")) is not None:
-                reason = error.get("desc") if isinstance(error, dict) else None
-                raise CommandFailed(("qmp", command), None, f"{self._name}: {reason or shown(error)}")
+            if (refusal := answer.get("error")) is not None:
+                reason = refusal.get("desc") if isinstance(refusal, dict) else None
+                raise CommandFailed(("qmp", command), None, f"{self._name}: {reason or shown(refusal)}")
 
     def close(self) -> None:
         self._socket.close()
