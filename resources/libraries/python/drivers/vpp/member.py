@@ -153,13 +153,8 @@ class VppMember:
     def _not_fed(self) -> list[str]:
         """Memifs of which it is the slave and has given no buffers yet."""
         slaves = {each.name for each in self.interfaces if each.kind is InterfaceKind.MEMIF and not each.master}
-        if not slaves:
-            return []
-        return [
-            name
-            for name, row in show_output.memifs(self.instance.ask("show memif")).items()
-            if name in slaves and not row.fed
-        ]
+        rows = show_output.memifs(self.instance.ask("show memif")) if slaves else {}
+        return [name for name, row in rows.items() if name in slaves and not row.fed]
 
     def _not_connected(self) -> list[str]:
         found: dict[str, show_output.SharedMemoryLink] = {}
@@ -290,8 +285,13 @@ class VppMember:
         return {name: text for name, text in found.items() if text}
 
     def problems(self) -> tuple[str, ...]:
-        if problem := self.instance.problem():
-            return (problem,)
+        """It has ended, an interface is down, shared memory lost its other end, a thread is gone."""
+        try:
+            return (problem,) if (problem := self.instance.problem()) else self._problems_of_running()
+        except CsitError as error:
+            return (str(error),)
+
+    def _problems_of_running(self) -> tuple[str, ...]:
         states = show_output.interfaces(self.instance.ask("show interface"))
         down = [f"{name} of {self._what} is down" for name in self._names if name not in states or not states[name].up]
         lost = [f"{self._what}: {text}" for text in self._not_connected()]

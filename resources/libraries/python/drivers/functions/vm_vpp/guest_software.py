@@ -93,9 +93,6 @@ class GuestVpp:
         self._do(default_mode(self._waiting.rx_mode))
         self._do(*making(self._interfaces, largest_frame_bytes))
         self._do(*routing(self.function))
-        self._place_queues()
-
-    def _place_queues(self) -> None:
         self._do(*moves(self._interfaces, self._placement, self._waiting.rx_mode, self._queues()))
 
     def _queues(self) -> show_output.RxPlacement:

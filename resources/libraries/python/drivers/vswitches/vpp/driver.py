@@ -197,13 +197,7 @@ class VppSwitch(Disturbed, VSwitch):
         )
 
     def problems(self) -> tuple[str, ...]:
-        """VPP has ended, an interface is down, shared memory lost its other end, a thread is gone."""
-        if self._member is None:
-            return ("the vSwitch is not started",)
-        try:
-            return self._member.problems()
-        except CsitError as error:
-            return (str(error),)
+        return ("the vSwitch is not started",) if self._member is None else self._member.problems()
 
     def stop(self) -> None:
         self.call_off()
