@@ -60,7 +60,6 @@ class TunnelEnd:
     """One of the two ends of a tunnel."""
 
     device: str
-    """Its tunnel interface."""
     role: str
     """In the handshake, where the ends have different ones."""
     port: int

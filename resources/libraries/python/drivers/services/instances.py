@@ -157,7 +157,6 @@ class Instances(SizedService):
             self._found |= scripts.facts(output)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """Usage of every instance until now, and its memory now."""
         octets = self._network.octets()
         return {
             name: InstanceUse(instance.group.cpu_s(), instance.group.memory_bytes(), octets.get(name))

@@ -91,7 +91,6 @@ class _SimForwarding(_SimPart, ForwardingPart):
         return self._system.counters(self._names)
 
     def disturb(self, coming: Disturbance) -> None:
-        """Let an event take place in the next trial with a timeline."""
         self._system.events.disturb(coming)
 
     def disturbed(self) -> tuple[EventOccurrence, ...]:
@@ -144,15 +143,12 @@ class SimFunctions(_SimForwarding, NetworkFunctions):
         super().__init__(system, (each.name for each in system.plan.all_nfs))
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
-        """States of the tables of kinds that keep connections."""
         return self._system.tables.states()
 
     def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
-        """Set their timeouts."""
         return self._system.tables.hold(timeout_s)
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        """Empty them, in virtual time."""
         return self._system.tables.delete()
 
 

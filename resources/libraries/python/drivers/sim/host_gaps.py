@@ -92,18 +92,15 @@ def noise_floor(cpus: Iterable[int], host: InterruptingHost, duration_s: float, 
     rows = []
     for cpu in cpus:
         lengths = [round((end - begin) * 1e9) for begin, end in host.gaps(duration_s, rng)]
-        durations: dict[int, int] = {}
-        for length in lengths:
-            if length >= _THRESHOLD_NS:
-                shift = length.bit_length() - _CLASS_BITS
-                durations[length >> shift << shift] = durations.get(length >> shift << shift, 0) + 1
+        seen = [length for length in lengths if length >= _THRESHOLD_NS]
+        durations = Counter(_class_of(length) for length in seen)
         rows.append(
             CpuNoise(
                 cpu=cpu,
                 observed_s=duration_s,
                 real_time=True,
                 threshold_ns=_THRESHOLD_NS,
-                longest_ns=max(lengths, default=0) if durations else 0,
+                longest_ns=max(seen, default=0),
                 durations=tuple(sorted(durations.items())),
                 preemptions=0,
                 interrupts={},
@@ -112,6 +109,11 @@ def noise_floor(cpus: Iterable[int], host: InterruptingHost, duration_s: float, 
             )
         )
     return tuple(rows)
+
+
+def _class_of(length_ns: int) -> int:
+    shift = length_ns.bit_length() - _CLASS_BITS
+    return length_ns >> shift << shift
 
 
 class HostInterruptions:

@@ -5,7 +5,7 @@ wait and all others are dropped. After a pause or a stall those that waited are 
 killed, restarted or not yet added keeps none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -122,15 +122,13 @@ class SimulatedEvents:
         self, flow: Flow, coming: Disturbance, own: Interruption, began_ns: int, rng: Random
     ) -> Interruption | None:
         """Cause of a flow's interruption: the event itself, or the stall of what all instances share."""
-        if not {VSWITCH, *self._owners(flow)}.isdisjoint(coming.targets):
+        paths = (
+            path for path in self._plan.paths if (path.instance, path.direction) == (flow.instance, flow.direction)
+        )
+        if not {VSWITCH, *(hop.owner for path in paths for hop in path.hops)}.isdisjoint(coming.targets):
             return own
         stall_ns = round(self._truth.stall_s.get(coming.event, 0.0) * (1 + _JITTER * (2 * rng.random() - 1)) * _NS)
         return Interruption(began_ns, began_ns + stall_ns, self._truth.queue) if stall_ns else None
-
-    def _owners(self, flow: Flow) -> Iterator[str]:
-        for path in self._plan.paths:
-            if (path.instance, path.direction) == (flow.instance, flow.direction):
-                yield from (hop.owner for hop in path.hops if hop.owner != VSWITCH)
 
 
 def served(due_ns: NDArray[np.int64], delay_ns: int, hit: Interruption | None) -> NDArray[np.int64]:

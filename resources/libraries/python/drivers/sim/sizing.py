@@ -126,10 +126,6 @@ class SimulatedService(Frozen):
     def _together(self, part: SimComponent, share: Share, alone: float) -> float:
         return alone * share.instances / (1 + part.sync * (share.instances - 1))
 
-    def work_of(self, workload: WorkloadSpec) -> float:
-        """Cost of a call of a workload."""
-        return self.work.get(PurePath(workload.generator).name, 1.0)
-
     def _usable(self, part: SimComponent, flavor: Flavor) -> float:
         return flavor.vcpus if part.threads is None else min(flavor.vcpus, part.threads)
 
@@ -225,7 +221,7 @@ class SimService(SizedService):
         self._simulated = simulated
         self._spec = spec
         self._duration_s = workload.duration_s
-        self._work = simulated.work_of(workload)
+        self._work = simulated.work.get(PurePath(workload.generator).name, 1.0)
         self._time = time
         self._size = size
         self._rng = Random(f"{simulated.seed} {name_of(spec, size)}")  # noqa: S311 - a simulation
@@ -250,7 +246,6 @@ class SimService(SizedService):
             )
 
     def start(self) -> None:
-        """Nothing starts; virtual time passes."""
         self._time.advance(self._simulated.deploy_s * len(self._instances))
 
     def offer(self, load: float) -> LoadReport:

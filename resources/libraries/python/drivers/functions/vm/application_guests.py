@@ -45,7 +45,6 @@ from resources.libraries.python.rendering import render
 _WITHIN_S = 20.0
 """A guest in emulation may have to wait for its CPU."""
 PORT = "csit.application"
-"""The port for questions."""
 END = "CSIT-ANSWERED"
 """Begins the last line of an answer; after it comes 0, or another status where there is none."""
 RULES, PROGRAM, UP, THEN, FILES = (f"opt/csit/{word}" for word in ("rules", "program", "up", "then", "files"))

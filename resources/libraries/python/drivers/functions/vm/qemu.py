@@ -59,7 +59,6 @@ class Hardware:
     model: str = CPU_MODEL
     """Model of the CPU in emulation."""
     more: tuple[str, ...] = ()
-    """Further arguments."""
     huge_page_mb: int = 0
     """Size of the pages that its memory is made of; 0 for ordinary ones."""
     numa_node: int = 0

@@ -53,13 +53,11 @@ class TunnelGateway:
     """Of the nonce (RFC 4106), hexadecimal."""
 
     table: int
-    """Its routing table."""
     address: str
     """Outer address of what it encrypts."""
     pipe: str
     """Its interface to the other end."""
     device: str
-    """Its tunnel interface."""
     spi: int
     """Number of the security association of packets that it encrypts."""
     outbound: int
