@@ -253,10 +253,6 @@ class VppMember:
         polled = (name for name in own if not links.get(name, False))
         return tuple(dict.fromkeys((*polled, *self._site.fabric.cables_down(self.owner))))
 
-    def begin_accounts(self) -> None:
-        """Set the counters of all graph nodes to zero."""
-        self.instance.do(["clear runtime"])
-
     def accounts(self) -> tuple[NodeCost, ...]:
         """Clocks per packet and vectors per call of each graph node, by thread."""
         return show_output.node_costs(self.owner, self.instance.ask("show runtime"))

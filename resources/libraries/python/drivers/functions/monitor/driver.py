@@ -142,8 +142,7 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
         if self._program.control is None:
             return ours
         place = self._companions.folder / name / self._program.control
-        theirs = suricata.taken(place, own.interface)
-        return ProcessedPackets(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
+        return ours + suricata.taken(place, own.interface)
 
     def problems(self) -> tuple[str, ...]:
         """Programs that have ended or moved, ports without thread or carrier, packets that no program was given."""

@@ -126,7 +126,7 @@ class VppRouters(OneKind):
 
     def begin_accounts(self) -> tuple[str, ...]:
         for member in self._members.values():
-            member.begin_accounts()
+            member.instance.do(["clear runtime"])
         return tuple(self._members)
 
     def accounts(self) -> tuple[NodeCost, ...]:

@@ -184,7 +184,7 @@ class VppSwitch(Disturbed, VSwitch):
         return self._running.without_link()
 
     def begin_accounts(self) -> tuple[str, ...]:
-        self._running.begin_accounts()
+        self._running.instance.do(["clear runtime"])
         return (self._owner,)
 
     def accounts(self) -> tuple[NodeCost, ...]:
