@@ -337,9 +337,9 @@ class SimulatedSystem:
 
     def _copied(self) -> dict[str, int]:
         """Copies made for each passive NF since the beginning."""
-        found: dict[str, int] = {}
+        found = Counter[str]()
         for name, state, hop in self._watched:
-            found[name] = found.get(name, 0) + (state.reaching(hop) if hop < self._ends_at(state) else 0)
+            found[name] += state.reaching(hop) if hop < self._ends_at(state) else 0
         return found
 
     def _copy(self, before: Mapping[str, int], duration_s: float) -> None:

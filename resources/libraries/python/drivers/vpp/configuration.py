@@ -130,8 +130,6 @@ class Startup:
     devices: tuple[VppInterface, ...] = ()
     """Physical ports that DPDK drives. Where no driver is named it takes vfio-pci behind an IOMMU."""
     largest_frame_bytes: int = 1518
-    core_mb: int = 2048
-    """Most of its memory that a core file holds; more is cut off."""
     cli_address: str = ""
     """Where it takes commands instead, by TCP; empty for a socket in its folder."""
     logs_commands: bool = True
