@@ -181,12 +181,10 @@ class SimulatedSystem:
 
     def run(self, trial: Trial) -> TrialResult:
         if trial.only is not None and trial.frame.flows:
-            most_pps = min(
-                self.maximum_pps(trial.frame) / _DIRECTIONS, self.simulation.generator_max_pps or float("inf")
-            )
+            most_pps = min(self.simulation.line_pps(trial.frame), self.simulation.generator_max_pps or inf)
             return self.tables.run(trial, most_pps, self.simulation.overhead_s)
         started_at = self.clock.timestamp()
-        limit_pps = min(self.maximum_pps(trial.frame), self.simulation.generator_max_pps or float("inf"))
+        limit_pps = min(self.maximum_pps(trial.frame), self.simulation.generator_max_pps or inf)
         # Equal within rounding of floats is equal.
         limited = trial.load_pps > limit_pps * (1 + 1e-9)
         load_pps = min(trial.load_pps, limit_pps)

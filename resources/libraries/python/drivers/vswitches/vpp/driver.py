@@ -72,29 +72,21 @@ def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) ->
     )
 
 
-def native_kind(nic: Nic, ids: tuple[str | None, str | None] = (None, None)) -> InterfaceKind | None:
-    """VPP's own driver for a PCI device; None where it has none.
-
-    `nic`: Its kernel driver, where the topology says it.
-    `ids`: Its PCI vendor and device, where the machine says them.
-    """
-    vendor, device = ids
-    by_id = _NATIVE_OF_DEVICE.get((vendor or "", device or "")) or _NATIVE_OF_VENDOR.get(vendor or "")
-    return by_id or _NATIVE_OF_DRIVER.get(nic.driver or "")
-
-
 def kind_of(
     nic: Nic, plugins: Collection[str], ids: tuple[str | None, str | None] = (None, None), *, only_dpdk: bool = False
 ) -> InterfaceKind:
     """Choose VPP's driver for a physical port.
 
-    `ids`: as for `native_kind`.
+    `nic`: Its kernel driver, where the topology says it.
+    `ids`: Its PCI vendor and device, where the machine says them.
     `only_dpdk`: whether the topology asks for DPDK in so many words.
 
     Raises:
         Unsupported: The installation has no driver for it.
     """
-    native = native_kind(nic, ids)
+    vendor, device = (each or "" for each in ids)
+    by_id = _NATIVE_OF_DEVICE.get((vendor, device)) or _NATIVE_OF_VENDOR.get(vendor)
+    native = by_id or _NATIVE_OF_DRIVER.get(nic.driver or "")
     match nic.attachment:
         case Attachment.KERNEL:
             kinds: tuple[InterfaceKind | None, ...] = (InterfaceKind.HOST,)
