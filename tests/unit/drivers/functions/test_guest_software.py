@@ -15,9 +15,8 @@ import pytest
 
 from resources.libraries.python.drivers.functions.vm import application_guests as guests
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file
-from resources.libraries.python.drivers.functions.vm.extended_image import carried, parse
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
-from resources.libraries.python.drivers.functions.vm.image import Description, Image
+from resources.libraries.python.drivers.functions.vm.image import Description, Image, carried, parse
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm_vpp import guest_software as vpp_guest
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import render_init as vpp_init

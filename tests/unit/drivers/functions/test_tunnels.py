@@ -12,7 +12,7 @@ import pytest
 from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.functions.ipsec import driver as ipsec
 from resources.libraries.python.drivers.functions.openvpn import driver as openvpn
-from resources.libraries.python.drivers.functions.openvpn.driver import CIPHER, ENDS, LEFT, RIGHT, TunnelFiles
+from resources.libraries.python.drivers.functions.openvpn.driver import CIPHER, ENDS, LEFT, RIGHT, Identity
 from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, Tunnels, passed
 from resources.libraries.python.drivers.functions.vpp_ipsec import driver as vpp_ipsec
 from resources.libraries.python.drivers.functions.wireguard import driver as wireguard
@@ -45,7 +45,7 @@ def program(folder: Path, name: str, text: str) -> str:
 
 
 def told(end: TunnelEnd, mtu: int = 1500) -> list[str]:
-    return openvpn.configuration(end, TunnelFiles("/run/c.pem", "/run/k.pem", "AA:BB"), mtu).splitlines()
+    return openvpn.configuration(end, Identity(Path("/run/c.pem"), Path("/run/k.pem"), ""), "AA:BB", mtu).splitlines()
 
 
 def test_the_ends_of_an_openvpn_tunnel_are_each_others_peers_and_pass_packets_as_they_are() -> None:

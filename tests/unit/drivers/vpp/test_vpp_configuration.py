@@ -10,7 +10,6 @@ from resources.libraries.python.drivers.vpp.configuration import (
     HugePageChoice,
     IdleBehaviour,
     Startup,
-    VppDevice,
     access_by,
     access_list,
     choose_pages,
@@ -101,7 +100,19 @@ def test_threads_memory_and_plugins_are_what_was_asked_for(
 @pytest.mark.parametrize("driver", [None, "igb_uio", "vfio-pci"])
 def test_physical_ports_by_their_address_and_by_the_driver_that_the_topology_names(driver: str | None) -> None:
     """By itself VPP asks for vfio-pci behind an IOMMU, also for ports of igb_uio (`vlib_pci_bind_to_uio`)."""
-    devices = tuple(VppDevice(f"0000:af:00.{number}", f"csv1p{number}", uio_driver=driver) for number in (0, 1))
+    devices = tuple(
+        VppInterface(
+            InterfaceKind.DPDK,
+            f"csv1p{number}",
+            "",
+            "",
+            (0,),
+            (),
+            pci_address=f"0000:af:00.{number}",
+            uio_driver=driver,
+        )
+        for number in (0, 1)
+    )
     text = startup(devices=devices).text()
     assert "  dev 0000:af:00.0 {\n    name csv1p0\n    num-rx-queues 1\n  }" in text
     assert "no-hugetlb" in text and "no-multi-seg" in text

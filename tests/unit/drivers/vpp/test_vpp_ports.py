@@ -198,7 +198,7 @@ def test_a_vpp_with_many_nics_has_longer_until_it_answers_and_they_are_named(
     ]
     started = member(interfaces, Vpp(main_heap_mb=heap_mb))
     started.start(HugePageChoice("2m", ""), ())
-    started.wait_ready(5.0)
+    started.instance.wait_ready(5.0)
     ((what, until_s),) = waits
     assert until_s == within_s
     assert ("(DPDK configures 16 NICs before: 0000:00:00.0, 0000:01:00.0" in what) is (nics == 16)

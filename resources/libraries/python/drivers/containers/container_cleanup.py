@@ -45,7 +45,7 @@ def remove(containers: Iterable[Contained]) -> list[str]:
     """
     every = tuple(containers)
     used = dict.fromkeys(each.engine for each in every)
-    return take_all((*(partial(_remove, each) for each in every), *(partial(_remove_layers, each) for each in used)))
+    return take_all((*(partial(_remove, each) for each in every), *(partial(remove_layers, each) for each in used)))
 
 
 def _remove(container: Contained) -> list[str]:
@@ -53,11 +53,6 @@ def _remove(container: Contained) -> list[str]:
         return []
     call(container.engine, engines.remove(container.engine, found))
     return [f"removed {container}"]
-
-
-def _remove_layers(engine: Engine) -> list[str]:
-    remove_layers(engine)
-    return []
 
 
 def remove_layers(engine: Engine) -> None:

@@ -24,8 +24,12 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         "docker": _docker(arguments.get("docker", "/var/run/docker.sock")),
         "podman": _podman(),
-        "runc": {"there": shutil.which("runc", path=_PATH) is not None, "version": None, "problem": None},
+        "runc": _installed("runc"),
     }
+
+
+def _installed(program: str) -> dict[str, Any]:
+    return {"there": shutil.which(program, path=_PATH) is not None, "version": None, "problem": None}
 
 
 class _OverSocket(http.client.HTTPConnection):
@@ -43,7 +47,7 @@ class _OverSocket(http.client.HTTPConnection):
 
 def _docker(path: str) -> dict[str, Any]:
     """Docker is asked through its socket. `there` is the program, `version` that of the engine that answers."""
-    found: dict[str, Any] = {"there": shutil.which("docker", path=_PATH) is not None, "version": None, "problem": None}
+    found = _installed("docker")
     connection = _OverSocket(path)
     try:
         connection.request("GET", "/version")
@@ -60,7 +64,7 @@ def _docker(path: str) -> dict[str, Any]:
 
 def _podman() -> dict[str, Any]:
     """Podman has no daemon; it prints its version as JSON."""
-    found: dict[str, Any] = {"there": shutil.which("podman", path=_PATH) is not None, "version": None, "problem": None}
+    found = _installed("podman")
     if not found["there"]:
         return found
     argv = ["podman", "version", "--format", "json"]

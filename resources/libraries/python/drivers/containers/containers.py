@@ -84,16 +84,18 @@ class NfContainers:
             contained = Contained(engine=engine, name=name_of(name))
             self._machine.claim(CONTAINERS, contained)
             self._claimed[name] = contained
-        options = {
-            "shared": (self._folder.parent, *_huge_pages()),
-            "read_only": folders_of_the_machine(engine),
-            "limits": own_limits(),
-        }
-        commands = {name: engines.run(engine, self._wanted(name), **options) for name in self._names}  # type: ignore[arg-type]
+        command = partial(
+            engines.run,
+            engine,
+            shared=(self._folder.parent, *_huge_pages()),
+            read_only=folders_of_the_machine(engine),
+            limits=own_limits(),
+        )
+        commands = {name: command(self._wanted(name)) for name in self._names}
         first, *others = self._names
         _start(engine, first, commands[first])  # alone: it makes what the engine keeps for all
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for done in [pool.submit(partial(_start, engine, name, commands[name])) for name in others]:
+            for done in [pool.submit(_start, engine, name, commands[name]) for name in others]:
                 done.result()
         self._read_back(engine)
 

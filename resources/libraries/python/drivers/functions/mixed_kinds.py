@@ -97,11 +97,9 @@ class MixedKinds(Disturbed, NetworkFunctions):
         return _joined(part.hold_connections(timeout_s) for part in self._parts)
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        """Delete the entries of all tables, one kind after the other."""
         return _joined(part.delete_connections() for part in self._parts)
 
     def facts(self) -> Mapping[str, str]:
-        """Facts of the NFs, and their limits."""
         return _joined((*(part.facts() for part in self._parts), self._groups.facts() if self._groups else {}))
 
     def problems(self) -> tuple[str, ...]:

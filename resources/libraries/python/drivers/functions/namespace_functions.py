@@ -75,15 +75,9 @@ class NamespaceFunctions(OneKind, Generic[Nf]):
         return {self._functions[0].kind: f"{self._version}, {self._does}"} if self._version else {}
 
     def _received(self, owner: str) -> int:
-        """Packets that the ports of an NF received."""
         return sum(port.rx_packets for port in self._fabric.counters([owner]).values())
 
     def _check_requirements(self) -> None:
-        """See that this machine has what NFs of this kind need.
-
-        Raises:
-            Unsupported: Something is missing.
-        """
         if lacks := tuple(missing(self._functions[0].kind.driver, self._node)):
             raise Unsupported("; ".join(map(str, lacks)))
 
@@ -119,7 +113,6 @@ class ProgramFunctions(NamespaceFunctions[Nf]):
         return (*self._companions.problems(), *super().problems())
 
     def stop(self) -> None:
-        """End all programs. Safe to call at any time and more than once."""
         super().stop()
         self._companions.stop()
 

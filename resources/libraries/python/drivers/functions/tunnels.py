@@ -48,8 +48,6 @@ WITHIN_S = 15.0
 """For a program that sets a tunnel up."""
 _RX_PACKETS, _TX_PACKETS, _TX_DROPPED = 1, 9, 11
 """Columns of /proc/net/dev."""
-
-
 _LOOPBACK = 1
 _LAST_RESORT = 4096
 """A metric: of two routes the one with the lower is taken."""
@@ -62,7 +60,6 @@ class TunnelEnd:
     """One of the two ends of a tunnel."""
 
     device: str
-    """Its tunnel interface."""
     role: str
     """In the handshake, where the ends have different ones."""
     port: int
@@ -125,16 +122,6 @@ def kernel_makes(*requests: Request, work: Callable[[], object] = lambda: None) 
     except (CsitError, OSError):
         return False
     return True
-
-
-def device_up(end: TunnelEnd, index: int, mtu: int) -> Iterator[Request]:
-    """Let the device of an end take packets.
-
-    `mtu`: bytes of the largest packet.
-    """
-    body = encoded(ifinfmsg, {"index": index}, [("IFLA_MTU", mtu)])
-    yield Request(RTM_SETLINK, 0, body, f"give {end.device} an MTU of {mtu}")
-    yield set_up(end.device, index)
 
 
 def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
@@ -214,16 +201,12 @@ class Tunnels(NamespaceFunctions[NfPlan]):
         end = self.ends(function.name)[side]
         index = self._fabric.run_inside(function.name, partial(socket.if_nametoindex, end.device))
         port = (function.left, function.right)[side]
-        requests = (*device_up(end, index, self._fabric.mtu), *into(end, index, port.name))
-        self._fabric.change(function.name, requests)
+        body = encoded(ifinfmsg, {"index": index}, [("IFLA_MTU", self._fabric.mtu)])
+        larger = Request(RTM_SETLINK, 0, body, f"give {end.device} an MTU of {self._fabric.mtu}")
+        self._fabric.change(function.name, [larger, set_up(end.device, index), *into(end, index, port.name)])
 
     def _wait_for(self, name: str, side: int, what: str, missing: Callable[[], str]) -> None:
-        """Wait for a fact that an end of an NF's tunnel brings about: a program, or the kernel.
-
-        Raises:
-            CsitError: The program has ended.
-            NotReady: The deadline passed.
-        """
+        """Wait for a fact that an end of an NF's tunnel brings about: a program, or the kernel."""
         if self._in_kernel:
             wait_until(f"{what} of {name}", missing, READY_S)
         else:
@@ -288,7 +271,7 @@ class Tunnels(NamespaceFunctions[NfPlan]):
                 yield f"{name} received {received:,} packets, and only {row.came:,} went into its tunnel"
 
     def stop(self) -> None:
-        """End all of them; their devices and keys go with them. Safe to call at any time and more than once."""
+        """End all of them; their devices and keys go with them."""
         super().stop()
         self._before = {}
         with ExitStack() as stack:

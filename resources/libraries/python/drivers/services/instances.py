@@ -157,7 +157,6 @@ class Instances(SizedService):
             self._found |= scripts.facts(output)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """Usage of every instance until now, and its memory now."""
         octets = self._network.octets()
         return {
             name: InstanceUse(instance.group.cpu_s(), instance.group.memory_bytes(), octets.get(name))
@@ -204,7 +203,6 @@ class Instances(SizedService):
         instance.run(f"remove script of {instance.name}", script, self._variables(instance.name), _REMOVED_WITHIN_S)
 
     def _variables(self, name: str) -> dict[str, str]:
-        """Environment variables of the scripts of an instance."""
         component, _, number = name.rpartition("-")
         flavor = self._placement.flavors[name]
         return {

@@ -8,10 +8,8 @@ from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
 from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, GroupLimits
 from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.link_devices import settings
-from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
-from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of, run_inside
+from resources.libraries.python.drivers.host.links.namespaces import name_of, run_inside
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.services import scripts
@@ -19,10 +17,9 @@ from resources.libraries.python.drivers.services.instances import ServiceInstanc
 from resources.libraries.python.drivers.services.network import (
     LOADER_ADDRESS,
     LOOPBACK_INDEX,
-    MTU,
     NETWORK,
+    CabledNamespaces,
     addresses,
-    remove,
 )
 from resources.libraries.python.drivers.services.scripts import of_all
 from resources.libraries.python.model.plan import Port
@@ -36,49 +33,29 @@ _WITHIN_S = 30.0
 """The two ends of a cable negotiate."""
 
 
-class LoadNetwork:
+class LoadNetwork(CabledNamespaces):
     """Has the address that the load comes from in the local world too: the service's network, at the cable's end.
 
     `cable`: The port to the machine of the instances, owned by the load generator.
     """
 
     def __init__(self, cable: Port, machine: MachineLock) -> None:
-        self._machine = machine
-        self._cables = Cables([cable], machine, MTU)
-        self._claimed = False
+        super().__init__((SERVICE_LOAD,), machine, cable)
 
-    def start(self) -> None:
-        """Make the namespace, move the port there and give it its address.
-
-        Raises:
-            ConfigError: The port is not there, or must not be taken.
-            CsitError: The namespace is there already, or the kernel refused something.
-            Unsupported: Namespaces cannot be made here.
-        """
-        self._machine.claim_namespaces([_NAME])
-        self._claimed = True
-        self._cables.claim()
-        aside(self._make)
-        self._machine.confirm_namespaces([_NAME])
-
-    def _make(self) -> None:
-        with closing(Netlink()) as home:  # before this thread enters the namespace
-            for inside in namespaces.create([(_NAME, settings(SERVICE_LOAD, None))]):
-                with closing(inside):
-                    self._plug_in(home, inside)
-
-    def _plug_in(self, home: Netlink, inside: Namespace) -> None:
+    def _make(self, home: Netlink) -> None:
+        (inside,) = namespaces.create([(_NAME, settings(SERVICE_LOAD, None))])
         mine = {SERVICE_LOAD: inside}
-        self._cables.take(home, mine)
-        inside.netlink.do(
-            [
-                rtnetlink_messages.set_up("lo", LOOPBACK_INDEX),
-                rtnetlink_messages.add_address(
-                    SERVICE_PORT, self._cables.index[SERVICE_PORT], f"{LOADER_ADDRESS}/{NETWORK.prefixlen}"
-                ),
-            ]
-        )
-        self._cables.bring_up(mine)
+        with closing(inside):
+            self._cables.take(home, mine)
+            inside.netlink.do(
+                [
+                    rtnetlink_messages.set_up("lo", LOOPBACK_INDEX),
+                    rtnetlink_messages.add_address(
+                        SERVICE_PORT, self._cables.index[SERVICE_PORT], f"{LOADER_ADDRESS}/{NETWORK.prefixlen}"
+                    ),
+                ]
+            )
+            self._cables.bring_up(mine)
 
     def problems(self) -> tuple[str, ...]:
         """Whether the cable passes packets now."""
@@ -94,19 +71,6 @@ class LoadNetwork:
         """
         wait_until("cable to the service", lambda: "; ".join(self.problems()), _WITHIN_S, pause_s=0.01)
 
-    def stop(self) -> None:
-        """Give the port back, remove the namespace. Safe to call after a failure; what uses it must have ended.
-
-        Raises:
-            CsitError: Something could not be removed, or given back: then all stays, on record.
-        """
-        if not self._claimed:
-            return
-        self._cables.give_back()
-        remove([SERVICE_LOAD])
-        self._machine.release_namespaces([_NAME])
-        self._claimed = False
-
 
 def _running() -> dict[int, bool]:
     """Whether interfaces pass packets, by index."""
@@ -116,10 +80,12 @@ def _running() -> dict[int, bool]:
 
 
 class Load(SizedService):
-    """Runs in an existing namespace. Its control group ends processes that the script leaves running.
+    """Runs in its own namespace. Its control group ends processes that the script leaves running.
 
     `machine`: the machine's lock, held.
     `pinned`: the only CPUs that the script may run on; None for all.
+    `network`: where it comes over a cable from this machine, which has nothing else of the service; None where the
+      namespace exists.
     """
 
     def __init__(
@@ -129,22 +95,29 @@ class Load(SizedService):
         machine: MachineLock,
         controllers: Controllers,
         pinned: frozenset[int] | None = None,
+        *,
+        network: LoadNetwork | None = None,
     ) -> None:
+        self._network = network
         self._asked = asked
         self._addresses = {name: str(address) for name, address in addresses(asked.deployment, size).items()}
         self._runner = ServiceInstance(SERVICE_LOAD, controllers, machine, GroupLimits(pinned=pinned))
 
     def start(self) -> None:
-        """Make group and folder.
+        """Make namespace, group and folder, take the port.
 
         Raises:
             Unsupported: The machine has no such groups.
             CsitError: There is such a group.
         """
+        if self._network is not None:
+            self._network.start()
         self._runner.make()
 
     def offer(self, load: float) -> LoadReport:
-        """Run the generator script once."""
+        """Run the generator script once, when packets pass the cable."""
+        if self._network is not None:
+            self._network.wait_for_cable()
         workload = self._asked.workload
         variables = {
             "CSIT_LOAD": f"{load:g}",
@@ -161,44 +134,19 @@ class Load(SizedService):
             end(self._runner.folders, 0)
         return scripts.answer(output, self._asked.generator)
 
+    def problems(self) -> tuple[str, ...]:
+        """A cable that passes no packets."""
+        return () if self._network is None else self._network.problems()
+
     def stop(self) -> None:
-        """Remove group and folder. Safe to call after a failure.
+        """Remove group and folder, give the port back. Safe to call after a failure.
 
         Raises:
             CsitError: They cannot be removed.
         """
-        end(self._runner.folders, 0)
-        self._runner.remove()
-
-
-class CabledLoad(SizedService):
-    """A load that comes over a cable from this machine, which has nothing else of the service."""
-
-    def __init__(self, load: Load, network: LoadNetwork) -> None:
-        self._load = load
-        self._network = network
-
-    def start(self) -> None:
-        """Make namespace and group, take the port."""
-        self._network.start()
-        self._load.start()
-
-    def offer(self, load: float) -> LoadReport:
-        """Run the generator script once, when packets pass the cable."""
-        self._network.wait_for_cable()
-        return self._load.offer(load)
-
-    def problems(self) -> tuple[str, ...]:
-        """A cable that passes no packets."""
-        return self._network.problems()
-
-    def stop(self) -> None:
-        """End the script, give the port back, remove everything.
-
-        Raises:
-            CsitError: Something could not be removed.
-        """
         try:
-            self._load.stop()
+            end(self._runner.folders, 0)
+            self._runner.remove()
         finally:
-            self._network.stop()
+            if self._network is not None:
+                self._network.stop()

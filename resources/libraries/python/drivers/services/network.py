@@ -3,7 +3,9 @@
 The load generator is another namespace, or behind a cable that is a member of the bridge.
 """
 
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from ipaddress import IPv4Address, IPv4Network
 
 from pyroute2.netlink.rtnl import RTM_GETSTATS
@@ -38,22 +40,19 @@ def addresses(spec: DeploymentSpec, size: Size) -> dict[str, IPv4Address]:
     }
 
 
-class ServiceNetwork:
-    """Namespaces of all instances, of the bridge, and of a load generator on this machine.
+class CabledNamespaces(ABC):
+    """Network namespaces on the machine's record, one of which may have a port to another machine.
 
-    `instances`: Address by name.
-    `cable`: The port to the machine that offers the load, owned by the bridge; None where this machine does.
+    `owners`: Of the namespaces.
+    `cable`: The port, owned by one of them; None for none.
     """
 
-    def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock, cable: Port | None = None) -> None:
-        self.addresses = {**instances, SERVICE_LOAD: LOADER_ADDRESS} if cable is None else dict(instances)
+    def __init__(self, owners: Sequence[str], machine: MachineLock, cable: Port | None) -> None:
+        self._owners = owners
+        self._names = tuple(map(name_of, owners))
         self._machine = machine
         self._cables = Cables([] if cable is None else [cable], machine, MTU)
-        self._owners = (SERVICE_BRIDGE, *self.addresses)
-        self._bridge: Namespace | None = None
         self._claimed = False
-        self._index: dict[int, str] = {}
-        """Owners by member of the bridge."""
 
     def start(self) -> None:
         """Make everything and bring it up.
@@ -63,20 +62,55 @@ class ServiceNetwork:
             CsitError: A namespace is there already, or the kernel refused something.
             Unsupported: Namespaces cannot be made here.
         """
-        self._machine.claim_namespaces(map(name_of, self._owners))
+        self._machine.claim_namespaces(self._names)
         self._claimed = True
         self._cables.claim()
-        aside(self._make)
-        self._machine.confirm_namespaces(map(name_of, self._owners))
+        aside(self._make_aside)
+        self._machine.confirm_namespaces(self._names)
 
-    def _make(self) -> None:
-        home = Netlink()  # before this thread enters namespaces
-        try:
-            self._make_from(home)
-        finally:
-            home.close()
+    def _make_aside(self) -> None:
+        with closing(Netlink()) as home:  # before this thread enters namespaces
+            self._make(home)
 
-    def _make_from(self, home: Netlink) -> None:
+    @abstractmethod
+    def _make(self, home: Netlink) -> None:
+        """Make the namespaces with their interfaces, and move the cable's port from `home` there."""
+
+    def _let_go(self) -> None:  # noqa: B027 - nothing is open by itself
+        """Close what is open in the namespaces."""
+
+    def stop(self) -> None:
+        """Give the port back, remove everything. Safe to call after a failure; what uses the network must have ended.
+
+        Raises:
+            CsitError: Something could not be removed, or given back: then all stays, on record.
+        """
+        if not self._claimed:
+            return
+        self._cables.give_back()  # a port in a namespace that ends is lost
+        self._let_go()
+        for name in self._names:
+            if namespaces.inode(name) is not None:
+                namespaces.remove(name)
+        self._machine.release_namespaces(self._names)
+        self._claimed = False
+
+
+class ServiceNetwork(CabledNamespaces):
+    """Namespaces of all instances, of the bridge, and of a load generator on this machine.
+
+    `instances`: Address by name.
+    `cable`: The port to the machine that offers the load, owned by the bridge; None where this machine does.
+    """
+
+    def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock, cable: Port | None = None) -> None:
+        self.addresses = {**instances, SERVICE_LOAD: LOADER_ADDRESS} if cable is None else dict(instances)
+        super().__init__((SERVICE_BRIDGE, *self.addresses), machine, cable)
+        self._bridge: Namespace | None = None
+        self._index: dict[int, str] = {}
+        """Owners by member of the bridge."""
+
+    def _make(self, home: Netlink) -> None:
         wanted = [
             (name_of(owner), settings(VSWITCH if owner == SERVICE_BRIDGE else owner, None)) for owner in self._owners
         ]
@@ -135,29 +169,11 @@ class ServiceNetwork:
         read = map(rtnetlink_messages.read_octets, rows)
         return {self._index[index]: count for index, count in read if index in self._index}
 
-    def stop(self) -> None:
-        """Remove everything. Safe to call after a failure; what uses the network must have ended.
-
-        Raises:
-            CsitError: Something could not be removed.
-        """
-        if not self._claimed:
-            return
-        self._cables.give_back()  # where it fails all stays, on record: a port in a namespace that ends is lost
+    def _let_go(self) -> None:
         if self._bridge is not None:
             self._bridge.netlink.do([rtnetlink_messages.delete_ports()], tolerate=GONE)
             self._bridge.close()
             self._bridge = None
-        remove(self._owners)
-        self._machine.release_namespaces(map(name_of, self._owners))
-        self._claimed = False
-
-
-def remove(owners: Iterable[str]) -> None:
-    """Remove the namespaces of owners, as far as they are there."""
-    for owner in owners:
-        if namespaces.inode(name_of(owner)) is not None:
-            namespaces.remove(name_of(owner))
 
 
 def _mac(index: int) -> str:

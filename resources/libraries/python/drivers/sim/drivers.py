@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
-from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
+from resources.libraries.python.drivers.sim.simulation import Simulation
+from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.measurements.counters import ConnectionTable, Deletion, InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
@@ -77,14 +77,20 @@ class _SimForwarding(_SimPart, ForwardingPart):
     """A part that forwards, and can be hit by events."""
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
-        """As planned: simulated threads stay where they are put."""
-        return planned_cpus(self._system.plan, self._names, self._system.moved())
+        """As planned: simulated threads stay where they are put; those that a fault moves are on CPU 0."""
+        plan, moved = self._system.plan, self._system.moved()
+        cpus = {owner: plan.cores.cpus(owner) for owner in self._names}
+        return {
+            port.interface: frozenset({0 if port.interface in moved else cpus[port.owner][port.data_thread]})
+            for link in plan.links
+            for port in (link.a, link.b)
+            if port.owner in self._names
+        }
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._system.counters(self._names)
 
     def disturb(self, coming: Disturbance) -> None:
-        """Let an event take place in the next trial with a timeline."""
         self._system.events.disturb(coming)
 
     def disturbed(self) -> tuple[EventOccurrence, ...]:
@@ -137,15 +143,12 @@ class SimFunctions(_SimForwarding, NetworkFunctions):
         super().__init__(system, (each.name for each in system.plan.all_nfs))
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
-        """States of the tables of kinds that keep connections."""
         return self._system.tables.states()
 
     def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
-        """Set their timeouts."""
         return self._system.tables.hold(timeout_s)
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        """Empty them, in virtual time."""
         return self._system.tables.delete()
 
 
@@ -219,8 +222,8 @@ class SimulatedLoop(TrafficGenerator):
         )
 
     def _most_pps(self, frame: Frame) -> float:
-        line_pps = self._simulation.line_rate_pps * (64 + OVERHEAD_BYTES) / (frame.mean_bytes + OVERHEAD_BYTES)
-        return min(len(self._plan.flows) * line_pps, self._simulation.generator_max_pps or float("inf"))
+        line_pps = len(self._plan.flows) * self._simulation.line_pps(frame)
+        return min(line_pps, self._simulation.generator_max_pps or float("inf"))
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
         """Line rate of all ports that send, or what the generator manages."""

@@ -64,7 +64,8 @@ def queued(gaps: Gaps, rate_pps: float, service_pps: float, probes_s: Sequence[f
     backlog = lost = now_s = 0.0
     away_until_s: float | None = None
     waits: list[float] = []
-    events = sorted(chain(((begin, 0, end) for begin, end in gaps), _probes(probes_s), [(duration_s, 2, 0.0)]))
+    probes = ((at_s, 1, 0.0) for at_s in probes_s)
+    events = sorted(chain(((begin, 0, end) for begin, end in gaps), probes, [(duration_s, 2, 0.0)]))
     for at_s, kind, end_s in events:
         while now_s < at_s:  # the CPU may come back before the event
             upto_s = at_s if away_until_s is None else min(at_s, away_until_s)
@@ -86,27 +87,20 @@ def queued(gaps: Gaps, rate_pps: float, service_pps: float, probes_s: Sequence[f
     return Queued(min(1.0, lost / packets) if packets > 0 else 0.0, tuple(waits))
 
 
-def _probes(probes_s: Iterable[float]) -> Iterable[tuple[float, int, float]]:
-    return ((at_s, 1, 0.0) for at_s in probes_s)
-
-
 def noise_floor(cpus: Iterable[int], host: InterruptingHost, duration_s: float, rng: Random) -> tuple[CpuNoise, ...]:
     """Observe simulated CPUs, as the observer does on a machine."""
     rows = []
     for cpu in cpus:
         lengths = [round((end - begin) * 1e9) for begin, end in host.gaps(duration_s, rng)]
-        durations: dict[int, int] = {}
-        for length in lengths:
-            if length >= _THRESHOLD_NS:
-                shift = length.bit_length() - _CLASS_BITS
-                durations[length >> shift << shift] = durations.get(length >> shift << shift, 0) + 1
+        seen = [length for length in lengths if length >= _THRESHOLD_NS]
+        durations = Counter(_class_of(length) for length in seen)
         rows.append(
             CpuNoise(
                 cpu=cpu,
                 observed_s=duration_s,
                 real_time=True,
                 threshold_ns=_THRESHOLD_NS,
-                longest_ns=max(lengths, default=0) if durations else 0,
+                longest_ns=max(seen, default=0),
                 durations=tuple(sorted(durations.items())),
                 preemptions=0,
                 interrupts={},
@@ -115,6 +109,11 @@ def noise_floor(cpus: Iterable[int], host: InterruptingHost, duration_s: float, 
             )
         )
     return tuple(rows)
+
+
+def _class_of(length_ns: int) -> int:
+    shift = length_ns.bit_length() - _CLASS_BITS
+    return length_ns >> shift << shift
 
 
 class HostInterruptions:

@@ -10,10 +10,10 @@ spread evenly over a trial; those of a stall occur at one instant. The outcome o
 a trial takes the same random numbers with and without an abort (but for the instants of stalls).
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import exp
 from random import Random
-from typing import Protocol
 
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 
@@ -21,14 +21,19 @@ _MIN_FORWARDED = 0.2
 """Even a sagging system keeps forwarding this share of its capacity."""
 
 
-class Model(Protocol):
+@dataclass(frozen=True, slots=True)
+class Model(ABC):
     """A system under test."""
 
+    capacity_pps: float
+
+    @abstractmethod
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
         """Run one trial; return packets sent and received, received never above sent."""
 
     def truth_pps(self, loss_ratio: float) -> float:
         """The load up to which most trials lose no more than `loss_ratio`."""
+        return self.capacity_pps / (1 - loss_ratio)
 
 
 def _counts(load_pps: float, forwarded_pps: float, duration_s: float) -> tuple[int, int]:
@@ -37,38 +42,28 @@ def _counts(load_pps: float, forwarded_pps: float, duration_s: float) -> tuple[i
 
 
 @dataclass(frozen=True, slots=True)
-class Sharp:
+class Sharp(Model):
     """Forwards up to its capacity, always the same."""
-
-    capacity_pps: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
         return _counts(load_pps, min(load_pps, self.capacity_pps), duration_s)
 
-    def truth_pps(self, loss_ratio: float) -> float:
-        return self.capacity_pps / (1 - loss_ratio)
-
 
 @dataclass(frozen=True, slots=True)
-class Noisy:
+class Noisy(Model):
     """The capacity of a trial is normally distributed."""
 
-    capacity_pps: float
     noise: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:
         capacity_pps = self.capacity_pps * (1 + rng.gauss(0.0, self.noise))
         return _counts(load_pps, min(load_pps, capacity_pps), duration_s)
 
-    def truth_pps(self, loss_ratio: float) -> float:
-        return self.capacity_pps / (1 - loss_ratio)
-
 
 @dataclass(frozen=True, slots=True)
-class Stall:
+class Stall(Model):
     """Sharp, with rare stalls that each lose a few packets."""
 
-    capacity_pps: float
     stall_hz: float
     stall_packets: int
 
@@ -82,15 +77,11 @@ class Stall:
         sent, received = _counts(load_pps, min(load_pps, self.capacity_pps), duration_s)
         return max(0, lost - (sent - received)) // self.stall_packets
 
-    def truth_pps(self, loss_ratio: float) -> float:
-        return self.capacity_pps / (1 - loss_ratio)
-
 
 @dataclass(frozen=True, slots=True)
-class Knee:
+class Knee(Model):
     """Loss ratio grows linearly from 0 at `knee` of the capacity to `knee_loss` at the capacity."""
 
-    capacity_pps: float
     knee: float
     knee_loss: float
 
@@ -106,10 +97,9 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoBand:
+class TwoBand(Model):
     """Most trials have the whole capacity, some only `low_band` of it: other threads take the rest of the CPU time."""
 
-    capacity_pps: float
     low_band: float
     low_band_share: float
 
@@ -121,16 +111,11 @@ class TwoBand:
         """Whether a trial that forwarded so much was in the low band; below its capacity the bands do not differ."""
         return forwarded_pps < (1 + self.low_band) / 2 * self.capacity_pps and forwarded_pps < load_pps * 0.999
 
-    def truth_pps(self, loss_ratio: float) -> float:
-        """See Model. The low band is less than half of the trials."""
-        return self.capacity_pps / (1 - loss_ratio)
-
 
 @dataclass(frozen=True, slots=True)
-class Sag:
+class Sag(Model):
     """In overload each packet too many takes `sag` packets from those that are forwarded."""
 
-    capacity_pps: float
     sag: float
 
     def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002

@@ -5,7 +5,7 @@ wait and all others are dropped. After a pause or a stall those that waited are 
 killed, restarted or not yet added keeps none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_timeline
-from resources.libraries.python.drivers.generators.builtin.wire import TimelineReport
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import Interruptions
 from resources.libraries.python.errors import Unsupported
@@ -83,15 +82,20 @@ class SimulatedEvents:
         if coming is not None and own is not None:
             ended_ns = began_ns if own.end_ns == _EVER or coming.event is PartEvent.ADD else own.end_ns
             self._happened = (EventOccurrence(began_ns=began_ns, ended_ns=ended_ns, what=f"simulated {coming.event}"),)
-        return tuple(
-            flow_timeline(
-                flow,
-                self._report(trial, bin_s, (begin_ns, delays_ns[flow.instance, flow.direction]), (hit, noise)),
-                bin_s,
-            )
-            for flow in self._plan.flows
-            for hit in [self._at(flow, coming, own, began_ns, rng)]
-        )
+        spacing_ns = _NS / (trial.load_pps / len(self._plan.flows))
+        packets = round(trial.load_pps / len(self._plan.flows) * trial.duration_s)
+        due_ns = begin_ns + np.rint(np.arange(packets) * spacing_ns).astype(np.int64)
+        lines = []
+        for flow in self._plan.flows:
+            hit = None if coming is None or own is None else self._at(flow, coming, own, began_ns, rng)
+            arrived_ns = served(due_ns, round(delays_ns[flow.instance, flow.direction]), hit)
+            if noise is not None:
+                arrived_ns[(due_ns >= noise.begin_ns) & (due_ns < noise.end_ns)] = 0
+            came = int((arrived_ns > 0).sum())
+            due = begin_ns, spacing_ns
+            report = timeline(arrived_ns, due_ns, due, round(bin_s * _NS), sent=packets, frames=came)
+            lines.append(flow_timeline(flow, report, bin_s))
+        return tuple(lines)
 
     def _noise(self, trial: Trial, begin_ns: int, rng: Random) -> Interruption | None:
         """Return a stall of the whole host; None in most trials."""
@@ -115,39 +119,16 @@ class SimulatedEvents:
         return Interruption(0 if coming.event is PartEvent.ADD else began_ns, end_ns, queue)
 
     def _at(
-        self, flow: Flow, coming: Disturbance | None, own: Interruption | None, began_ns: int, rng: Random
+        self, flow: Flow, coming: Disturbance, own: Interruption, began_ns: int, rng: Random
     ) -> Interruption | None:
         """Cause of a flow's interruption: the event itself, or the stall of what all instances share."""
-        if coming is None or own is None:
-            return None
-        if not {VSWITCH, *self._owners(flow)}.isdisjoint(coming.targets):
+        paths = (
+            path for path in self._plan.paths if (path.instance, path.direction) == (flow.instance, flow.direction)
+        )
+        if not {VSWITCH, *(hop.owner for path in paths for hop in path.hops)}.isdisjoint(coming.targets):
             return own
         stall_ns = round(self._truth.stall_s.get(coming.event, 0.0) * (1 + _JITTER * (2 * rng.random() - 1)) * _NS)
         return Interruption(began_ns, began_ns + stall_ns, self._truth.queue) if stall_ns else None
-
-    def _owners(self, flow: Flow) -> Iterator[str]:
-        for path in self._plan.paths:
-            if (path.instance, path.direction) == (flow.instance, flow.direction):
-                yield from (hop.owner for hop in path.hops if hop.owner != VSWITCH)
-
-    def _report(
-        self,
-        trial: Trial,
-        bin_s: float,
-        begin_and_delay_ns: tuple[int, float],
-        hit_and_noise: tuple[Interruption | None, Interruption | None],
-    ) -> TimelineReport:
-        begin_ns, delay_ns = begin_and_delay_ns
-        hit, noise = hit_and_noise
-        rate_pps = trial.load_pps / len(self._plan.flows)
-        packets = round(rate_pps * trial.duration_s)
-        due_ns = begin_ns + np.rint(np.arange(packets) * (_NS / rate_pps)).astype(np.int64)
-        arrived_ns = served(due_ns, round(delay_ns), hit)
-        if noise is not None:
-            arrived_ns[(due_ns >= noise.begin_ns) & (due_ns < noise.end_ns)] = 0
-        came = int((arrived_ns > 0).sum())
-        spacing_ns = _NS / rate_pps
-        return timeline(arrived_ns, due_ns, (begin_ns, spacing_ns), round(bin_s * _NS), sent=packets, frames=came)
 
 
 def served(due_ns: NDArray[np.int64], delay_ns: int, hit: Interruption | None) -> NDArray[np.int64]:

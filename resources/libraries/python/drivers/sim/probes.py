@@ -258,21 +258,20 @@ class SimTracer:
         return {"events": "simulated: from the load and the capacity of each network function"}
 
     def _graph(self, did: OwnerActivity, traced_s: float) -> StateGraph:
-        threads = len(self._system.plan.cores.cpus(did.owner))
         share = IN_PROGRAM if did.owner in self._programs else 0.0
         rows = [
             Edge(before=before, after=after, count=round(count * traced_s), seconds=seconds * traced_s)
-            for before, after, count, seconds in _transitions(did, threads, share)
+            for before, after, count, seconds in _transitions(did, share)
             if round(count * traced_s)
         ]
         events = sum(edge.count for edge in rows)
         return StateGraph(owner=did.owner, source="sim", traced_s=traced_s, events=events, lost=0, edges=tuple(rows))
 
 
-def _transitions(did: OwnerActivity, threads: int, in_program: float) -> Iterator[tuple[str, str, float, float]]:
+def _transitions(did: OwnerActivity, in_program: float) -> Iterator[tuple[str, str, float, float]]:
     """Events before and after, how often and how long a second."""
     turns = did.received / (_FULL_TURN if did.is_full else BATCH)
-    rest = max(0.0, threads - did.cpus)
+    rest = max(0.0, did.threads - did.cpus)
     kernel = did.cpus * (1 - in_program)
     if did.is_full:
         yield "sched_switch:out:R", "sched_switch:in", HZ, rest

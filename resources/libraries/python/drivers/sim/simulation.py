@@ -14,6 +14,7 @@ from resources.libraries.python.model.base import Frozen, is_empty, is_none, val
 from resources.libraries.python.model.bounds import HIGHEST_PARAMETER, dotted, quoted
 from resources.libraries.python.model.load import reason_of
 from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import is_interface, is_owner
@@ -191,6 +192,10 @@ class Simulation(Frozen):
     """Graph nodes of the vSwitch, such as `{ip4-lookup: {clocks: 30}}`; without any it counts no work of its own."""
     moved: tuple[str, ...] = ()
     """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""
+
+    def line_pps(self, frame: Frame) -> float:
+        """Line rate of one direction for frames of a size."""
+        return self.line_rate_pps * (64 + OVERHEAD_BYTES) / (frame.mean_bytes + OVERHEAD_BYTES)
 
 
 def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:

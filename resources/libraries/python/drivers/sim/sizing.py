@@ -26,8 +26,6 @@ from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 
 _STEP_S = 1.0
-
-
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Part = Annotated[float, Field(ge=0, lt=1)]
 
@@ -122,23 +120,17 @@ class SimulatedService(Frozen):
         return weakest if self.outside is None else min(weakest, self.outside)
 
     def _by_cpu(self, part: SimComponent, flavor: Flavor, work: float) -> float:
-        return self._full_share(part, flavor) * self._usable(part, flavor) / (self._cpu_s(part, flavor) * work)
+        cpu_s = part.cpu_ms / 1000 * (1 + part.cpu_growth * self._doublings(part, flavor))
+        return self._full_share(part, flavor) * self._usable(part, flavor) / (cpu_s * work)
 
     def _together(self, part: SimComponent, share: Share, alone: float) -> float:
         return alone * share.instances / (1 + part.sync * (share.instances - 1))
-
-    def work_of(self, workload: WorkloadSpec) -> float:
-        """Cost of a call of a workload."""
-        return self.work.get(PurePath(workload.generator).name, 1.0)
 
     def _usable(self, part: SimComponent, flavor: Flavor) -> float:
         return flavor.vcpus if part.threads is None else min(flavor.vcpus, part.threads)
 
     def _full_share(self, part: SimComponent, flavor: Flavor) -> float:
         return max(0.1, self.full - self.full_falls * self._doublings(part, flavor))
-
-    def _cpu_s(self, part: SimComponent, flavor: Flavor) -> float:
-        return part.cpu_ms / 1000 * (1 + part.cpu_growth * self._doublings(part, flavor))
 
     def _doublings(self, part: SimComponent, flavor: Flavor) -> float:
         return max(0.0, log2(self._usable(part, flavor)))
@@ -229,7 +221,7 @@ class SimService(SizedService):
         self._simulated = simulated
         self._spec = spec
         self._duration_s = workload.duration_s
-        self._work = simulated.work_of(workload)
+        self._work = simulated.work.get(PurePath(workload.generator).name, 1.0)
         self._time = time
         self._size = size
         self._rng = Random(f"{simulated.seed} {name_of(spec, size)}")  # noqa: S311 - a simulation
@@ -241,7 +233,6 @@ class SimService(SizedService):
         self._calls = 0.0
 
     def _parts(self, name: str) -> Iterator["_Instance"]:
-        """The instances of a component."""
         part, share = self._simulated.components[name], self._size.components[name]
         cpus = self._simulated.busy(name, share, self._spec.flavors[share.flavor], self._work, 1.0)
         for number, cpu_s in enumerate(cpus, 1):
@@ -255,7 +246,6 @@ class SimService(SizedService):
             )
 
     def start(self) -> None:
-        """Nothing starts; virtual time passes."""
         self._time.advance(self._simulated.deploy_s * len(self._instances))
 
     def offer(self, load: float) -> LoadReport:

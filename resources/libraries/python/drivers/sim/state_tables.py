@@ -7,7 +7,6 @@ full table refuses new connections or evicts an entry of another bucket. Nothing
 capacity in connections per second: these follow.
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
 from random import Random
 from typing import Annotated
@@ -20,7 +19,7 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.measurements.counters import ConnectionTable, Deletion
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.quantities import rates
 
 _GROUP = 64
@@ -172,7 +171,8 @@ class SimulatedTables:
         counts = []
         for flow in flows:
             passing = max(0, each - self._truth.queue // 10) if paused else each
-            for nf in self._along(flow.instance):
+            along = (nf for nf in self._plan.functions if nf.instance == flow.instance)
+            for nf in sorted(along, key=lambda nf: nf.node):
                 if (table := self._tables.get(nf.name)) is not None:
                     passing = table.open(passing, load_cps / len(flows))
             counts.append(FlowCount(instance=flow.instance, direction=flow.direction, sent=each, received=passing))
@@ -187,6 +187,3 @@ class SimulatedTables:
             generator_limited=limited,
             note=f"the generator reached {' of '.join(rates(limit_pps, trial.load_pps))}" if limited else None,
         )
-
-    def _along(self, instance: int) -> Sequence[NfPlan]:
-        return sorted((nf for nf in self._plan.functions if nf.instance == instance), key=lambda nf: nf.node)

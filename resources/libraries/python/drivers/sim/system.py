@@ -124,23 +124,25 @@ class SimulatedSystem:
         self.running: set[str] = set()
         """Owners that have been started; packets end where they meet another."""
         again = f"{f'/{repetition}' if repetition else ''}{'/SMT off' if plan.smt_off else ''}"
-        self._key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}{again}"
+        self.key = f"{simulation.seed}/{plan.cell.model_dump_json()}/{test_type}{again}"
+        """Inputs of random numbers: the seed, the cell, the test type, the repetition."""
         self._rngs: dict[str, Random] = {}
+        """One row of random numbers per frame size."""
         self._truth = SimulatedTruth(plan, simulation)
         self._faults = impairment.impaired(plan, simulation.impaired)
         self._work = WorkAccounts(plan, self._truth.idle(), self._faults)
         self._copies = Copies(plan)
-        self._buffers = impairment.BufferPools(plan, simulation.buffer_pools, self._key)
+        self._buffers = impairment.BufferPools(plan, simulation.buffer_pools, self.key)
         self._host = HostInterruptions(plan, InterruptingHost(simulation.host_gap_hz, simulation.host_gap_us * 1e-6))
         self._made_s = clock.now()
         self._loaded = False
         self._metered: SimulatedPower | None = None
-        self.events = SimulatedEvents(plan, simulation.interruptions, clock, self._key)
-        self.tables = SimulatedTables(plan, simulation.state_tables, clock, self._key)
+        self.events = SimulatedEvents(plan, simulation.interruptions, clock, self.key)
+        self.tables = SimulatedTables(plan, simulation.state_tables, clock, self.key)
         self.steps: list[tuple[Path, list[tuple[float, ...]]]] | None = None
         """Paths of probes since a hop timer was started, and the time of each probe before each hop but the first, in
         nanoseconds; None while none runs."""
-        rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
+        rng = Random(self.key)  # noqa: S311 (reproducible, not secret)
         delays_s = {name: fault.delay_s for name, fault in self._faults.items()}
         paths = {(path.instance, path.direction): path for path in plan.paths}
         self._flows = [
@@ -163,7 +165,7 @@ class SimulatedSystem:
 
     def maximum_pps(self, frame: Frame) -> float:
         """Line rate of both directions together."""
-        return _DIRECTIONS * self._truth.line_pps(frame)
+        return _DIRECTIONS * self.simulation.line_pps(frame)
 
     def capacity_pps(self, frame: Frame) -> float:
         """The truth: aggregate packets per second that the cell can forward."""
@@ -179,16 +181,16 @@ class SimulatedSystem:
 
     def run(self, trial: Trial) -> TrialResult:
         if trial.only is not None and trial.frame.flows:
-            most_pps = min(
-                self.maximum_pps(trial.frame) / _DIRECTIONS, self.simulation.generator_max_pps or float("inf")
-            )
+            most_pps = min(self.simulation.line_pps(trial.frame), self.simulation.generator_max_pps or inf)
             return self.tables.run(trial, most_pps, self.simulation.overhead_s)
         started_at = self.clock.timestamp()
-        limit_pps = min(self.maximum_pps(trial.frame), self.simulation.generator_max_pps or float("inf"))
+        limit_pps = min(self.maximum_pps(trial.frame), self.simulation.generator_max_pps or inf)
         # Equal within rounding of floats is equal.
         limited = trial.load_pps > limit_pps * (1 + 1e-9)
         load_pps = min(trial.load_pps, limit_pps)
-        rng = self._rng(trial.frame)
+        if trial.frame.name not in self._rngs:
+            self._rngs[trial.frame.name] = Random(f"{self.key}/{trial.frame.name}")  # noqa: S311 (reproducible)
+        rng = self._rngs[trial.frame.name]
         self._truth.age(self.clock.now() - self._made_s)
         parts = self._truth.parts
         before = self._copied()
@@ -333,9 +335,9 @@ class SimulatedSystem:
 
     def _copied(self) -> dict[str, int]:
         """Copies made for each passive NF since the beginning."""
-        found: dict[str, int] = {}
+        found = Counter[str]()
         for name, state, hop in self._watched:
-            found[name] = found.get(name, 0) + (state.reaching(hop) if hop < self._ends_at(state) else 0)
+            found[name] += state.reaching(hop) if hop < self._ends_at(state) else 0
         return found
 
     def _copy(self, before: Mapping[str, int], duration_s: float) -> None:
@@ -358,7 +360,7 @@ class SimulatedSystem:
 
     def begin_metering(self) -> None:
         """Keep the energy of the machine from now on."""
-        self._metered = SimulatedPower(self.simulation.power, self.clock, self._key)
+        self._metered = SimulatedPower(self.simulation.power, self.clock, self.key)
 
     def rest(self, seconds: float) -> None:
         """Let time pass without traffic."""
@@ -373,7 +375,7 @@ class SimulatedSystem:
     def end_metering(self) -> SimulatedPower:
         """Keep the energy no longer; return what was kept."""
         kept, self._metered = self._metered, None
-        return kept or SimulatedPower(self.simulation.power, self.clock, self._key)
+        return kept or SimulatedPower(self.simulation.power, self.clock, self.key)
 
     def _spend(self, begin_s: float, seconds: float, rates: Mapping[str, float], load_pps: float) -> dict[str, float]:
         """Let the machine take its power; return the share in which the data CPUs of each owner were awake."""
@@ -395,11 +397,6 @@ class SimulatedSystem:
     def used_s(self) -> Mapping[str, float]:
         """CPU time that each owner's data threads have used since the beginning."""
         return self._work.used_s()
-
-    @property
-    def key(self) -> str:
-        """Inputs of random numbers: the seed, the cell, the test type, the repetition."""
-        return self._key
 
     def moved(self) -> frozenset[str]:
         """Interfaces whose data threads have left their planned CPU."""
@@ -471,7 +468,7 @@ class SimulatedSystem:
                 queue=_queue_of(state.path, owners),
                 waits_s=waits,
                 noise=self.simulation.noise,
-                rng=Random(f"{self._key}/hops/{len(self.steps)}"),  # noqa: S311 (reproducible, not secret)
+                rng=Random(f"{self.key}/hops/{len(self.steps)}"),  # noqa: S311 (reproducible, not secret)
             )
             self.steps.append((state.path, steps))
         return flow_latency(state.flow.instance, state.flow.direction, sent, pairs, mean_ns)
@@ -483,7 +480,7 @@ class SimulatedSystem:
         power = self.simulation.power
         if not power.sleep_us:
             return []
-        rng = Random(f"{self._key}/sleep/{trial.model_dump_json()}")  # noqa: S311 (reproducible, not secret)
+        rng = Random(f"{self.key}/sleep/{trial.model_dump_json()}")  # noqa: S311 (reproducible, not secret)
         rates = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
         owners = {
             index: hop.owner
@@ -498,12 +495,6 @@ class SimulatedSystem:
         count = len(self.plan.cores.cpus(owner))
         return DataCpus(count, min(1.0, load_pps / rate_pps), count / rate_pps)
 
-    def _rng(self, frame: Frame) -> Random:
-        """One row of random numbers per frame size."""
-        if frame.name not in self._rngs:
-            self._rngs[frame.name] = Random(f"{self._key}/{frame.name}")  # noqa: S311 (reproducible, not secret)
-        return self._rngs[frame.name]
-
 
 def _queue_of(path: Path, owners: frozenset[str]) -> int:
     """Index of the hop where packets wait for the owners of a limit."""
@@ -514,17 +505,6 @@ def _queue_of(path: Path, owners: frozenset[str]) -> int:
 def _arrivals_s(probes: int, rate_pps: float) -> tuple[float, ...]:
     """When probes arrive; the same for the flows of a trial, and mostly of all trials."""
     return tuple((number + 0.5) / rate_pps for number in range(probes))
-
-
-def planned_cpus(plan: Plan, owners: frozenset[str], moved: frozenset[str]) -> dict[str, frozenset[int]]:
-    """Logical CPU of the data thread behind each interface of some owners; those that moved are on CPU 0."""
-    cpus = {owner: plan.cores.cpus(owner) for owner in owners}
-    return {
-        port.interface: frozenset({0 if port.interface in moved else cpus[port.owner][port.data_thread]})
-        for link in plan.links
-        for port in (link.a, link.b)
-        if port.owner in owners
-    }
 
 
 def _count_of(line: FlowLosses) -> FlowCount:

@@ -45,7 +45,7 @@ from dataclasses import replace
 from math import inf
 
 from resources.libraries.python.drivers.sim.impairment import Impairment, impaired, memory_left_ratio
-from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
+from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.model.driver import SimulatedNf
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
@@ -82,12 +82,6 @@ def is_guaranteed(colocated: Sequence[NfPlan], line_pps: float) -> bool:
     limits = [each.limits.network_pps for each in colocated]
     known = [limit_pps for limit_pps in limits if limit_pps is not None]
     return len(known) == len(limits) and sum(known) <= line_pps * (1 + _ROUNDING)
-
-
-def limit_pps(function: NfPlan) -> float | None:
-    """Receive limit of a network function, both ways; None where that is not limited."""
-    each_pps = function.limits.network_pps
-    return None if each_pps is None else _WAYS * each_pps
 
 
 def _of(kind: NfKind, simulation: Simulation) -> SimulatedNf:
@@ -244,13 +238,9 @@ class SimulatedTruth:
         """Capacity of an NF of an instance of its own beside those of the other instances."""
         alone_pps = one_pps(function.kind, self._used(function)) * self._quota[function.name]
         others = [each for each in self._nfs if each.instance != function.instance]
-        left_pps = alone_pps * left_by(others, function, self._simulation, self.line_pps(frame))
-        most_pps = limit_pps(function)
-        return left_pps if most_pps is None else min(left_pps, most_pps)
-
-    def line_pps(self, frame: Frame) -> float:
-        """Line rate of one direction."""
-        return self._simulation.line_rate_pps * (64 + OVERHEAD_BYTES) / (frame.mean_bytes + OVERHEAD_BYTES)
+        left_pps = alone_pps * left_by(others, function, self._simulation, self._simulation.line_pps(frame))
+        most_pps = function.limits.network_pps  # one way
+        return left_pps if most_pps is None else min(left_pps, _WAYS * most_pps)
 
     def _used(self, function: NfPlan) -> float:
         return used_cores(self._cell, function.node, self._simulation.scales_to, function.instance)

@@ -79,17 +79,6 @@ def choose_pages(vpp: Vpp, instances: int, free_2mb: int, free_1gb: int = 0) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class VppDevice:
-    """A physical port that VPP drives by itself."""
-
-    pci_address: str
-    name: str
-    queues: int = 1
-    uio_driver: str | None = None
-    """That the topology names for it; None for what VPP takes by itself, which is vfio-pci behind an IOMMU."""
-
-
-@dataclass(frozen=True, slots=True)
 class IdleBehaviour:
     """Behaviour of threads without packets."""
 
@@ -138,10 +127,9 @@ class Startup:
     """Names without `_plugin.so`; no other one is loaded."""
     plugin_folder: Path | None = None
     """None for where VPP looks by itself."""
-    devices: tuple[VppDevice, ...] = ()
+    devices: tuple[VppInterface, ...] = ()
+    """Physical ports that DPDK drives. Where no driver is named it takes vfio-pci behind an IOMMU."""
     largest_frame_bytes: int = 1518
-    core_mb: int = 2048
-    """Most of its memory that a core file holds; more is cut off."""
     cli_address: str = ""
     """Where it takes commands instead, by TCP; empty for a socket in its folder."""
     logs_commands: bool = True

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -20,6 +21,7 @@ from resources.libraries.python.drivers.vpp.configuration import Startup
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.bounds import LARGEST_CORE_BYTES
 
+Answer = TypeVar("Answer")
 _READY_S = 30.0
 _NIC_S = 10.0
 """For each NIC on top: DPDK looks for them and configures them one after the other before VPP answers. FD.io CSIT waits
@@ -136,7 +138,13 @@ def remove_segments(prefixes: Iterable[str], folder: Path = Path("/dev/shm")) ->
 
 
 class VppInstance:
-    """A VPP with its startup.conf, its process and its command line."""
+    """A VPP with its startup.conf, its process and its command line.
+
+    `what`: For messages: `VPP of nf-1-1`.
+    `startup`: Its configuration; has the folder of its own.
+    `argv`: Gives the command that runs it with a startup.conf of this path, in the foreground.
+    `entry`: What it enters before it runs, such as a container.
+    """
 
     def __init__(
         self,
@@ -146,24 +154,18 @@ class VppInstance:
         argv: Callable[[Path], Sequence[str]],
         entry: ExecContext = NO_ENTRY,
     ) -> None:
-        """Prepare.
-
-        `what`: For messages: `VPP of nf-1-1`.
-        `startup`: Its configuration; has the folder of its own.
-        `argv`: Gives the command that runs it with a startup.conf of this path, in the foreground.
-        `entry`: What it enters before it runs, such as a container.
-        """
         self.what = what
         self.startup = startup
         self._machine = machine
-        conf = startup.folder / "startup.conf"
-        self._conf = conf
-        self._daemon = Daemon(what, argv(conf), startup.folder / "vpp.log", entry=entry)
+        self._conf = startup.folder / "startup.conf"
+        self._daemon = Daemon(what, argv(self._conf), startup.folder / "vpp.log", entry=entry)
         self._cli = CommandLine(startup.cli_socket)
         self._started = 0.0
-        self._version = ""
+        self.version = ""
+        """Of the running program."""
         self._has_segments = False
-        self._last_work: tuple[show_output.ThreadWork, ...] = ()
+        self.work: tuple[show_output.ThreadWork, ...] = ()
+        """Work of its threads between the last two notes."""
 
     def start(self, inside: Callable[[Callable[[], None]], None]) -> None:
         """Start it; it is not ready yet.
@@ -195,13 +197,13 @@ class VppInstance:
         """
         # The socket itself says nothing: of a VPP that was killed it stays behind.
         look = CommandLine(self.startup.cli_socket, _SLOWEST_LOOK_S)
-        nics = [device.pci_address for device in self.startup.devices]
+        nics = [str(device.pci_address) for device in self.startup.devices]
         within_s = _READY_S + _NIC_S * len(nics) + _HEAP_GB_S * self.startup.heap_mb / 1024 + more_s
         first = f" (DPDK configures {len(nics)} NICs before: {', '.join(nics)})" if nics else ""
 
         def missing() -> str:
             try:
-                self._version = show_output.version(look.ask("show version"))
+                self.version = show_output.version(look.ask("show version"))
             except CsitError as error:
                 return str(error)
             return ""
@@ -210,11 +212,6 @@ class VppInstance:
             self._daemon.wait_for(f"an answer to show version{first}", missing, within_s)
         finally:
             look.close()
-
-    @property
-    def version(self) -> str:
-        """Version of the running program."""
-        return self._version
 
     @property
     def pid(self) -> int:
@@ -231,14 +228,12 @@ class VppInstance:
 
     def ask(self, command: str) -> str:
         """What it shows."""
-        replies: list[str] = []
-        self._naming_end(lambda: replies.append(self._cli.ask(command)))
-        return replies[0]
+        return self._naming_end(lambda: self._cli.ask(command))
 
-    def _naming_end(self, work: Callable[[], None]) -> None:
+    def _naming_end(self, work: Callable[[], Answer]) -> Answer:
         """A VPP that has ended is the reason for what its command line did or did not say."""
         try:
-            work()
+            return work()
         except CsitError as error:
             # What closes a connection may still be on its way to its end.
             with suppress(NotReady):
@@ -268,13 +263,8 @@ class VppInstance:
 
     def note_work(self) -> None:
         """Keep what its threads did since this was called last."""
-        self._last_work = show_output.runtime(self.ask("show runtime"))
+        self.work = show_output.runtime(self.ask("show runtime"))
         self.do(["clear runtime"])
-
-    @property
-    def work(self) -> tuple[show_output.ThreadWork, ...]:
-        """Work of its threads between the last two notes."""
-        return self._last_work
 
     def problem(self) -> str:
         """Why it does not run, with its last words and its core file; empty while it does."""

@@ -33,7 +33,6 @@ class VppMember:
     """One VPP of a cell: its process, its interfaces, its threads."""
 
     def __init__(self, site: Site, owner: str, what: str, interfaces: Sequence[VppInterface]) -> None:
-        """Prepare."""
         self._site = site
         self.owner = owner
         self._what = what
@@ -75,9 +74,7 @@ class VppMember:
             plugins=plugins,
             plugin_folder=plugin_folder(site.prefix),
             devices=tuple(
-                configuration.VppDevice(each.pci_address, each.name, each.queues, each.uio_driver)
-                for each in self.interfaces
-                if each.kind is InterfaceKind.DPDK and each.pci_address is not None
+                each for each in self.interfaces if each.kind is InterfaceKind.DPDK and each.pci_address is not None
             ),
             largest_frame_bytes=site.largest_frame_bytes,
             logs_commands=logs_commands,
@@ -97,10 +94,6 @@ class VppMember:
         """The running program; there is one once it has been started."""
         assert self._instance is not None  # noqa: S101 - a mistake of the caller
         return self._instance
-
-    def wait_ready(self, more_s: float = 0.0) -> None:
-        """Wait until it takes commands."""
-        self.instance.wait_ready(more_s)
 
     def make_interfaces(self) -> None:
         """Make its interfaces; they are down yet."""
@@ -160,13 +153,8 @@ class VppMember:
     def _not_fed(self) -> list[str]:
         """Memifs of which it is the slave and has given no buffers yet."""
         slaves = {each.name for each in self.interfaces if each.kind is InterfaceKind.MEMIF and not each.master}
-        if not slaves:
-            return []
-        return [
-            name
-            for name, row in show_output.memifs(self.instance.ask("show memif")).items()
-            if name in slaves and not row.fed
-        ]
+        rows = show_output.memifs(self.instance.ask("show memif")) if slaves else {}
+        return [name for name, row in rows.items() if name in slaves and not row.fed]
 
     def _not_connected(self) -> list[str]:
         found: dict[str, show_output.SharedMemoryLink] = {}
@@ -195,12 +183,15 @@ class VppMember:
             if number or not self._placement.workers:
                 favour(thread)
 
+    def _queues(self) -> show_output.RxPlacement:
+        return show_output.rx_placement(self.instance.ask("show interface rx-placement"))
+
     def place_queues(self) -> show_output.RxPlacement:
         """Move receive queues to their planned workers; return where they are then."""
-        queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
+        queues = self._queues()
         if commands := list(configuration.moves(self.interfaces, self._placement, self._waiting.rx_mode, queues)):
             self.instance.do(commands)
-            queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
+            queues = self._queues()
         if not self._favoured and all(each.name in queues for each in self.interfaces):
             self._favour_threads()
             self._favoured = True
@@ -262,10 +253,6 @@ class VppMember:
         polled = (name for name in own if not links.get(name, False))
         return tuple(dict.fromkeys((*polled, *self._site.fabric.cables_down(self.owner))))
 
-    def begin_accounts(self) -> None:
-        """Set the counters of all graph nodes to zero."""
-        self.instance.do(["clear runtime"])
-
     def accounts(self) -> tuple[NodeCost, ...]:
         """Clocks per packet and vectors per call of each graph node, by thread."""
         return show_output.node_costs(self.owner, self.instance.ask("show runtime"))
@@ -280,10 +267,9 @@ class VppMember:
             "access list": f"{rules} rules on each port" if (rules := self._site.settings.acl_rules) else "",
         }
         if not self.instance.problem():
-            queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))
             found["rx placement"] = ", ".join(
                 f"{name}{f' queue {number}' if len(row) > 1 else ''} {_thread(queue)}"
-                for name, row in sorted(queues.items())
+                for name, row in sorted(self._queues().items())
                 for number, queue in enumerate(row)
             )
             found["errors"] = show_output.losses(self.instance.ask("show errors"))
@@ -295,8 +281,13 @@ class VppMember:
         return {name: text for name, text in found.items() if text}
 
     def problems(self) -> tuple[str, ...]:
-        if problem := self.instance.problem():
-            return (problem,)
+        """It has ended, an interface is down, shared memory lost its other end, a thread is gone."""
+        try:
+            return (problem,) if (problem := self.instance.problem()) else self._problems_of_running()
+        except CsitError as error:
+            return (str(error),)
+
+    def _problems_of_running(self) -> tuple[str, ...]:
         states = show_output.interfaces(self.instance.ask("show interface"))
         down = [f"{name} of {self._what} is down" for name in self._names if name not in states or not states[name].up]
         lost = [f"{self._what}: {text}" for text in self._not_connected()]

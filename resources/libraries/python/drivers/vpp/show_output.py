@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
@@ -53,6 +53,17 @@ def _lines(text: str) -> Iterator[str]:
     return (line[:_LONGEST_LINE] for line in text.splitlines())
 
 
+def _blocks(text: str, heading: re.Pattern[str]) -> list[tuple[re.Match[str], list[str]]]:
+    """Headings, each with the lines below it up to the next one; what comes before the first is left out."""
+    found: list[tuple[re.Match[str], list[str]]] = []
+    for line in _lines(text):
+        if match := heading.match(line):
+            found.append((match, []))
+        elif found:
+            found[-1][1].append(line)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class InterfaceRow:
     """A row of `show interface`."""
@@ -68,17 +79,12 @@ class InterfaceRow:
 
 def interfaces(text: str) -> dict[str, InterfaceRow]:
     """Read `show interface`."""
-    states: dict[str, bool] = {}
-    counters: dict[str, dict[str, int]] = {}
-    name = ""
-    for line in _lines(text):
-        if match := _INTERFACE.match(line):
-            name = match[1]
-            states[name] = match[3] == "up"
-            counters[name] = {match[5]: int(match[6])} if match[5] else {}
-        elif name and (match := _COUNTER.match(line)):
-            counters[name][match[1]] = int(match[2])
-    return {name: InterfaceRow(up, counters[name]) for name, up in states.items()}
+    found = {}
+    for head, lines in _blocks(text, _INTERFACE):
+        first = {head[5]: int(head[6])} if head[5] else {}
+        more = {match[1]: int(match[2]) for match in map(_COUNTER.match, lines) if match}
+        found[head[1]] = InterfaceRow(head[3] == "up", first | more)
+    return found
 
 
 def links(text: str) -> dict[str, bool]:
@@ -90,12 +96,9 @@ def links(text: str) -> dict[str, bool]:
 def full_rings(text: str) -> dict[str, int]:
     """Read `show hardware-interfaces`: packets that each memif could not send because its ring was full."""
     found: dict[str, int] = {}
-    name = ""
-    for line in _lines(text):
-        if match := _HARDWARE.match(line):
-            name = match[1]
-        elif name and (match := _NO_SLOT.match(line)):
-            found[name] = found.get(name, 0) + int(match[1])
+    for head, lines in _blocks(text, _HARDWARE):
+        for match in filter(None, map(_NO_SLOT.match, lines)):
+            found[head[1]] = found.get(head[1], 0) + int(match[1])
     return found
 
 
@@ -112,35 +115,28 @@ class SharedMemoryLink:
 
 def memifs(text: str) -> dict[str, SharedMemoryLink]:
     """Read `show memif`."""
-    found: dict[str, SharedMemoryLink] = {}
-    name = ""
-    to_slave = False
-    fed: dict[str, list[bool]] = {}
-    for line in _lines(text):
-        if match := _MEMIF.match(line):
-            name = match[1]
-            found[name] = SharedMemoryLink(connected=False)
-        elif name and (match := _FLAGS.match(line)):
-            found[name] = SharedMemoryLink("connected" in match[1].split(), found[name].why)
-        elif name and (match := _RING.match(line)):
-            to_slave = match[1] == "master-to-slave"
-        elif name and to_slave and (match := _HEAD.match(line)):
-            fed.setdefault(name, []).append(int(match[1]) > 0)
-        elif name and (match := _REASON.match(line)):
-            found[name] = replace(found[name], why=match[1])
-    return {name: replace(row, fed=all(fed.get(name, [False]))) for name, row in found.items()}
+    found = {}
+    for head, lines in _blocks(text, _MEMIF):
+        connected, why, fed, to_slave = False, "", list[bool](), False
+        for line in lines:
+            if match := _FLAGS.match(line):
+                connected = "connected" in match[1].split()
+            elif match := _RING.match(line):
+                to_slave = match[1] == "master-to-slave"
+            elif to_slave and (match := _HEAD.match(line)):
+                fed.append(int(match[1]) > 0)
+            elif match := _REASON.match(line):
+                why = match[1]
+        found[head[1]] = SharedMemoryLink(connected, why, bool(fed) and all(fed))
+    return found
 
 
 def vhosts(text: str) -> dict[str, SharedMemoryLink]:
     """Read `show vhost-user`: one is connected when the guest has shared its memory."""
-    found: dict[str, SharedMemoryLink] = {}
-    name = ""
-    for line in _lines(text):
-        if match := _VHOST.match(line):
-            name = match[1]
-            found[name] = SharedMemoryLink(connected=False)
-        elif name and "Memory regions (total" in line:
-            found[name] = SharedMemoryLink(connected="(total 0)" not in line)
+    found = {}
+    for head, lines in _blocks(text, _VHOST):
+        regions = [line for line in lines if "Memory regions (total" in line]
+        found[head[1]] = SharedMemoryLink(bool(regions) and "(total 0)" not in regions[-1])
     return found
 
 
@@ -160,12 +156,9 @@ RxPlacement = Mapping[str, tuple[Queue, ...]]
 def rx_placement(text: str) -> dict[str, tuple[Queue, ...]]:
     """Read `show interface rx-placement`: the queues of each interface that has any."""
     found: dict[str, dict[int, Queue]] = {}
-    thread = 0
-    for line in _lines(text):
-        if match := _PLACED_THREAD.match(line):
-            thread = int(match[1])
-        elif match := _PLACED_QUEUE.match(line):
-            found.setdefault(match[1], {})[int(match[2])] = Queue(thread, match[3])
+    for head, lines in _blocks(text, _PLACED_THREAD):
+        for match in filter(None, map(_PLACED_QUEUE.match, lines)):
+            found.setdefault(match[1], {})[int(match[2])] = Queue(int(head[1]), match[3])
     return {name: tuple(queues[number] for number in sorted(queues)) for name, queues in found.items()}
 
 
@@ -188,15 +181,8 @@ def with_access_list(text: str) -> int:
 
 def protected(text: str) -> dict[str, tuple[int, ...]]:
     """Read `show ipsec protect`: numbers of the security associations of each tunnel, the outbound one first."""
-    found: dict[str, list[int]] = {}
-    name = ""
-    for line in _lines(text):
-        if match := _PROTECTED.match(line):
-            name = match[1]
-            found[name] = []
-        elif name and (match := _ASSOCIATION.match(line)):
-            found[name].append(int(match[1]))
-    return {name: tuple(numbers) for name, numbers in found.items()}
+    rows = _blocks(text, _PROTECTED)
+    return {head[1]: tuple(int(match[1]) for match in map(_ASSOCIATION.match, lines) if match) for head, lines in rows}
 
 
 def crypto_engine(text: str, algorithms: Iterable[str]) -> str:

@@ -21,18 +21,13 @@ def _behind(plan: Plan, member: str) -> list[str]:
         for peer in peers.get(row.pop(), ()):
             further = segments.get(peer.interface)
             if further is None:
-                found += _macs(plan, peer)
+                sources = [flow.source_mac for flow in plan.flows if flow.tx_interface == peer.interface]
+                found += sources if peer.owner == GENERATOR else [peer.mac]
                 continue
             new = [name for name in further.members if name not in seen and name != peer.interface]
             seen |= {peer.interface, *new}
             row += new
     return found
-
-
-def _macs(plan: Plan, port: Port) -> list[str]:
-    if port.owner != GENERATOR:
-        return [port.mac]
-    return [flow.source_mac for flow in plan.flows if flow.tx_interface == port.interface]
 
 
 def _peers(plan: Plan) -> Mapping[str, tuple[Port, ...]]:

@@ -127,6 +127,10 @@ class ProcessedPackets:
     dropped: int | None = None
     """Packets that it received but had no time to process; None if unknown."""
 
+    def __add__(self, more: "ProcessedPackets") -> "ProcessedPackets":
+        """Return both together; unknown drops are none."""
+        return ProcessedPackets(self.packets + more.packets, (self.dropped or 0) + (more.dropped or 0))
+
     def __sub__(self, earlier: "ProcessedPackets") -> "ProcessedPackets":
         """Return the difference from `earlier`."""
         known = self.dropped is not None and earlier.dropped is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import scripts
-from resources.libraries.python.drivers.services.load import CabledLoad, Load, LoadNetwork
+from resources.libraries.python.drivers.services.load import Load, LoadNetwork
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import Port
@@ -90,5 +90,5 @@ def load_here(brought: ServiceBundle, size: Size, cable: Port, machine: MachineL
     """
     asked, controllers = specifications(brought), cgroups.discover()
     scripts.check_programs("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
-    load = Load(asked, size, machine, controllers)
-    return NodeService(CabledLoad(load, LoadNetwork(cable, machine)), brought, machine)
+    load = Load(asked, size, machine, controllers, network=LoadNetwork(cable, machine))
+    return NodeService(load, brought, machine)

@@ -22,9 +22,6 @@ from resources.libraries.python.model.measurements.counters import ProcessedPack
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.model.testbed.nodes import DutNode
 
-_WITHIN_S = 15.0
-
-
 _FOR_EVER_S = 2_000_000_000
 _BUFFER_KIB = 4096
 """Of tcpdump's and netsniff's rings; of the others it is the library's 2 MB."""
@@ -35,13 +32,11 @@ class MonitorProgram:
     """The program of a monitor, and how it is run."""
 
     name: str
-    """What is run."""
     does: str
     """With each packet, as a phrase of the facts."""
     argv: Callable[[str, Path], list[str]]
     """The argument vector, for an interface and the folder that is the program's own."""
     version_argument: str
-    """Argument that prints its version."""
     files: Callable[[str, Path], Mapping[str, str]] = lambda *_: {}
     """Files that it reads from its folder: texts by name, for an interface and that folder."""
     control: str | None = None
@@ -147,8 +142,7 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
         if self._program.control is None:
             return ours
         place = self._companions.folder / name / self._program.control
-        theirs = suricata.taken(place, own.interface)
-        return ProcessedPackets(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
+        return ours + suricata.taken(place, own.interface)
 
     def problems(self) -> tuple[str, ...]:
         """Programs that have ended or moved, ports without thread or carrier, packets that no program was given."""

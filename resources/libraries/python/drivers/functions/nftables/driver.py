@@ -53,26 +53,17 @@ class NftablesRouters(NamespaceFunctions[NfPlan]):
         rules = f"delete table {family(row)} {TABLE}\n{self._ruleset.text(row)}"
         self._fabric.run_inside(owner, partial(program.load, rules))
 
-    def looked_up(self) -> dict[str, int]:
-        """Packets that went through the rules of each NF since it was made.
-
-        Raises:
-            CsitError: An NF has lost its rules.
-        """
-        return {owner: self._looked_up(owner) for owner in self._owners}
-
     def _looked_up(self, owner: str) -> int:
+        """Packets that went through the rules of an NF since it was made."""
         found = self._fabric.run_inside(owner, program.counters)
         if self._ruleset.counter not in found:
             raise CsitError(f"there is no counter {self._ruleset.counter}")
         return found[self._ruleset.counter]
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
-        """Tables of the kinds that track connections."""
         return self._fabric.run_inside_each(self._tracking, conntrack.table)
 
     def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
-        """Set the timeouts of each namespace, and return the tables."""
         return self._fabric.run_inside_each(self._tracking, partial(conntrack.hold, timeout_s))
 
     def delete_connections(self) -> Mapping[str, Deletion]:

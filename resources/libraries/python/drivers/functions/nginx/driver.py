@@ -26,8 +26,6 @@ ABOUT = {
 _MODULES = (Path("/usr/lib/nginx/modules"), Path("/usr/lib64/nginx/modules"))
 _MODULE = "ngx_stream_module.so"
 _WITHIN_S = 15.0
-
-
 _BEHIND = 4
 """Addresses that the datagrams of a direction are spread over."""
 _CONNECTIONS = OPEN_FILES // 4
@@ -123,7 +121,6 @@ class NginxProxies(SocketFunctions):
         return [NAME, "-p", str(folder), "-c", str(file), "-e", "stderr"]
 
     def version(self) -> str:
-        """As nginx prints it."""
         return version()
 
 

@@ -29,26 +29,6 @@ ENDS = (LEFT, RIGHT)
 """The same in every NF: each has a network namespace of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class TunnelFiles:
-    """Keys and certificates of one end by path; its configuration has the paths only."""
-
-    certificate: str
-    key: str
-    fingerprint: str
-    """Fingerprint of the other end's certificate, SHA-256 as `AA:BB:...`; no other one is accepted."""
-
-
-def configuration(end: tunnels.TunnelEnd, files: TunnelFiles, mtu: int) -> str:
-    """The configuration file of an end.
-
-    `files`: Its own, and how it knows the other.
-    `mtu`: Bytes of the largest IP packet.
-    """
-    peer = RIGHT if end is LEFT else LEFT
-    return render(_TEMPLATE, {"end": end, "peer": peer, "files": files, "mtu": mtu, "cipher": CIPHER})
-
-
 _DAYS = "3650"
 """Longer than any run."""
 
@@ -89,6 +69,16 @@ def fingerprint(certificate: str) -> str:
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).digest().hex(":").upper()
 
 
+def configuration(end: tunnels.TunnelEnd, own: Identity, accepted: str, mtu: int) -> str:
+    """The configuration file of an end; it has the paths of keys only.
+
+    `accepted`: Fingerprint of the other end's certificate; no other one is accepted.
+    `mtu`: Bytes of the largest IP packet.
+    """
+    values = {"end": end, "peer": RIGHT if end is LEFT else LEFT, "own": own, "accepted": accepted, "mtu": mtu}
+    return render(_TEMPLATE, {**values, "cipher": CIPHER})
+
+
 class OpenVpns(tunnels.Tunnels):
     """NFs that encrypt packets and decrypt them again by two processes of OpenVPN."""
 
@@ -111,26 +101,18 @@ class OpenVpns(tunnels.Tunnels):
         """Start the left ends, then the right ones."""
         program, openssl = path_of("openvpn") or "openvpn", path_of("openssl") or "openssl"
         self._identities = [make_identity(openssl, companions.folder) for companions in self._companions]
-        for end, own, other in zip(ENDS, self._identities, self._identities[::-1], strict=True):
-            files = TunnelFiles(str(own.certificate), str(own.key), other.fingerprint)
-            self._start(end, [program, "--config", str(self._configured(end, files))])
+        for side, (end, own, other) in enumerate(zip(ENDS, self._identities, self._identities[::-1], strict=True)):
+            companions = self._companions[side]
+            file = companions.folder / "openvpn.conf"
+            file.write_text(configuration(end, own, other.fingerprint, self._fabric.mtu), encoding="ascii")
+            for name in self._owners:
+                companions.start(name, [program, "--config", str(file)])
+            # Each listens before the other side starts, which finds it.
+            for function in self._functions:
+                missing = partial(self.not_open, function.name, end)
+                self._wait_for(function.name, side, f"an open {end.device}", missing)
+                self._route_into(function, side)
         return tunnels.version(program)
-
-    def _configured(self, end: tunnels.TunnelEnd, files: TunnelFiles) -> Path:
-        file = self._companions[ENDS.index(end)].folder / "openvpn.conf"
-        file.write_text(configuration(end, files, self._fabric.mtu), encoding="ascii")
-        return file
-
-    def _start(self, end: tunnels.TunnelEnd, argv: Sequence[str]) -> None:
-        """Start an end of every tunnel, and route into it. It listens when this returns: the other one finds it."""
-        companions = self._companions[ENDS.index(end)]
-        for name in self._owners:
-            companions.start(name, argv)
-        for function in self._functions:
-            companions.wait_for(
-                function.name, f"an open {end.device}", partial(self.not_open, function.name, end), tunnels.READY_S
-            )
-            self._route_into(function, ENDS.index(end))
 
 
 _FOR = "for NFs of kind openvpn"

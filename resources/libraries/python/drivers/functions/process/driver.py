@@ -1,23 +1,20 @@
 """Network functions as programs of the user, in a network namespace each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.namespace_functions import ProgramFunctions
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all
+from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.programs.program_output import completed, path_of
 from resources.libraries.python.errors import ConfigError, CsitError, without_middle
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
-from resources.libraries.python.model.request.kinds import UserProgram
 from resources.libraries.python.model.testbed.nodes import DutNode
 
 _WITHIN_S = 10.0
 """For its commands to stop it and for its counters."""
-
-
 _PACKETS, _DROPPED = "packets", "dropped"
 
 
@@ -105,18 +102,8 @@ class UserPrograms(ProgramFunctions[NfPlan | TapPlan]):
             CsitError: A command to stop one failed; all have been ended all the same.
         """
         self.call_off()
-        failures = list(self._asked_to_stop())
-        self._companions.stop()
-        raise_all(failures)
-
-    def _asked_to_stop(self) -> Iterator[CsitError]:
-        for name in self._companions.pids():
-            program: UserProgram = self._programs[name]
-            if program.stop:
-                try:
-                    self._run(name, program.stop)
-                except CsitError as error:
-                    yield error
+        commands = ((name, self._programs[name].stop) for name in self._companions.pids())
+        take_all([*(partial(self._run, name, stop) for name, stop in commands if stop), self._companions.stop])
 
     def _run(self, name: str, argv: Sequence[str]) -> str:
         """Run a command where an NF's program runs; what it printed."""

@@ -36,7 +36,6 @@ _JUMBO_MEMORY_MB = 320
 _VHOST_RING = 1024
 """Descriptors of a queue of shared memory, the most that virtio has."""
 _HEADROOM_BYTES = 128
-_ETHERNET_BYTES = 18
 _FOLDER = "testpmd"
 _READY_S = 30.0
 _READY_MORE_S = 2.0
@@ -234,7 +233,6 @@ class Testpmds(NamespaceFunctions[NfPlan]):
             favour(thread)
 
     def _threads(self, function: NfPlan) -> set[int]:
-        """Threads that forward."""
         return {self._lcores[name] for port in self._ports(function) for name in port.queue_names}
 
     def _start(self, function: NfPlan, folder: Path) -> None:

@@ -83,11 +83,16 @@ _MIN_SYSTEM_MB = 128
 """Of a Linux guest without an application; the default of `vm.memory_mb`."""
 
 
+def whole_pages(memory_mb: int, page_mb: int) -> int:
+    """Memory in whole huge pages of a size, in MB; as it is without such pages."""
+    return -(-memory_mb // page_mb) * page_mb if page_mb else memory_mb
+
+
 def machine(dut: DutNode, inside_mb: int) -> MemoryNeed:
     """Memory of a virtual machine whose guest has so much."""
     emulated = 0 if dut.settings(Vm).accelerator == "kvm" else _TRANSLATION_MB
     if page_mb := HUGE_PAGES_MB[dut.settings(Vm).huge_pages]:
-        return MemoryNeed.huge(-(-inside_mb // page_mb) * page_mb, NAMESPACE_MB + _OVERHEAD_MB + emulated)
+        return MemoryNeed.huge(whole_pages(inside_mb, page_mb), NAMESPACE_MB + _OVERHEAD_MB + emulated)
     return MemoryNeed(NAMESPACE_MB + inside_mb + _OVERHEAD_MB + emulated)
 
 

@@ -28,9 +28,8 @@ from resources.libraries.python.drivers.functions.vm.applications import (
 )
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
-from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
-from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.image import Image, extended, libraries
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.drivers.host.sockets.answers import SocketDialogue
@@ -46,7 +45,6 @@ from resources.libraries.python.rendering import render
 _WITHIN_S = 20.0
 """A guest in emulation may have to wait for its CPU."""
 PORT = "csit.application"
-"""The port for questions."""
 END = "CSIT-ANSWERED"
 """Begins the last line of an answer; after it comes 0, or another status where there is none."""
 RULES, PROGRAM, UP, THEN, FILES = (f"opt/csit/{word}" for word in ("rules", "program", "up", "then", "files"))
@@ -120,7 +118,6 @@ class Applications(GuestSoftware):
         return ",".join([super().cpu_model(name), *(f"+{feature}" for feature in (each.needs if each else ()))])
 
     def memory_mb(self, name: str) -> int:
-        """Return the memory of a guest, with what its application takes."""
         return self._own_mb[name]
 
     def initramfs(self, name: str, base: Image, cache: Path) -> Path:

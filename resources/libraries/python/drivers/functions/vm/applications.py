@@ -59,9 +59,8 @@ class PacketSockets:
 
     def read(self, ask: Ask) -> tuple[ProcessedPackets, int]:
         packets, dropped = map(int, ask(PACKETS).split())
-        self._read = ProcessedPackets(self._read.packets + packets - dropped, (self._read.dropped or 0) + dropped)
-        taken = self._taken(ask, self._interface) if self._interface is not None else ProcessedPackets(0, 0)
-        done = ProcessedPackets(self._read.packets + taken.packets, (self._read.dropped or 0) + (taken.dropped or 0))
+        self._read += ProcessedPackets(packets - dropped, dropped)
+        done = self._read if self._interface is None else self._read + self._taken(ask, self._interface)
         return done, done.packets + (done.dropped or 0)
 
     @staticmethod

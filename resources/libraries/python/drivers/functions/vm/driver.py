@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
-from resources.libraries.python.drivers.functions.vm import HUGE_PAGES_MB, NICS, Vm
+from resources.libraries.python.drivers.functions.vm import HUGE_PAGES_MB, NICS, Vm, whole_pages
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, missing, try_kvm
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware, cards
@@ -129,8 +129,7 @@ class VirtualMachines(OneKind):
         if problems:
             raise Unsupported("; ".join(map(str, problems)))
         if page_mb := HUGE_PAGES_MB[self._settings.huge_pages]:
-            sizes = map(self._memory_mb, self._functions)
-            needs_mb = sum(-(-size // page_mb) * page_mb for size in sizes)
+            needs_mb = sum(whole_pages(self._memory_mb(each), page_mb) for each in self._functions)
             require_huge_pages("memory of virtual machines", needs_mb, self._plan.cores.numa_node)
         cache = cache_folder()
         boot = self._image_in(cache, self._settings.nic)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from resources.libraries.python.model.plan import NfInterface, NfPlan, TapPlan
+from resources.libraries.python.model.plan import NfPlan, TapPlan
 from resources.libraries.python.rendering import render
 
 READY = "CSIT-GUEST-READY"
@@ -42,25 +42,17 @@ def command_line(function: NfPlan | TapPlan, mtu: int, vcpus: Sequence[Sequence[
     `vcpus`: The vCPU that receives from each queue of the left port, and those of the right one; or of the only one.
     """
     if isinstance(function, TapPlan):
-        return " ".join([*QUIET, _word(function.interface, function.mac, *_NOTHING, str(mtu), _queues(vcpus[0]))])
-    sides = zip((function.left, function.right), vcpus, strict=True)
-    return " ".join([*QUIET, *(_port(interface, mtu, queues) for interface, queues in sides)])
+        ports = [(function.interface, function.mac, *_NOTHING)]
+    else:
+        ports = [
+            (side.name, side.mac, side.address, "+".join((hop.prefix, *hop.also)), hop.address, hop.mac)
+            for side in (function.left, function.right)
+            for hop in (side.route,)
+        ]
+    rows = ((*port, str(mtu), ":".join(map(str, queues))) for port, queues in zip(ports, vcpus, strict=True))
+    return " ".join([*QUIET, *(f"csit.port={','.join(row)}" for row in rows)])
 
 
 def probe_command_line() -> str:
     """The same of a guest without ports that ends as soon as it is ready."""
     return " ".join([*QUIET, PROBE])
-
-
-def _port(interface: NfInterface, mtu: int, vcpus: Sequence[int]) -> str:
-    hop = interface.route
-    where = (interface.address, "+".join((hop.prefix, *hop.also)), hop.address, hop.mac)
-    return _word(interface.name, interface.mac, *where, str(mtu), _queues(vcpus))
-
-
-def _word(*values: str) -> str:
-    return f"csit.port={','.join(values)}"
-
-
-def _queues(vcpus: Sequence[int]) -> str:
-    return ":".join(map(str, vcpus))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.dialogue import record_of, shown
-from resources.libraries.python.drivers.functions.vm import NICS, GuestNicModel
+from resources.libraries.python.drivers.functions.vm import NICS, GuestNicModel, whole_pages
 from resources.libraries.python.drivers.host.sockets.answers import receive
 from resources.libraries.python.errors import CommandFailed, NotReady
 
@@ -59,7 +59,6 @@ class Hardware:
     model: str = CPU_MODEL
     """Model of the CPU in emulation."""
     more: tuple[str, ...] = ()
-    """Further arguments."""
     huge_page_mb: int = 0
     """Size of the pages that its memory is made of; 0 for ordinary ones."""
     numa_node: int = 0
@@ -75,14 +74,14 @@ def arguments(
     `monitor`: descriptor of a connected socket for QMP; the guest then waits for `cont` before it boots.
     """
     kernel, initramfs = boot
-    kvm = hardware.accelerator == "kvm"
+    kvm, memory_mb = hardware.accelerator == "kvm", whole_pages(hardware.memory_mb, hardware.huge_page_mb)
     argv = [QEMU, "-name", f"{name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none"]
-    argv += ["-machine", f"q35{_shared(hardware)}", "-m", str(_memory_mb(hardware)), "-smp", str(hardware.vcpus)]
+    argv += ["-machine", f"q35{_shared(hardware)}", "-m", str(memory_mb), "-smp", str(hardware.vcpus)]
     if _shared(hardware):
         # Of a file without a name: it ends with the guest, and no room in /dev/shm or mount of hugetlbfs is needed.
         huge, node = hardware.huge_page_mb, hardware.numa_node
         pages = f",hugetlb=on,hugetlbsize={huge}M,prealloc=on,host-nodes={node},policy=bind" if huge else ""
-        argv += ["-object", f"memory-backend-memfd,id=memory,size={_memory_mb(hardware)}M,share=on{pages}"]
+        argv += ["-object", f"memory-backend-memfd,id=memory,size={memory_mb}M,share=on{pages}"]
     argv += ["-accel", "kvm", "-cpu", "host"] if kvm else ["-accel", "tcg,thread=multi", "-cpu", hardware.model]
     argv += ["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]
     argv += ["-no-reboot", "-kernel", str(kernel), "-initrd", str(initramfs), "-append", command_line]
@@ -92,12 +91,6 @@ def arguments(
     if monitor is not None:
         argv += ["-S", "-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control"]
     return tuple(argv)
-
-
-def _memory_mb(hardware: Hardware) -> int:
-    """Return the memory of the guest, in whole huge pages."""
-    page = hardware.huge_page_mb or 1
-    return -(-hardware.memory_mb // page) * page
 
 
 def _shared(hardware: Hardware) -> str:
@@ -159,27 +152,24 @@ class Monitor:
             NotReady: No answer.
             CommandFailed: QEMU refused.
         """
-        self._send({"execute": command, **({"arguments": arguments} if arguments else {})})
-        deadline = time.monotonic() + self._within_s
-        while True:  # events come between
-            message = self._next(deadline - time.monotonic())
-            if "return" in message:
-                return message["return"]
-            if (error := message.get("error")) is not None:
-                reason = error.get("desc") if isinstance(error, dict) else None
-                raise CommandFailed(("qmp", command), None, f"{self._name}: {reason or shown(error)}")
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _send(self, message: dict[str, Any]) -> None:
+        message = {"execute": command, **({"arguments": arguments} if arguments else {})}
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
             raise NotReady(f"the monitor of {self._name}", self._within_s, str(error)) from error
+        deadline = time.monotonic() + self._within_s
+        while True:  # events come between
+            answer = self._next(deadline - time.monotonic())
+            if "return" in answer:
+                return answer["return"]
+            if (refusal := answer.get("error")) is not None:
+                reason = refusal.get("desc") if isinstance(refusal, dict) else None
+                raise CommandFailed(("qmp", command), None, f"{self._name}: {reason or shown(refusal)}")
+
+    def close(self) -> None:
+        self._socket.close()
 
     def _next(self, within_s: float) -> dict[str, Any]:
-        """Return the next message: an answer, or an event."""
         what = f"the monitor of {self._name}"
         if within_s <= 0:
             raise NotReady(what, self._within_s, "events without an answer")

@@ -11,10 +11,9 @@ from resources.libraries.python.drivers.functions.vm import Vm
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm.archive import file
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
-from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware
-from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.image import Image, extended, libraries
 from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
 from resources.libraries.python.drivers.functions.vm.qemu import pci_address
 from resources.libraries.python.drivers.vpp import Vpp, guest_hugepages, guest_mb, show_output
@@ -94,9 +93,6 @@ class GuestVpp:
         self._do(default_mode(self._waiting.rx_mode))
         self._do(*making(self._interfaces, largest_frame_bytes))
         self._do(*routing(self.function))
-        self._place_queues()
-
-    def _place_queues(self) -> None:
         self._do(*moves(self._interfaces, self._placement, self._waiting.rx_mode, self._queues()))
 
     def _queues(self) -> show_output.RxPlacement:

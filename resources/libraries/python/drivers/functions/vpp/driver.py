@@ -16,7 +16,6 @@ from resources.libraries.python.drivers.vpp.installation import Site, remove_fol
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.findings import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.disturbance import PartEvent
@@ -97,7 +96,7 @@ class VppRouters(OneKind):
         members = [self._members[name] for name in names]
         more_s = _READY_MORE_S * len(members)
         for member in members:
-            member.wait_ready(more_s)
+            member.instance.wait_ready(more_s)
             member.make_interfaces()
         for member in members:
             self._forward(member)
@@ -127,7 +126,7 @@ class VppRouters(OneKind):
 
     def begin_accounts(self) -> tuple[str, ...]:
         for member in self._members.values():
-            member.begin_accounts()
+            member.instance.do(["clear runtime"])
         return tuple(self._members)
 
     def accounts(self) -> tuple[NodeCost, ...]:
@@ -149,14 +148,7 @@ class VppRouters(OneKind):
         return found
 
     def problems(self) -> tuple[str, ...]:
-        """NFs that have ended, interfaces that are down, shared memory without its other end, threads that are gone."""
-        return tuple(problem for member in self._members.values() for problem in self._problems_of(member))
-
-    def _problems_of(self, member: VppMember) -> tuple[str, ...]:
-        try:
-            return member.problems()
-        except CsitError as error:
-            return (str(error),)
+        return tuple(problem for member in self._members.values() for problem in member.problems())
 
     def stop(self) -> None:
         self.call_off()

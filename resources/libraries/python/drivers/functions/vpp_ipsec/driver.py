@@ -45,8 +45,6 @@ check value."""
 class TunnelGateway:
     """One end of a tunnel, with the key of the packets that it encrypts."""
 
-    number: int
-    """0 on the left, 1 on the right."""
     prefixes: tuple[str, ...]
     """Networks on the side of the other end."""
     key: str = field(repr=False)
@@ -54,50 +52,34 @@ class TunnelGateway:
     salt: str = field(repr=False)
     """Of the nonce (RFC 4106), hexadecimal."""
 
-    @property
-    def table(self) -> int:
-        """Its routing table."""
-        return _TABLES[self.number]
-
-    @property
-    def address(self) -> str:
-        """Outer address of what it encrypts."""
-        return _ADDRESSES[self.number]
-
-    @property
-    def pipe(self) -> str:
-        """Its interface to the other end."""
-        return f"pipe0.{self.number}"
-
-    @property
-    def device(self) -> str:
-        """Its tunnel interface."""
-        return _DEVICES[self.number]
-
-    @property
-    def spi(self) -> int:
-        """Number of the security association of packets that it encrypts."""
-        return _FIRST_SPI + self.number
-
-    @property
-    def outbound(self) -> int:
-        """VPP's number of the association that encrypts here."""
-        return 10 + self.number
-
-    @property
-    def inbound(self) -> int:
-        """VPP's number of the association that decrypts here."""
-        return 20 + self.number
+    table: int
+    address: str
+    """Outer address of what it encrypts."""
+    pipe: str
+    """Its interface to the other end."""
+    device: str
+    spi: int
+    """Number of the security association of packets that it encrypts."""
+    outbound: int
+    """VPP's number of the association that encrypts here."""
+    inbound: int
+    """VPP's number of the association that decrypts here."""
 
 
 def gateways(function: NfPlan) -> tuple[TunnelGateway, TunnelGateway]:
     """The left and the right end of an NF's tunnel, with new keys."""
     left, right = (
         TunnelGateway(
-            number,
-            (far.route.prefix, *far.route.also),
-            secrets.token_hex(_KEY_BYTES),
-            secrets.token_hex(_SALT_BYTES),
+            prefixes=(far.route.prefix, *far.route.also),
+            key=secrets.token_hex(_KEY_BYTES),
+            salt=secrets.token_hex(_SALT_BYTES),
+            table=_TABLES[number],
+            address=_ADDRESSES[number],
+            pipe=f"pipe0.{number}",
+            device=_DEVICES[number],
+            spi=_FIRST_SPI + number,
+            outbound=10 + number,
+            inbound=20 + number,
         )
         for number, far in enumerate((function.right, function.left))
     )
@@ -129,11 +111,7 @@ class VppTunnels(VppRouters):
         super()._start(member, (*plugins, *sorted(engines)), logs_commands=logs_commands)
 
     def _forward(self, member: VppMember) -> None:
-        """Make the tunnel, then route both ports into it.
-
-        Raises:
-            CsitError: VPP refused something, or has a tunnel without its two associations.
-        """
+        """Make the tunnel, then route both ports into it."""
         function = self._functions[member.owner]
         ends = gateways(function)
         member.instance.do((*tunnelling(ends, self._site.largest_frame_bytes), *routing(function, _TABLES)))

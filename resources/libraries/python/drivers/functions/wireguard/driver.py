@@ -56,7 +56,6 @@ class WireGuards(Tunnels):
     """NFs that encrypt packets and decrypt them again, in the kernel or by two processes of wireguard-go."""
 
     def __init__(self, node: DutNode, context: DriverContext, functions: Sequence[NfPlan]) -> None:
-        """As `Tunnels`; the machine's record has the control sockets, which a killed run would leave."""
         super().__init__(node, context, functions, "" if in_kernel() else _KIND)
         self._machine: Claims = context.lock
         self._claimed: list[str] = []

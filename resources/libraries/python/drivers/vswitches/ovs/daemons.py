@@ -18,8 +18,6 @@ _START_S = 15.0
 _ANSWER_S = 10.0
 _CONFIGURE_S = 180.0
 _END_S = 20.0
-
-
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 _WITH_DPDK = Path("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 """Where Debian and Ubuntu put the daemon that was built with DPDK; elsewhere `ovs-vswitchd` itself may be."""
@@ -34,16 +32,6 @@ NEEDED = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", 
 def path_of(program: str) -> str:
     """Where a program is; its name where it is nowhere, so that starting it says what is missing."""
     return shutil.which(program, path=_SEARCHED) or program
-
-
-def forwarder(asked: str) -> str:
-    """The forwarding daemon for a kind of ports."""
-    return str(_WITH_DPDK) if asked == "dpdk" and _WITH_DPDK.exists() else path_of("ovs-vswitchd")
-
-
-def schema() -> Path:
-    """The database schema."""
-    return next((path for path in SCHEMAS if path.exists()), SCHEMAS[0])
 
 
 def missing(asked: str) -> Iterator[PreflightProblem]:
@@ -76,7 +64,9 @@ class Daemons:
     def __init__(self, folder: Path, asked: str) -> None:
         self._folder = folder
         place = {name: str(folder) for name in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "RUNTIME_DIRECTORY")}
-        self._database_argv = [path_of("ovsdb-tool"), "create", str(folder / "conf.db"), str(schema())]
+        schema = next((path for path in SCHEMAS if path.exists()), SCHEMAS[0])
+        self._database_argv = [path_of("ovsdb-tool"), "create", str(folder / "conf.db"), str(schema)]
+        with_dpdk = asked == "dpdk" and _WITH_DPDK.exists()
         self._control = folder / "vswitchd.ctl"
         self.database = Daemon(
             "ovsdb-server",
@@ -93,7 +83,7 @@ class Daemons:
         self.forwarder = Daemon(
             "ovs-vswitchd",
             [
-                forwarder(asked),
+                str(_WITH_DPDK) if with_dpdk else path_of("ovs-vswitchd"),
                 f"unix:{folder / 'db.sock'}",
                 f"--unixctl={self._control}",
                 f"--pidfile={folder / 'vswitchd.pid'}",

@@ -225,7 +225,8 @@ class OpenVSwitch(Disturbed, VSwitch):
         self._kind = choose(self._asked, offered, datapaths)
         self._kinds = by_port(plan, owner, self._kind)
         virtual = sum(kind is self._kind for kind in self._kinds.values())
-        check_size(self._kind, virtual, self._largest_frame_bytes, _available_bytes())
+        available_bytes = sum(each.available_mb or 0 for each in discover_memory()) * _MIB
+        check_size(self._kind, virtual, self._largest_frame_bytes, available_bytes)
         mtu = max(1500, self._largest_frame_bytes - _ETHERNET_BYTES)
         mine = [segment for segment in plan.segments if self._kinds.keys() >= set(segment.members)]
         self._daemons.configure(transaction.of_plan(plan, self._kind, mtu, owner, mine, self._sockets()))
@@ -447,7 +448,6 @@ class OpenVSwitch(Disturbed, VSwitch):
             self._folder = None
 
     def _pmds(self) -> dict[int, int]:
-        """PMD threads by CPU."""
         return threads_of(self._running.forwarder.pid, _PMD)
 
     @property
@@ -468,7 +468,3 @@ class OpenVSwitch(Disturbed, VSwitch):
         if self._daemons is None:
             raise CsitError("Open vSwitch is not started")
         return self._daemons
-
-
-def _available_bytes() -> int:
-    return sum(node.available_mb or 0 for node in discover_memory()) * _MIB

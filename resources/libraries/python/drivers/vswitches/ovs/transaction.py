@@ -32,7 +32,6 @@ class PortKind:
     polled: bool
     """Polled by PMD threads, which have planned cores; otherwise the daemon's main thread forwards."""
     port_bytes: int = 0
-    """Memory that a port takes."""
     largest_frame_bytes: int | None = None
     """L2 with FCS; None where there is no bound of its own."""
 

@@ -6,7 +6,6 @@ built without DPDK drives a virtio, vmxnet3 or iavf port by itself, and an mlx5 
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
@@ -51,23 +50,19 @@ _NATIVE_OF_DEVICE = {
 """By PCI ids, as sysfs writes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BridgeMember:
-    name: str
-    tagged: bool
-
-
 def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) -> tuple[str, ...]:
     """Join ports to segments and bring them up.
 
     `segments`: Those whose members are ports of these interfaces.
     `interfaces`: Made and named already.
     """
-    members: Mapping[str, _BridgeMember] = {
-        port: _BridgeMember(each.name_of(vlan), vlan is not None) for each in interfaces for port, vlan in each.ports
+    members = {
+        port: {"name": each.name_of(vlan), "tagged": vlan is not None}
+        for each in interfaces
+        for port, vlan in each.ports
     }
     parents = [each.name for each in interfaces]
-    tagged = [member.name for member in members.values() if member.tagged]
+    tagged = [member["name"] for member in members.values() if member["tagged"]]
     return commands(
         "vpp-switch.j2",
         {
@@ -77,29 +72,21 @@ def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) ->
     )
 
 
-def native_kind(nic: Nic, ids: tuple[str | None, str | None] = (None, None)) -> InterfaceKind | None:
-    """VPP's own driver for a PCI device; None where it has none.
-
-    `nic`: Its kernel driver, where the topology says it.
-    `ids`: Its PCI vendor and device, where the machine says them.
-    """
-    vendor, device = ids
-    by_id = _NATIVE_OF_DEVICE.get((vendor or "", device or "")) or _NATIVE_OF_VENDOR.get(vendor or "")
-    return by_id or _NATIVE_OF_DRIVER.get(nic.driver or "")
-
-
 def kind_of(
     nic: Nic, plugins: Collection[str], ids: tuple[str | None, str | None] = (None, None), *, only_dpdk: bool = False
 ) -> InterfaceKind:
     """Choose VPP's driver for a physical port.
 
-    `ids`: as for `native_kind`.
+    `nic`: Its kernel driver, where the topology says it.
+    `ids`: Its PCI vendor and device, where the machine says them.
     `only_dpdk`: whether the topology asks for DPDK in so many words.
 
     Raises:
         Unsupported: The installation has no driver for it.
     """
-    native = native_kind(nic, ids)
+    vendor, device = (each or "" for each in ids)
+    by_id = _NATIVE_OF_DEVICE.get((vendor, device)) or _NATIVE_OF_VENDOR.get(vendor)
+    native = by_id or _NATIVE_OF_DRIVER.get(nic.driver or "")
     match nic.attachment:
         case Attachment.KERNEL:
             kinds: tuple[InterfaceKind | None, ...] = (InterfaceKind.HOST,)
@@ -151,7 +138,7 @@ class VppSwitch(Disturbed, VSwitch):
         if pages.size == "4k" and any(each.kind is InterfaceKind.DPDK for each in interfaces):
             raise too_few("VPP on DPDK", pool_mb(self._site.settings), plan.cores.numa_node)
         member.start(pages, plugins_for(interfaces, self._site.settings))
-        member.wait_ready()
+        member.instance.wait_ready()
         member.make_interfaces()
         ports = {port for each in interfaces for port, _ in each.ports}
         segments = [segment for segment in plan.segments if ports.issuperset(segment.members)]
@@ -189,7 +176,7 @@ class VppSwitch(Disturbed, VSwitch):
         return self._running.without_link()
 
     def begin_accounts(self) -> tuple[str, ...]:
-        self._running.begin_accounts()
+        self._running.instance.do(["clear runtime"])
         return (self._owner,)
 
     def accounts(self) -> tuple[NodeCost, ...]:
@@ -202,13 +189,7 @@ class VppSwitch(Disturbed, VSwitch):
         )
 
     def problems(self) -> tuple[str, ...]:
-        """VPP has ended, an interface is down, shared memory lost its other end, a thread is gone."""
-        if self._member is None:
-            return ("the vSwitch is not started",)
-        try:
-            return self._member.problems()
-        except CsitError as error:
-            return (str(error),)
+        return ("the vSwitch is not started",) if self._member is None else self._member.problems()
 
     def stop(self) -> None:
         self.call_off()
