@@ -12,7 +12,8 @@ from math import ceil
 from pathlib import Path
 from typing import Literal
 
-from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of, remove_folders, write
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of, remove_folders
+from resources.libraries.python.drivers.host.kernel_files import write
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import Throttling
 

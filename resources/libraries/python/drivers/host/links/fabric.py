@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -203,15 +203,12 @@ class Fabric(Part):
         )  # fmt: skip
 
     def _make(self) -> None:
-        home = Netlink()  # before this thread enters namespaces
-        try:
+        with closing(Netlink()) as home:  # before this thread enters namespaces
             kinds = {function.name: function.kind for function in self._plan.functions}  # of passive ones none routes
             wanted = [(name_of(owner), link_devices.settings(owner, kinds.get(owner))) for owner in self._owners]
             for owner, namespace in zip(self._owners, namespaces.create(wanted), strict=True):
                 self._namespaces[owner] = namespace
             self._cables.take(home, self._namespaces)
-        finally:
-            home.close()
         self._table.choose_indexes(self._cables.index)
         for owner, requests in self._veth_pairs().items():
             self._namespaces[owner].netlink.do(requests)

@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -303,8 +303,5 @@ def _is_ours(name: str, inode: int | None) -> bool:
 
 
 def _delete_ports() -> None:
-    netlink = Netlink()
-    try:
+    with closing(Netlink()) as netlink:
         netlink.do([delete_ports()], tolerate=GONE)
-    finally:
-        netlink.close()
