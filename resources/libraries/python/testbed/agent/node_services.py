@@ -1,19 +1,9 @@
 """A node's part in a service that is sized in a lab: its instances, or the generator script, with the user's files."""
 
-import shutil
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.services import scripts
-from resources.libraries.python.drivers.services.load import CabledLoad, Load, LoadNetwork
-from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
-from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.plan import Port
-from resources.libraries.python.model.service.load import Specifications
-from resources.libraries.python.model.service.spec import Size
-from resources.libraries.python.model.service.workload import needed
-from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node, write
+from resources.libraries.python.testbed.agent.bundle import ServiceBundle, write
 from resources.libraries.python.testbed.roles.service import SizedService, SplitService
 
 FOLDER = Path("/var/lib/csit-density/service")
@@ -52,43 +42,6 @@ class NodeService(SplitService):
         try:
             self._load.stop()
         finally:
-            self._remove_files()
-
-    def _remove_files(self) -> None:
-        if not self._claimed:
-            return
-        try:
-            if FOLDER.exists():
-                shutil.rmtree(FOLDER)
-        except OSError as error:
-            raise CsitError(f"{FOLDER} cannot be removed: {error.strerror}") from error
-        self._machine.release("folders", [FOLDER])
-        self._claimed = False
-
-
-def specifications(brought: ServiceBundle) -> Specifications:
-    """Specifications of a request to a node, with the scripts where they will be."""
-    return as_on_node(brought, FOLDER)
-
-
-def instances_here(
-    brought: ServiceBundle, size: Size, cable: Port, orchestrator: LocalOrchestrator, machine: MachineLock
-) -> NodeService:
-    """This node has the instances.
-
-    Raises:
-        PlanError: The machine is too small for them.
-    """
-    return NodeService(orchestrator.instances(size, cable), brought, machine)
-
-
-def load_here(brought: ServiceBundle, size: Size, cable: Port, machine: MachineLock) -> NodeService:
-    """This node offers the load.
-
-    Raises:
-        Unsupported: Programs of the generator script are missing, or there are no control groups.
-    """
-    asked, controllers = specifications(brought), cgroups.discover()
-    scripts.check_programs("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
-    load = Load(asked, size, machine, controllers)
-    return NodeService(CabledLoad(load, LoadNetwork(cable, machine)), brought, machine)
+            if self._claimed:
+                self._machine.remove_folder(FOLDER)
+                self._claimed = False

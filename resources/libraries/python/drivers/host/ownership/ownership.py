@@ -221,7 +221,7 @@ class MachineLock(Claims):
                 # Before folders, which containers have mounted.
                 *(partial(self._remove_declared, declared, entries) for declared, entries in _declared(record)),
                 self._empty_run_folder,
-                *(partial(self._remove_folder, folder) for folder in record.folders),
+                *(partial(self.remove_folder, folder) for folder in record.folders),
                 *(partial(self._restore, "bindings", binding) for binding in record.bindings),
                 *(partial(self._restore, "functions", function) for function in record.functions),
                 # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
@@ -272,7 +272,12 @@ class MachineLock(Claims):
         self.release_namespaces([name])
         return [f"removed network namespace {name}"] if ours else []
 
-    def _remove_folder(self, folder: Path) -> list[str]:
+    def remove_folder(self, folder: Path) -> list[str]:
+        """Remove a claimed folder with its contents, and take it off the record; say so where it was there.
+
+        Raises:
+            CsitError: It cannot be removed.
+        """
         there = folder.exists()
         try:
             if there:
