@@ -69,7 +69,8 @@ class RemoteProgram:
         if self._group is None:
             status = self._streams.status(_ENDING_S)
             if status is None:
-                raise ConnectionFailed(f"{self._way_gone()}; whether {self.argv[0]} was started is not known")
+                why = self._streams.broken() or "the session ended"
+                raise ConnectionFailed(f"{self._machine}: {why}; whether {self.argv[0]} was started is not known")
             raise CommandFailed(self.argv, status, self.stderr_tail() or "there is no such program")
 
     def _read_errors(self) -> None:
@@ -174,7 +175,9 @@ class RemoteProgram:
         over = self._silent and not self._reader.is_alive() and self._streams.status(0) is not None
         if self._group is not None and not over and not self._streams.broken():
             self._kill(self._group)
-        self._let_go()
+        self._closed = True
+        self._streams.release()
+        self._reader.join(_ENDING_S)
 
     def close(self) -> None:
         if self._closed:
@@ -193,11 +196,6 @@ class RemoteProgram:
         self._streams.status(max(0.0, deadline - time.monotonic()))
         self.end()
 
-    def _let_go(self) -> None:
-        self._closed = True
-        self._streams.release()
-        self._reader.join(_ENDING_S)
-
     def _gone(self) -> str:
         if self._closed:
             return f"{self.argv[0]} on {self._machine} has been closed"
@@ -208,6 +206,3 @@ class RemoteProgram:
         self._reader.join(_LAST_WORDS_S if status is not None else 0)
         stderr = self.stderr_tail().strip() or "nothing on stderr"
         return f"{self.argv[0]} on {self._machine} {how}: {stderr}"
-
-    def _way_gone(self) -> str:
-        return f"{self._machine}: {self._streams.broken() or 'the session ended'}"

@@ -93,13 +93,15 @@ class MaintainedMachine:
         """The machine, to be reserved."""
         return ReservableNode(self.connection, self.python)
 
-    def leftovers(self) -> Leftovers:
+    def leftovers(self, *, root: bool = True) -> Leftovers:
         """What earlier runs have left there, and whether one is alive.
+
+        `root`: Whether to ask with root's rights, where it is reached by SSH.
 
         Raises:
             CsitError: It cannot be asked.
         """
-        root = self.nodes[0].access is not None
+        root = root and self.nodes[0].access is not None
         return Leftovers.model_validate(ask(self.connection, leftovers, {}, python=self.python, root=root))
 
 

@@ -330,7 +330,9 @@ class Fabric(Part):
         """
         names = self._virtual(owner)
         self.change(owner, [rtnetlink_messages.set_up(name, self.index(name)) for name in names])
-        self._threads.renew([port for port in self._ports[owner] if port.interface in names], self._cpus(owner))
+        self._threads.renew(
+            [port for port in self._ports[owner] if port.interface in names], self._plan.cores.cpus(owner)
+        )
 
     def move_threads(self, owner: str, threads: Collection[int] = ()) -> None:
         """Pin the data threads of an owner to another CPU that the plan has on this machine.
@@ -352,9 +354,6 @@ class Fabric(Part):
 
     def _virtual(self, owner: str) -> list[str]:
         return [name for name in self._table.of(owner) if name not in self._cables.names]
-
-    def _cpus(self, owner: str) -> Sequence[int]:
-        return self._plan.cores.cpus(owner)
 
     def run_inside(self, owner: str, work: Callable[[], Result], *, sysfs: bool = False) -> Result:
         """Do work inside an owner's namespace, in a thread that ends with it, as `namespaces.run_inside`."""

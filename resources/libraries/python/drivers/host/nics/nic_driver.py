@@ -244,12 +244,6 @@ class PciDrivers:
                     "they can be handed to user space together only: use another slot, or unbind that one too"
                 )
 
-    @staticmethod
-    def without_protection(binding: Binding, root: Path = SYSFS) -> bool:
-        """Whether user space that has a port can write anywhere in memory: there is no IOMMU before it."""
-        folder = root / "bus/pci/devices" / binding.pci_address / "iommu_group"
-        return not folder.is_symlink() or line_of(folder / "name") == "vfio-noiommu"
-
     def bind(self, binding: Binding, driver: str = USER_SPACE) -> None:
         """Give a port another driver.
 
@@ -259,7 +253,8 @@ class PciDrivers:
             CsitError: Its driver does not release it, or the other one does not take it.
         """
         self._change(binding.pci_address, driver)
-        if driver == USER_SPACE and self.without_protection(binding, self._root):
+        group = self._path(binding.pci_address) / "iommu_group"
+        if driver == USER_SPACE and (not group.is_symlink() or line_of(group / "name") == "vfio-noiommu"):
             _log.warning("%s is in user space without an IOMMU: nothing protects memory", binding.pci_address)
 
     def restore(self, binding: Binding) -> list[str]:

@@ -7,7 +7,6 @@ from resources.libraries.python.model.findings import CheckFinding, ok, problem,
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import attachment_of
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
@@ -92,13 +91,8 @@ def huge_pages(topology: Topology, name: str, facts: Facts, cells: Collection[Ce
 
 def _all(topology: Topology, name: str, facts: Facts, cells: Iterable[Cell]) -> dict[str, MemoryNeed]:
     """Memory that cells need, by name."""
-    cpus = _cpus(topology, name, facts)
+    cpus = facts.layout_of(topology.nodes[name])
     return {f"{each.service_type} {each.dimensions}": need(topology, each, cpus) for each in cells}
-
-
-def _cpus(topology: Topology, name: str, facts: Facts) -> CpuLayout:
-    node = topology.nodes[name]
-    return layout(facts.machine.cpu.rows) if node.cpus == "discover" else node.layout
 
 
 def uses_dpdk(topology: Topology, name: str) -> bool:
@@ -112,7 +106,7 @@ def _smallest(topology: Topology, name: str, facts: Facts) -> dict[str, MemoryNe
     node = topology.nodes[name]
     if not isinstance(node, DutNode):
         return {}
-    cpus = _cpus(topology, name, facts)
+    cpus = facts.layout_of(node)
     types = [ServiceType.CSC, *([ServiceType.VSC] if node.vms else [])]
     cells = (Cell(service_type=kind, **Dimensions(1, 1).columns, nf_sizes=(NfSize.ONE,)) for kind in types)
     return {cell.service_type.value: need(topology, cell, cpus) for cell in cells}
