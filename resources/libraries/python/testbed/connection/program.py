@@ -24,7 +24,7 @@ _LAST_WORDS_S = 0.5
 
 
 class RemoteProgram:
-    """A program that was started over a connection. Fulfils `roles.connection.Channel`."""
+    """A program that was started over a connection, to be talked with through its standard input and output."""
 
     def __init__(
         self,
@@ -111,6 +111,11 @@ class RemoteProgram:
     # -- talking ------------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
+        """Write all of it to the program's standard input.
+
+        Raises:
+            ConnectionFailed: The program or the way to it is gone.
+        """
         rest = memoryview(data)
         while rest:
             try:
@@ -127,6 +132,12 @@ class RemoteProgram:
         self._streams.end_input()
 
     def receive(self, within_s: float) -> bytes:
+        """Some bytes of its standard output; empty when that has ended.
+
+        Raises:
+            NotReady: Nothing came in time.
+            ConnectionFailed: The way to the program is gone.
+        """
         if self._closed:
             raise ConnectionFailed(self._gone())
         try:
@@ -149,6 +160,7 @@ class RemoteProgram:
         return visible(redacted(kept.decode(errors="replace"))[-TAIL_BYTES:])
 
     def status(self) -> int | None:
+        """Its exit status; None while it runs, or when it cannot be known any more."""
         return self._streams.status(0)
 
     # -- its end ------------------------------------------------------------------------------------------------------
@@ -180,6 +192,7 @@ class RemoteProgram:
         self._reader.join(_ENDING_S)
 
     def close(self) -> None:
+        """Close its standard input, wait a little for its end, then end it. Safe to call more than once."""
         if self._closed:
             return
         self._streams.end_input()

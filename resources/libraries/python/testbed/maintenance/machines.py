@@ -14,11 +14,11 @@ from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.facts import Leftovers
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
 from resources.libraries.python.testbed.node.scripts import leftovers
-from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.part import GeneratorApi
 
 _HERE = "this machine"

@@ -19,9 +19,9 @@ from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANS
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.scripts import energy as script
-from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.watching import Readings
 
 _MORE_S = 30.0

@@ -12,10 +12,10 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.driver import Driver, KernelFeature, RequiredProgram
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.scripts import driver_needs, leftovers, machine, ports
-from resources.libraries.python.testbed.roles.connection import Connection
 
 DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free space is of interest
 """Runtimes of agents and cores of programs, records, sockets and shared memory are there."""

@@ -12,12 +12,12 @@ from resources.libraries.python.model.ranges import ranges
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.checks.memory import huge_pages, uses_dpdk
 from resources.libraries.python.testbed.node.checks.processors import listed, planned_cpus
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.scripts import tunables
-from resources.libraries.python.testbed.roles.connection import Connection
 
 Files = Mapping[str, str]
 """Texts of settings by path."""

@@ -31,10 +31,10 @@ from resources.libraries.python.testbed.agent.calls import (
     Role,
     ServiceRequest,
 )
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService, SplitService
 
 Connect = Callable[[str, Access], Connection]
