@@ -245,7 +245,6 @@ class EmulatedTestbed:
         return " / ".join(lines[-3:]) or "empty"
 
     def _running(self) -> dict[str, Process]:
-        """Machines whose QEMU runs, by name."""
         return dict(_emulators(self.folder))
 
     def _end(self) -> bool:

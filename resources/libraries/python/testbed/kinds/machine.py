@@ -264,7 +264,6 @@ class TestbedMachine:
         return [port.interface for port in ports if self._is_here(plan, port.owner)]
 
     def _threads(self, plan: Plan) -> Iterable[Thread]:
-        """Planned threads of this machine."""
         rows = plan.cores.threads
         if self._node is None:
             return rows

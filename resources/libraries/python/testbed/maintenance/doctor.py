@@ -215,7 +215,6 @@ def _noise(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> 
 
 
 def _energy(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> Iterable[CheckFinding]:
-    """Read the energy meter of a node for a moment."""
     where, node = f"nodes.{place.name}", topology.nodes[place.name]
     root = facts.machine.uid == 0 and node.access is not None
     try:
@@ -239,7 +238,6 @@ def _refused(place: MaintainedMachine) -> str:
 
 
 def _mended(error: Exception) -> tuple[str, str]:
-    """Fault of a connection, and its fix."""
     text = _sentence(error)
     if "host key" in text or "known_hosts" in text:
         return text, "compare the fingerprints first"

@@ -38,13 +38,11 @@ class Connections:
         self._making = threading.Lock()
 
     def __enter__(self) -> Self:
-        """Nothing happens yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close all of them."""
         self.close()
 
     @property
@@ -158,9 +156,7 @@ class Machines:
         return found
 
     def __enter__(self) -> Self:
-        """Nothing happens yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close all connections."""
         self._connections.close()

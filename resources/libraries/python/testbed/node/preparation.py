@@ -119,7 +119,6 @@ def _number(path: str) -> int | None:
 
 
 def _name(path: str) -> str:
-    """The name of a setting, from its path."""
     if path.startswith(f"{_SYSCTL}/"):
         return path.removeprefix(f"{_SYSCTL}/").replace("/", ".")
     if pages := re.search(r"(?:node/node(\d+)/)?hugepages/hugepages-(\d+)kB/", path):

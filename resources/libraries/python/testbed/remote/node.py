@@ -291,7 +291,6 @@ class LabNode(TestbedNode):
             link.close()
 
     def _start(self) -> AgentLink:
-        """Bring what an agent needs, start one."""
         runtime, program = self._runtimes.install(self.connection, self.python)
         who = f"{user()}@{platform.node()} pid {os.getpid()}"
         silence_s = self._access.silence_s

@@ -82,7 +82,6 @@ def _node(path: Path, available_mb: int) -> MemoryNode:
 
 
 def _free_pages(node: Path, size_kb: int) -> int:
-    """Return the number of free huge pages."""
     return number_of(node / "hugepages" / f"hugepages-{size_kb}kB" / "free_hugepages") or 0
 
 

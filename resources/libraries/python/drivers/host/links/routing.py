@@ -51,7 +51,6 @@ def configure_routers(functions: Iterable[NfPlan], fabric: Fabric, *, addresses:
 
 
 def _enable_ipv6(interfaces: Iterable[str]) -> None:
-    """Let interfaces of this namespace forward IPv6."""
     Path("/proc/sys/net/ipv6/conf/all/forwarding").write_text("1", encoding="ascii")
     for interface in interfaces:
         for key, value in _IPV6.items():

@@ -118,7 +118,6 @@ def bridge(name: str, index: int) -> Request:
 
 
 def _set(what: str, index: int, *attrs: tuple[str, Any], **fields: int) -> Request:
-    """A change of an interface."""
     return Request(RTM_SETLINK, 0, encoded(ifinfmsg, {"index": index, **fields}, [*attrs]), what)
 
 

@@ -148,7 +148,6 @@ class MachineLock(Claims):
         return before
 
     def _restore_settings(self) -> list[str]:
-        """Put settings back; say which."""
         return take_all([partial(self._restore_setting, *row) for row in self._held().settings.items()])
 
     def _restore_setting(self, setting: str, before: str) -> list[str]:

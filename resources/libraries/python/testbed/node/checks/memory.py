@@ -47,7 +47,6 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
 
 
 def _free(row: MemoryNodeFacts) -> MemoryNode:
-    """Free huge pages of a NUMA node."""
     pages = {each.size_kb: each.free for each in row.hugepages}
     small, large = pages.get(2048, 0), pages.get(1024 * 1024, 0)
     total_mb = max(1, row.total_mb, 2 * small + 1024 * large)
@@ -90,7 +89,6 @@ def huge_pages(topology: Topology, name: str, facts: Facts, cells: Collection[Ce
 
 
 def _all(topology: Topology, name: str, facts: Facts, cells: Iterable[Cell]) -> dict[str, MemoryNeed]:
-    """Memory that cells need, by name."""
     cpus = facts.layout_of(topology.nodes[name])
     return {f"{each.service_type} {each.dimensions}": need(topology, each, cpus) for each in cells}
 
