@@ -71,12 +71,12 @@ class MachineLock(Claims):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            holder = self._read() or "an unknown run"
+            holder = read_record(self._path) or "an unknown run"
             raise InUse(f"this machine is in use by {holder}") from error
         self._descriptor = descriptor
         # A forked worker must not hold the lock of a parent that was killed.
         os.register_at_fork(after_in_child=self._forget_lock)
-        self._inherited = self._read()
+        self._inherited = read_record(self._path)
         since = datetime.now(UTC).isoformat(timespec="seconds")
         own = {"owner": process(os.getpid()), "user": user(), "since": since}
         earlier = self._inherited
@@ -188,8 +188,7 @@ class MachineLock(Claims):
             *(f"{each.label} {entry}".strip() for each, entries in _declared(record) for entry in entries),
             *(f"folder {folder}" for folder in record.folders if folder.exists()),
             *(f"{port} in use as {port.interface}" for port in record.ports),
-            *(f"{binding}" for binding in record.bindings),
-            *(f"{function}" for function in record.functions),
+            *map(str, (*record.bindings, *record.functions)),
         ]
 
     def remove_claimed(self) -> list[str]:
@@ -285,9 +284,6 @@ class MachineLock(Claims):
             raise CsitError(f"folder {folder} cannot be removed: {error.strerror}") from error
         self.release("folders", [folder])
         return [f"removed folder {folder}"] if there else []
-
-    def _read(self) -> OwnershipRecord | None:
-        return read_record(self._path)
 
     def _forget_lock(self) -> None:
         if self._supervisor is not None:
