@@ -23,9 +23,8 @@ from resources.libraries.python.testbed.agent.calls import (
     RoleCall,
     ServiceRequest,
 )
-from resources.libraries.python.testbed.agent.node_services import NodeService
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.kinds.machine import TestbedMachine
+from resources.libraries.python.testbed.kinds.machine import NodeService, TestbedMachine
 from resources.libraries.python.testbed.roles.part import Part
 
 _PAUSE_S = 0.5

@@ -28,28 +28,13 @@ _KILL_S = 5.0
 _MISSING = 127
 """Status of a shell that finds no such program."""
 
-_SLOWEST_BYTES_PER_S = 1_000_000
+_TRANSFER_S, _SLOWEST_BYTES_PER_S = 60.0, 1_000_000
 _RECEIVE = (
     'umask 077; target=$1 mode=$2 size=$3; part=$(mktemp "$target.XXXXXX") || exit 1; '
     "trap 'rm -f \"$part\"' EXIT; "
     # What is cut off by the end of a connection looks like a whole file to `cat`.
     'cat >"$part" && [ "$(wc -c <"$part")" -eq "$size" ] && chmod "$mode" "$part" && mv -fT "$part" "$target"'
 )
-
-
-def receiving(target: PurePosixPath, mode: int, size_bytes: int) -> list[str]:
-    """The program that makes a file of what it reads."""
-    return ["sh", "-c", _RECEIVE, "sh", str(target), f"{mode:o}", str(size_bytes)]
-
-
-def sending(source: PurePosixPath) -> list[str]:
-    """The program that writes a file out."""
-    return ["cat", "--", str(source)]
-
-
-def transfer_within_s(size_bytes: int) -> float:
-    """How long it may take, in seconds."""
-    return 60.0 + size_bytes / _SLOWEST_BYTES_PER_S
 
 
 def save(content: bytes, target: Path) -> None:
@@ -170,7 +155,7 @@ class Connection(ABC):
             ConnectionFailed: The machine cannot be reached.
         """
         content = source.read_bytes()
-        argv = receiving(target, mode, len(content))
+        argv = ["sh", "-c", _RECEIVE, "sh", str(target), f"{mode:o}", str(len(content))]
         self._transfer("put", target, argv, content, root)
 
     def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
@@ -182,10 +167,11 @@ class Connection(ABC):
             CommandFailed: It cannot be read.
             ConnectionFailed: The machine cannot be reached.
         """
-        save(self._transfer("get", source, sending(source), b"", root), target)
+        save(self._transfer("get", source, ["cat", "--", str(source)], b"", root), target)
 
     def _transfer(self, verb: str, path: PurePosixPath, argv: Sequence[str], content: bytes, root: bool) -> bytes:
-        status, output, errors = self._run(argv, content, transfer_within_s(len(content)), root, None)
+        within_s = _TRANSFER_S + len(content) / _SLOWEST_BYTES_PER_S
+        status, output, errors = self._run(argv, content, within_s, root, None)
         if status:
             raise CommandFailed((verb, f"{self._name}:{path}"), status, errors)
         return output

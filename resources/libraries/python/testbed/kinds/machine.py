@@ -5,6 +5,7 @@ All drivers run on this machine. A testbed of several machines has one of these 
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import cast
 
 from resources.libraries.python import driver_registry
@@ -53,17 +54,57 @@ from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.placement.instance_cpus import usable_mb
-from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node
-from resources.libraries.python.testbed.agent.node_services import FOLDER, NodeService
+from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node, write
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.node.fact_collection import named_ports
 from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
 from resources.libraries.python.testbed.node.scripts import machine, ports
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
+from resources.libraries.python.testbed.roles.service import SizedService, SplitService
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 """Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were
 busy for more than 95 %: at 500 kpps that is 25,000 packets lost in a system that has capacity left."""
+
+FOLDER = Path("/var/lib/csit-density/service")
+"""Folder of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
+
+
+class NodeService(SplitService):
+    """Instances or a load, with the user's files.
+
+    `part`: Its scripts are below `FOLDER`.
+    """
+
+    def __init__(self, part: SizedService, brought: ServiceBundle, machine: MachineLock) -> None:
+        super().__init__(part, part)
+        self._brought = brought
+        self._machine = machine
+        self._claimed = False
+
+    def start(self) -> None:
+        """Write the files, bring the part up.
+
+        Raises:
+            CsitError: Files cannot be written, or what the part raises.
+        """
+        self._machine.claim_folder(FOLDER)
+        self._claimed = True
+        write(self._brought, FOLDER)
+        self._load.start()
+
+    def stop(self) -> None:
+        """Remove the part, then the files. Safe to call after a failure.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        try:
+            self._load.stop()
+        finally:
+            if self._claimed:
+                self._machine.remove_folder(FOLDER)
+                self._claimed = False
 
 
 class TestbedMachine:
