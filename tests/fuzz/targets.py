@@ -69,11 +69,11 @@ from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.planning import parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.run import ServiceSweep
+from resources.libraries.python.testbed.connection.machine import CompletedProgram, Connection
 from resources.libraries.python.testbed.node.energy import power_of, read_meter
 from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.scripts import energy, leases
 from resources.libraries.python.testbed.node.scripts.energy import watts_of
-from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.fuzz.capture_inputs import CAPTURE_PIECES, CAPTURES, PACKED, captured_load, packed_capture
 from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.loaded import load

@@ -1,4 +1,4 @@
-"""The contract of roles/connection.py: what every connection does, here, over SSH, and as root behind sudo."""
+"""The contract of connections: what every connection does, here, over SSH, and as root behind sudo."""
 
 import hashlib
 import os
@@ -15,10 +15,9 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.connection.machine import StreamConnection
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.ssh import SshConnection
-from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration.lab import Lab, missing
 from tests.integration.machine_watch import running, wait_for, wait_for_end
 
@@ -38,9 +37,9 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture(params=["local", "ssh", "ssh and sudo"])
-def connection(request: pytest.FixtureRequest) -> Iterator[StreamConnection]:
+def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
     """The machine; root's rights are at hand on all, on the last by `sudo`."""
-    made: StreamConnection
+    made: Connection
     if request.param == "local":
         made = LocalConnection()
     else:

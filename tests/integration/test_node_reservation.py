@@ -15,6 +15,7 @@ import pytest
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.reservation import (
@@ -26,7 +27,6 @@ from resources.libraries.python.testbed.node.reservation import (
     join,
 )
 from resources.libraries.python.testbed.node.scripts import leases
-from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration import lab as labs
 from tests.integration.robot_runs import csit
 

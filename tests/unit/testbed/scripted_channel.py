@@ -7,7 +7,7 @@ from resources.libraries.python.errors import NotReady
 
 
 class ScriptedChannel:
-    """Fulfils `roles.connection.Channel`: pieces come out as given, then nothing, or the end of the output."""
+    """Does as a `RemoteProgram`: pieces come out as given, then nothing, or the end of the output."""
 
     def __init__(self, pieces: Iterable[bytes | BaseException] = ()) -> None:
         self._pieces: queue.SimpleQueue[bytes | BaseException] = queue.SimpleQueue()

@@ -1,9 +1,8 @@
 """Which machines an emulated testbed has, how they are cabled, and its topology file."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +15,15 @@ PAIRS = 2
 
 MAX_QUEUES = 8
 """Maximum number of queues of a port: more than data threads that these machines have."""
+
+
+class _CableEnd(NamedTuple):
+    machine: str
+    port: int
+
+    @property
+    def pair(self) -> int:
+        return (self.port - 1) // 2
 
 
 class EmulatedLayout(Frozen):
@@ -55,10 +63,9 @@ class EmulatedLayout(Frozen):
     def machines(self) -> tuple[EmulatedMachine, ...]:
         """Hardware of all machines."""
         return tuple(
-            _TG.machine(name, self._nics(name, numa_nodes=1))
-            if name == "TG"
-            else _DUT.machine(name, self._nics(name, numa_nodes=2))
+            EmulatedMachine(name, cores, numa, self._nics(name, len(numa)))
             for name in self.names
+            for cores, numa in [_TG if name == "TG" else _DUT]
         )
 
     def _nics(self, name: str, numa_nodes: int) -> tuple[EmulatedNic, ...]:
@@ -91,7 +98,7 @@ class EmulatedLayout(Frozen):
             ends[nic.mac] = len(ends)
         return found
 
-    def _cables(self) -> Iterator[tuple[str, tuple["_CableEnd", "_CableEnd"]]]:
+    def _cables(self) -> Iterator[tuple[str, tuple[_CableEnd, _CableEnd]]]:
         """Names of cables with both ends; a pair of ports of each machine is a path from the TG and back."""
         number = 0
         for pair in range(PAIRS):
@@ -118,7 +125,7 @@ class EmulatedLayout(Frozen):
         }
 
     def _node(self, machine: EmulatedMachine, access: Mapping[str, object]) -> dict[str, Any]:
-        links = {end.key: cable for cable, ends in self._cables() for end in ends}
+        links = {end: cable for cable, ends in self._cables() for end in ends}
         role: dict[str, Any] = (
             {"type": "TG", "generator": {"driver": "auto", "cores": 1}}
             if machine.name == "TG"
@@ -137,7 +144,7 @@ class EmulatedLayout(Frozen):
             "cpus": [group.model_dump() for group in machine.cpu_groups()],
             "interfaces": {
                 f"port{number}": {
-                    "link": links[machine.name, number],
+                    "link": links[_CableEnd(machine.name, number)],
                     "pci_address": nic.pci_address,
                     "mac_address": nic.mac,
                     "numa_node": nic.numa_node,
@@ -159,32 +166,10 @@ def _memory(number: int, numa: NumaNode) -> dict[str, int]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _CableEnd:
-    machine: str
-    port: int
-
-    @property
-    def pair(self) -> int:
-        return (self.port - 1) // 2
-
-    @property
-    def key(self) -> tuple[str, int]:
-        return self.machine, self.port
-
-
-@dataclass(frozen=True, slots=True)
-class _MachineSize:
-    cores: int
-    numa: tuple[NumaNode, ...]
-
-    def machine(self, name: str, nics: tuple[EmulatedNic, ...]) -> EmulatedMachine:
-        return EmulatedMachine(name, self.cores, self.numa, nics)
-
-
-_TG = _MachineSize(3, (NumaNode(2048, hugepages_2m=512),))
-_DUT = _MachineSize(4, (NumaNode(4096, hugepages_2m=512, hugepages_1g=1), NumaNode(1024, hugepages_2m=128)))
-"""Memory that is not used costs nothing here. The huge page of 1 GB needs a node that is well above 1 GB."""
+_TG = 3, (NumaNode(2048, hugepages_2m=512),)
+_DUT = 4, (NumaNode(4096, hugepages_2m=512, hugepages_1g=1), NumaNode(1024, hugepages_2m=128))
+"""Cores of each socket, and NUMA nodes. Memory that is not used costs nothing here. The huge page of 1 GB needs a node
+that is well above 1 GB."""
 
 _LEFT_BY_KERNEL = 0.95
 """Of a node's memory, what its kernel counts as total at least: 96 and 98 % on the nodes of a DUT."""

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from resources.libraries.python.drivers.functions.vm.qemu import Monitor
 from resources.libraries.python.drivers.functions.vm.taps import TapDevice, bring_up, close_taps, join, open_taps
+from resources.libraries.python.drivers.host import kernel_files
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.ownership.processes import Process, process
@@ -140,9 +141,9 @@ class EmulatedTestbed:
             CsitError: It does not run.
         """
         try:
-            with _opened(self.folder) as folder, socket.socket(socket.AF_UNIX) as near:
+            with kernel_files.opened(self.folder) as folder, socket.socket(socket.AF_UNIX) as near:
                 near.settimeout(_ANSWERS_WITHIN_S)
-                near.connect(f"{folder}/{name}.qmp")
+                near.connect(f"/proc/self/fd/{folder}/{name}.qmp")  # a path of a socket has at most 107 characters
                 Monitor(name, near).ask("system_reset")
         except (OSError, ValueError, CsitError) as error:
             raise CsitError(f"{name} of {self.folder}: QEMU does not reset it: {error}") from error
@@ -244,7 +245,6 @@ class EmulatedTestbed:
         return " / ".join(lines[-3:]) or "empty"
 
     def _running(self) -> dict[str, Process]:
-        """Machines whose QEMU runs, by name."""
         return dict(_emulators(self.folder))
 
     def _end(self) -> bool:
@@ -298,16 +298,6 @@ def end_unfinished(parent: Path) -> tuple[str, ...]:
         except OSError as error:
             raise CsitError(f"{folder}: {error}") from error
     return tuple(ended)
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[str]:
-    """A short path of a folder: that of a socket has at most 107 characters."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
 
 
 def check(layout: EmulatedLayout) -> None:
@@ -406,16 +396,14 @@ def open_cables(names: Iterable[str], queues: int) -> dict[tuple[str, int], TapD
         ends = [(name, end) for name in cables for end in (0, 1)]
         devices = [f"end{number}" for number in range(len(ends))]
         taps = dict(zip(ends, open_taps(devices, queues, offloads=False), strict=True))
-        netlink = Netlink()
         try:
-            for name in cables:
-                near, far = taps[name, 0], taps[name, 1]
-                netlink.do([*join(near, (far.name, far.index), _MTU), bring_up(far, _MTU)])
+            with closing(Netlink()) as netlink:
+                for name in cables:
+                    near, far = taps[name, 0], taps[name, 1]
+                    netlink.do([*join(near, (far.name, far.index), _MTU), bring_up(far, _MTU)])
         except BaseException:
             close_taps(taps.values())
             raise
-        finally:
-            netlink.close()
         return taps
 
     return aside(make)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.drivers.host import kernel_files
 from resources.libraries.python.drivers.host.cgroups import cgroup_exec, cgroup_tree, cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits, discover
@@ -109,7 +110,7 @@ def test_limits_of_version_1_are_quota_memory_and_cpus(tmp_path: Path) -> None:
 
 
 def test_version_2_hands_missing_controllers_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    handed, write = "cgroup.subtree_control", cgroup_tree.write
+    handed, write = "cgroup.subtree_control", kernel_files.write
     writes = Mock(side_effect=lambda path, value: path.name == handed or write(path, value))
     monkeypatch.setattr(cgroups, "write", writes)
     ControlGroup(second(tmp_path), "csit-edge-1").make(GroupLimits(2.0, 1 << 20, frozenset({0, 3})))

@@ -324,7 +324,7 @@ def test_a_killed_cleanup_goes_on_in_the_next_run(tmp_path: Path, monkeypatch: p
             machine.claim_folder(folder)
             folder.mkdir()
     done: list[Path] = []
-    whole = MachineLock._remove_folder
+    whole = MachineLock.remove_folder
 
     def killed(self: MachineLock, folder: Path) -> list[str]:
         if len(done) == taken:
@@ -334,7 +334,7 @@ def test_a_killed_cleanup_goes_on_in_the_next_run(tmp_path: Path, monkeypatch: p
 
     if not (pid := os.fork()):
         try:
-            monkeypatch.setattr(MachineLock, "_remove_folder", killed)
+            monkeypatch.setattr(MachineLock, "remove_folder", killed)
             with MachineLock(tmp_path / "lock") as machine:
                 machine.remove_leftovers()
         finally:

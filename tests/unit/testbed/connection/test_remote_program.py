@@ -19,7 +19,7 @@ from resources.libraries.python.redaction import keep_secret
 from resources.libraries.python.testbed.connection import machine
 from resources.libraries.python.testbed.connection.command import python_failure
 from resources.libraries.python.testbed.connection.local import LocalConnection, _Pipes
-from resources.libraries.python.testbed.connection.machine import StreamConnection
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import OrderedTransport, SshConnection, _SshSession
@@ -64,7 +64,7 @@ QUESTION = {ModuleType("sent.nothing"): {"a": 1}}
 
 
 @pytest.fixture(params=["here", "SSH"])
-def connection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StreamConnection:
+def connection(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Connection:
     """A node, programs on which run here."""
     if request.param == "here":
         return LocalConnection("DUT1")
@@ -113,9 +113,7 @@ SCRIPTS: dict[str, tuple[str | None, str]] = {
 
 
 @pytest.mark.parametrize("kind", SCRIPTS)
-def test_a_python_that_fails_is_one_sentence(
-    kind: str, connection: StreamConnection, programs: Callable[..., None]
-) -> None:
+def test_a_python_that_fails_is_one_sentence(kind: str, connection: Connection, programs: Callable[..., None]) -> None:
     script, says = SCRIPTS[kind]
     programs(**({} if script is None else {"python3": script}))
     with pytest.raises(CsitError) as asked:
@@ -154,7 +152,7 @@ REFUSED = "printf 'sudo: a terminal is required\\nsudo: a password is required\\
     ],
 )
 def test_without_root_what_to_do_is_said(
-    script: str | None, says: str, connection: StreamConnection, programs: Callable[..., None]
+    script: str | None, says: str, connection: Connection, programs: Callable[..., None]
 ) -> None:
     programs(id='[ "$1" = -u ] && echo 1000 || echo ann', **({} if script is None else {"sudo": script}))
     with pytest.raises(Unsupported) as refused:

@@ -24,6 +24,7 @@ from resources.libraries.python.drivers.functions.vm import kvm_facts
 from resources.libraries.python.drivers.generators.trex import trex_facts
 from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.drivers.host.ownership.processes import process
+from resources.libraries.python.testbed.connection.machine import CompletedProgram
 from resources.libraries.python.testbed.node import scripts
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import MachineFacts
@@ -37,7 +38,6 @@ from resources.libraries.python.testbed.node.scripts import (
     runtimes,
     tunables,
 )
-from resources.libraries.python.testbed.roles.connection import CompletedProgram
 from tests.builders import shell_program
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import PCI, two_nodes

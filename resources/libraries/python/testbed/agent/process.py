@@ -178,8 +178,6 @@ def take_streams() -> tuple[int, int]:
 
 
 def _end_in_time() -> None:
-    """End the process as it is when the end takes too long."""
-
     def end() -> None:
         _log.error("the end takes more than %.0f s; the next agent removes the rest", _END_S)
         os._exit(3)

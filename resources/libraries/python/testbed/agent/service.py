@@ -23,9 +23,8 @@ from resources.libraries.python.testbed.agent.calls import (
     RoleCall,
     ServiceRequest,
 )
-from resources.libraries.python.testbed.agent.node_services import NodeService
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.kinds.machine import TestbedMachine
+from resources.libraries.python.testbed.kinds.machine import NodeService, TestbedMachine
 from resources.libraries.python.testbed.roles.part import Part
 
 _PAUSE_S = 0.5
@@ -61,10 +60,6 @@ class AgentDeployment:
         """Forget both: all of it has been removed."""
         self.share = self.service = None
 
-    def roles(self) -> frozenset[Role]:
-        """Roles of the share that this machine has."""
-        return frozenset(self._by_role())
-
     def part(self, role: Role) -> Any:  # noqa: ANN401 - of the role's Protocol
         """Return what fulfils a role here.
 
@@ -75,7 +70,7 @@ class AgentDeployment:
             if self.service is None:
                 raise CsitError("this agent has no part of a service")
             return self.service
-        if (found := self._by_role().get(role)) is None:
+        if (found := self.by_role().get(role)) is None:
             raise CsitError(f"this node has no {role} in the present cell")
         return found
 
@@ -87,10 +82,10 @@ class AgentDeployment:
         """Stop probes that still run: they hold on to what is to be removed."""
         if self.share is not None:
             for role in PROBES:
-                if (probe := self._by_role().get(role)) is not None:
+                if (probe := self.by_role().get(role)) is not None:
                     probe.stop()
 
-    def _by_role(self) -> Mapping[Role, Any]:
+    def by_role(self) -> Mapping[Role, Any]:
         """What this machine has of the cell."""
         if self.share is None:
             raise CsitError("this agent has no cell")
@@ -227,7 +222,7 @@ class AgentService:
         if self._begun:
             raise CsitError(f"a cell is already deployed: {', '.join(sorted(self._begun))}")
         self.deployed.share = self.machine.share(work.plan, work.asked, work.capture)
-        return self.deployed.roles()
+        return frozenset(self.deployed.by_role())
 
     def _of_role(self, call: RoleCall, arguments: Sequence[object]) -> object:
         step = self._steps.get(call.method)

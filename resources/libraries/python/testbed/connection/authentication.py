@@ -7,7 +7,6 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,12 +28,6 @@ _KINDS = (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyCandidate:
-    what: str
-    key: Any
-
-
 def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
     """Log in.
 
@@ -46,9 +39,9 @@ def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
     tried: list[str] = []
     try:
         with closing(paramiko.Agent()) as agent:
-            for candidate in _keys(hop, agent, password, tried, who):
-                tried.append(candidate.what)
-                if _accepted(transport, hop.user, candidate.key):
+            for what, key in _keys(hop, agent, password, tried, who):
+                tried.append(what)
+                if _accepted(transport, hop.user, key):
                     return
         if password is not None:
             tried.append(f"password of {hop.password}")
@@ -58,7 +51,8 @@ def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
     except paramiko.AuthenticationException:
         pass
     except (paramiko.SSHException, EOFError, OSError) as error:
-        raise ConnectionFailed(f"{who} broke off the login as {hop.user} ({_words(error)}); {_tried(tried)}") from error
+        reason = str(error) or type(error).__name__
+        raise ConnectionFailed(f"{who} broke off the login as {hop.user} ({reason}); {_tried(tried)}") from error
     raise ConnectionFailed(f"{who} does not let {hop.user} in; {_tried(tried)}")
 
 
@@ -66,8 +60,6 @@ def _accepted(transport: Transport, user: str, key: object) -> bool:
     """Whether a key was enough. Where a password is wanted too, that is tried afterwards."""
     try:
         transport.auth_publickey(user, key)
-    except paramiko.BadAuthenticationType:
-        return False
     except paramiko.AuthenticationException:
         return False
     return bool(transport.is_authenticated())
@@ -75,7 +67,8 @@ def _accepted(transport: Transport, user: str, key: object) -> bool:
 
 def _keys(
     hop: SshHop, agent: paramiko.Agent, password: SecretStr | None, tried: list[str], who: str
-) -> Iterator[_KeyCandidate]:
+) -> Iterator[tuple[str, object]]:
+    """Keys to try, each with what it is called in messages."""
     in_agent = agent.get_keys()
     for path in hop.keys:
         if not path.exists():
@@ -86,12 +79,12 @@ def _keys(
         public = _public(path)
         held = [key for key in in_agent if key.asbytes() == public]
         if held:
-            yield _KeyCandidate(f"key {path} in the agent", held[0])
+            yield f"key {path} in the agent", held[0]
         elif (key := _load(path, password, hop, tried, who)) is not None:
-            yield _KeyCandidate(f"key {path}", key)
+            yield f"key {path}", key
     if not hop.no_others:
         for key in in_agent:
-            yield _KeyCandidate(f"key {key.comment or key.get_name()} of the agent", key)
+            yield f"key {key.comment or key.get_name()} of the agent", key
 
 
 def _load(path: Path, password: SecretStr | None, hop: SshHop, tried: list[str], who: str) -> object | None:
@@ -130,10 +123,6 @@ def _public(path: Path) -> bytes:
         return b""
 
 
-def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
-
-
 def _tried(tried: list[str]) -> str:
     return f"tried: {', '.join(tried)}" if tried else "there was nothing to try: no key file, no agent, no password"
 
@@ -144,7 +133,7 @@ def resolve(reference: SecretReference, host: str, whose: str) -> SecretStr:
     Raises:
         ConfigError: There is none, and the text says how to put it there; or it is not for that host.
     """
-    check_binding(reference, host, whose)
+    _check_binding(reference, host, whose)
     kind, _, name = reference.partition(":")
     if kind == "env":
         if not (found := os.environ.get(name)):
@@ -181,19 +170,14 @@ class HostsOfPasswords(RootModel[dict[SecretReference, Annotated[tuple[str, ...]
     model_config = ConfigDict(frozen=True)
 
 
-def bindings_file() -> Path:
-    """The user's file."""
-    below = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(below) if below else Path.home() / ".config") / "csit" / "passwords.yaml"
-
-
-def check_binding(reference: SecretReference, host: str, whose: str) -> None:
+def _check_binding(reference: SecretReference, host: str, whose: str) -> None:
     """Refuse to send a password to a host that it is not meant for.
 
     Raises:
         ConfigError: It is not, or the user's file is wrong or may be written by others.
     """
-    path = bindings_file()
+    below = os.environ.get("XDG_CONFIG_HOME")
+    path = (Path(below) if below else Path.home() / ".config") / "csit" / "passwords.yaml"
     bound: dict[SecretReference, tuple[str, ...]] = {}
     if path.exists():
         status = path.stat()

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.testbed.connection.command import Streams
-from resources.libraries.python.testbed.connection.machine import Become, StreamConnection
+from resources.libraries.python.testbed.connection.machine import Become, Connection
 
 _BLOCK_BYTES = 262144
 _LOOK_S = 0.2
@@ -18,8 +18,8 @@ _EXIT_S = 10.0
 """How long a killed program may take to end on a busy machine."""
 
 
-class LocalConnection(StreamConnection):
-    """Fulfils `roles.connection.Connection` for the machine this runs on."""
+class LocalConnection(Connection):
+    """A connection to the machine this runs on."""
 
     WITHOUT_SUDO = "run as root"
 

@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -19,7 +20,6 @@ from resources.libraries.python.model.bounds import LARGEST_OUTPUT_BYTES
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.connection.command import Streams, killing, words
 from resources.libraries.python.testbed.connection.program import RemoteProgram
-from resources.libraries.python.testbed.roles.connection import Channel, CompletedProgram
 
 Become = Literal["auto", "sudo", "no"]
 _START_S = 20.0
@@ -28,28 +28,13 @@ _KILL_S = 5.0
 _MISSING = 127
 """Status of a shell that finds no such program."""
 
-_SLOWEST_BYTES_PER_S = 1_000_000
+_TRANSFER_S, _SLOWEST_BYTES_PER_S = 60.0, 1_000_000
 _RECEIVE = (
     'umask 077; target=$1 mode=$2 size=$3; part=$(mktemp "$target.XXXXXX") || exit 1; '
     "trap 'rm -f \"$part\"' EXIT; "
     # What is cut off by the end of a connection looks like a whole file to `cat`.
     'cat >"$part" && [ "$(wc -c <"$part")" -eq "$size" ] && chmod "$mode" "$part" && mv -fT "$part" "$target"'
 )
-
-
-def receiving(target: PurePosixPath, mode: int, size_bytes: int) -> list[str]:
-    """The program that makes a file of what it reads."""
-    return ["sh", "-c", _RECEIVE, "sh", str(target), f"{mode:o}", str(size_bytes)]
-
-
-def sending(source: PurePosixPath) -> list[str]:
-    """The program that writes a file out."""
-    return ["cat", "--", str(source)]
-
-
-def transfer_within_s(size_bytes: int) -> float:
-    """How long it may take, in seconds."""
-    return 60.0 + size_bytes / _SLOWEST_BYTES_PER_S
 
 
 def save(content: bytes, target: Path) -> None:
@@ -64,8 +49,20 @@ def save(content: bytes, target: Path) -> None:
         raise
 
 
-class StreamConnection(ABC):
-    """Fulfils `roles.connection.Connection` for a machine on which programs can be started with streams."""
+@dataclass(frozen=True, slots=True)
+class CompletedProgram:
+    """A program that has ended."""
+
+    argv: tuple[str, ...]
+    status: int
+    """As a shell has it: 128 + the signal's number where it was killed by one."""
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class Connection(ABC):
+    """Runs programs on a machine and moves files. Argument vectors only: quoting is its affair."""
 
     WITHOUT_SUDO = "set access.user: root"
     """Way to root's rights without sudo, as advice."""
@@ -87,6 +84,7 @@ class StreamConnection(ABC):
 
     @property
     def name(self) -> str:
+        """The machine's name, for messages."""
         return self._name
 
     def run(
@@ -99,6 +97,21 @@ class StreamConnection(ABC):
         root: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> CompletedProgram:
+        """Run a program to its end, which is when no process has its output open any more.
+
+        Where the way to the machine has broken since it was last used, it is made again, once. A program is never
+        started twice: where it is not known whether it ran, that is said.
+
+        `within_s`: When to give up; the program is then ended with its children.
+        `environment`: Variables on top of those that are there; no secrets, everybody on the machine can read
+          them.
+
+        Raises:
+            CommandFailed: It ended with another status than zero, and `check` is set; or there is no such program.
+            Unsupported: There is no way to root's rights.
+            NotReady: It did not end in time.
+            ConnectionFailed: The machine cannot be reached.
+        """
         begin = time.monotonic()
         status, output, errors = self._run(argv, stdin, within_s, root, environment)
         done = CompletedProgram(
@@ -108,28 +121,57 @@ class StreamConnection(ABC):
             raise CommandFailed(argv, status, errors)
         return done
 
-    def open(self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None) -> Channel:
+    def open(
+        self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None
+    ) -> RemoteProgram:
+        """Start a program and talk with it.
+
+        Raises:
+            CommandFailed: There is no such program, or it may not be run.
+            Unsupported: There is no way to root's rights.
+            ConnectionFailed: The machine cannot be reached.
+        """
         program = self._launch(argv, root, environment, None)
         self._opened = [other for other in self._opened if not other.closed] + [program]
         return program
 
     def close(self) -> None:
-        """Close the programs that were opened: all are told first, so that they end side by side."""
+        """Close the connection and the programs that were opened. Safe to call more than once.
+
+        All programs are told first, so that they end side by side.
+        """
         for program in self._opened:
             program.end_input()
         while self._opened:
             self._opened.pop().close()
 
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o600, *, root: bool = False) -> None:
+        """Copy a file there. It appears under its name only when it is whole.
+
+        `target`: Where it goes; its folder is there.
+
+        Raises:
+            CommandFailed: It cannot be written, such as for want of space.
+            ConnectionFailed: The machine cannot be reached.
+        """
         content = source.read_bytes()
-        argv = receiving(target, mode, len(content))
+        argv = ["sh", "-c", _RECEIVE, "sh", str(target), f"{mode:o}", str(len(content))]
         self._transfer("put", target, argv, content, root)
 
     def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
-        save(self._transfer("get", source, sending(source), b"", root), target)
+        """Copy a file from there. It appears here only when it is whole.
+
+        `target`: Where it goes; its folder is there.
+
+        Raises:
+            CommandFailed: It cannot be read.
+            ConnectionFailed: The machine cannot be reached.
+        """
+        save(self._transfer("get", source, ["cat", "--", str(source)], b"", root), target)
 
     def _transfer(self, verb: str, path: PurePosixPath, argv: Sequence[str], content: bytes, root: bool) -> bytes:
-        status, output, errors = self._run(argv, content, transfer_within_s(len(content)), root, None)
+        within_s = _TRANSFER_S + len(content) / _SLOWEST_BYTES_PER_S
+        status, output, errors = self._run(argv, content, within_s, root, None)
         if status:
             raise CommandFailed((verb, f"{self._name}:{path}"), status, errors)
         return output

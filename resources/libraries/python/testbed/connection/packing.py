@@ -2,6 +2,7 @@
 
 import io
 import marshal
+import re
 import subprocess
 import sys
 import sysconfig
@@ -33,6 +34,8 @@ _DOWNLOAD_S = 300.0
 _UNCHECKED = 0b01
 """Flags of byte code that has the hash of its source and is not checked against it."""
 _32_BITS = 0xFFFF_FFFF
+_NAME = re.compile(r"^[\w.-]+", re.ASCII)
+"""Of a requirement."""
 _START = Path(__file__).with_name("runtime_start.py")
 
 
@@ -173,16 +176,8 @@ def closure(names: Iterable[str] = DISTRIBUTIONS) -> dict[str, metadata.Distribu
             found[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue
-        waiting += [_name(text) for text in found[name].requires or () if "extra ==" not in text]
+        waiting += [_NAME.findall(text)[0] for text in found[name].requires or () if "extra ==" not in text]
     return dict(sorted(found.items()))
-
-
-def _name(requirement: str) -> str:
-    end = next((place for place, letter in enumerate(requirement) if letter not in _LETTERS), len(requirement))
-    return requirement[:end]
-
-
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
 def _installed() -> Iterator[tuple[str, Path]]:

@@ -24,7 +24,7 @@ _LAST_WORDS_S = 0.5
 
 
 class RemoteProgram:
-    """A program that was started over a connection. Fulfils `roles.connection.Channel`."""
+    """A program that was started over a connection, to be talked with through its standard input and output."""
 
     def __init__(
         self,
@@ -69,7 +69,8 @@ class RemoteProgram:
         if self._group is None:
             status = self._streams.status(_ENDING_S)
             if status is None:
-                raise ConnectionFailed(f"{self._way_gone()}; whether {self.argv[0]} was started is not known")
+                why = self._streams.broken() or "the session ended"
+                raise ConnectionFailed(f"{self._machine}: {why}; whether {self.argv[0]} was started is not known")
             raise CommandFailed(self.argv, status, self.stderr_tail() or "there is no such program")
 
     def _read_errors(self) -> None:
@@ -110,6 +111,11 @@ class RemoteProgram:
     # -- talking ------------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
+        """Write all of it to the program's standard input.
+
+        Raises:
+            ConnectionFailed: The program or the way to it is gone.
+        """
         rest = memoryview(data)
         while rest:
             try:
@@ -126,6 +132,12 @@ class RemoteProgram:
         self._streams.end_input()
 
     def receive(self, within_s: float) -> bytes:
+        """Some bytes of its standard output; empty when that has ended.
+
+        Raises:
+            NotReady: Nothing came in time.
+            ConnectionFailed: The way to the program is gone.
+        """
         if self._closed:
             raise ConnectionFailed(self._gone())
         try:
@@ -148,6 +160,7 @@ class RemoteProgram:
         return visible(redacted(kept.decode(errors="replace"))[-TAIL_BYTES:])
 
     def status(self) -> int | None:
+        """Its exit status; None while it runs, or when it cannot be known any more."""
         return self._streams.status(0)
 
     # -- its end ------------------------------------------------------------------------------------------------------
@@ -174,9 +187,12 @@ class RemoteProgram:
         over = self._silent and not self._reader.is_alive() and self._streams.status(0) is not None
         if self._group is not None and not over and not self._streams.broken():
             self._kill(self._group)
-        self._let_go()
+        self._closed = True
+        self._streams.release()
+        self._reader.join(_ENDING_S)
 
     def close(self) -> None:
+        """Close its standard input, wait a little for its end, then end it. Safe to call more than once."""
         if self._closed:
             return
         self._streams.end_input()
@@ -193,11 +209,6 @@ class RemoteProgram:
         self._streams.status(max(0.0, deadline - time.monotonic()))
         self.end()
 
-    def _let_go(self) -> None:
-        self._closed = True
-        self._streams.release()
-        self._reader.join(_ENDING_S)
-
     def _gone(self) -> str:
         if self._closed:
             return f"{self.argv[0]} on {self._machine} has been closed"
@@ -208,6 +219,3 @@ class RemoteProgram:
         self._reader.join(_LAST_WORDS_S if status is not None else 0)
         stderr = self.stderr_tail().strip() or "nothing on stderr"
         return f"{self.argv[0]} on {self._machine} {how}: {stderr}"
-
-    def _way_gone(self) -> str:
-        return f"{self._machine}: {self._streams.broken() or 'the session ended'}"

@@ -13,6 +13,7 @@ from typing import Any
 from resources.libraries.python.dialogue import record_of
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.testbed.connection.command import python_failure
+from resources.libraries.python.testbed.connection.machine import CompletedProgram, Connection
 from resources.libraries.python.testbed.connection.packing import (
     MODULES,
     NATIVE_MODULES,
@@ -23,7 +24,6 @@ from resources.libraries.python.testbed.connection.packing import (
     pack,
     pack_packages,
 )
-from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 FOLDER = PurePosixPath("/var/tmp/csit-density")  # noqa: S108 - checked to be root's own before anything in it is used
 _KEPT = 3

@@ -50,7 +50,7 @@ def misuse() -> dict[str, object]:
 def install() -> dict[str, object]:
     """Unpack, try, rename."""
     if free() < needed:
-        with locked():
+        with locked(folder):
             prune(1)  # the one that was used last may be in use now
     if free() < needed:
         return {"problem": "space", "free": free()}
@@ -104,22 +104,14 @@ IMPORT = "import importlib, sys; sys.path.insert(0, sys.argv[1]); [*map(importli
 
 
 @contextmanager
-def locked() -> Iterator[None]:
-    """Hold the lock for renaming and pruning: between two renames packages have no runtime, and would be pruned."""
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+def locked(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a folder; without waiting, BlockingIOError if an agent runs on it.
 
-
-@contextmanager
-def unused(path: Path) -> Iterator[None]:
-    """Hold the lock of a folder; BlockingIOError if an agent runs on it."""
+    That of all is for renaming and pruning: between two renames packages have no runtime, and would be pruned.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     finally:
         os.close(descriptor)
@@ -127,7 +119,7 @@ def unused(path: Path) -> Iterator[None]:
 
 def rename(parts: list[Path]) -> dict[str, object]:
     """Rename the folders into place, packages first, and prune old ones."""
-    with locked():
+    with locked(folder):
         for part in sorted(parts, key=lambda part: part.name != packages):
             if not (folder / part.name).is_dir():
                 part.rename(folder / part.name)
@@ -152,7 +144,7 @@ def prune(keep: int) -> None:
     stale = [path for path in ages if path.name.startswith(".") and ages[path] > DAY_S]
     stale += [path for path in ages if path.name.startswith(f"{LINK}-") and os.path.realpath(path) not in needed_by]
     for path in stale + finished[keep:]:
-        with suppress(OSError), unused(path):
+        with suppress(OSError), locked(path, wait=False):
             shutil.rmtree(path, ignore_errors=True)
 
 

@@ -28,7 +28,7 @@ from resources.libraries.python.testbed.connection import known_hosts
 from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
 from resources.libraries.python.testbed.connection.command import Streams
 from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
-from resources.libraries.python.testbed.connection.machine import StreamConnection
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.route import SshHop, openssh_options, route
 
 _BLOCK_BYTES = 262144
@@ -215,8 +215,8 @@ def _scan(hop: SshHop, kind: str, before: Sequence[SshHop]) -> str:
     return command_text(*words, hop.host)
 
 
-class SshConnection(StreamConnection):
-    """Fulfils `roles.connection.Connection` for a node of a lab. Threads may share it."""
+class SshConnection(Connection):
+    """A connection to a node of a lab. Threads may share it."""
 
     def __init__(self, name: str, access: Access) -> None:
         """Prepare; the node is connected to when it is first needed."""

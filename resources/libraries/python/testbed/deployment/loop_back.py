@@ -205,7 +205,6 @@ def qualify_again(
 
 
 def _brief(topology: Topology) -> Effort:
-    """Return how much a run spends on a point."""
     return LOGGED if driver_registry.generators()[topology.tg.generator.driver].keeps_log else BRIEF
 
 

@@ -20,11 +20,6 @@ from resources.libraries.python.testbed.roles.part import NetworkFunctions, Part
 from resources.libraries.python.testbed.roles.service import IntervalClock, Orchestrator
 
 
-def ignored(result: TrialResult) -> None:
-    """Fulfil `Testbed.on_trial` for a testbed whose trials nothing looks at."""
-    del result
-
-
 class _Elsewhere(TrafficGenerator):
     """A generator that is on another machine."""
 
@@ -89,7 +84,7 @@ class Testbed(ABC):
     """Parameters of a simulated world."""
     way: str | None = None
     """Driver of the generator in place of the topology's, as its qualification says."""
-    on_trial: Callable[[TrialResult], None] = staticmethod(ignored)
+    on_trial: Callable[[TrialResult], None] = staticmethod(lambda _: None)
     """Is given the result of each trial of a cell."""
 
     @property

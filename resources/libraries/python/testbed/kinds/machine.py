@@ -3,8 +3,9 @@
 All drivers run on this machine. A testbed of several machines has one of these on each.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import cast
 
 from resources.libraries.python import driver_registry
@@ -32,6 +33,8 @@ from resources.libraries.python.drivers.probes.sampler.features import LinuxFeat
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler, memory_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
+from resources.libraries.python.drivers.services import scripts
+from resources.libraries.python.drivers.services.load import Load, LoadNetwork
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
 from resources.libraries.python.errors import ConfigError, Unsupported
@@ -42,6 +45,7 @@ from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.service.load import Specifications
 from resources.libraries.python.model.service.spec import Size
+from resources.libraries.python.model.service.workload import needed
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
@@ -50,22 +54,57 @@ from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.placement.instance_cpus import usable_mb
-from resources.libraries.python.testbed.agent.bundle import ServiceBundle
-from resources.libraries.python.testbed.agent.node_services import (
-    NodeService,
-    instances_here,
-    load_here,
-    specifications,
-)
+from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node, write
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.node.fact_collection import named_ports
 from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
 from resources.libraries.python.testbed.node.scripts import machine, ports
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
+from resources.libraries.python.testbed.roles.service import SizedService, SplitService
 
 _NO_REALTIME_LIMIT = ("kernel/sched_rt_runtime_us", "-1")
 """Data threads run in real time. By default the kernel stops such threads for 50 ms of every second in which they were
 busy for more than 95 %: at 500 kpps that is 25,000 packets lost in a system that has capacity left."""
+
+FOLDER = Path("/var/lib/csit-density/service")
+"""Folder of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
+
+
+class NodeService(SplitService):
+    """Instances or a load, with the user's files.
+
+    `part`: Its scripts are below `FOLDER`.
+    """
+
+    def __init__(self, part: SizedService, brought: ServiceBundle, machine: MachineLock) -> None:
+        super().__init__(part, part)
+        self._brought = brought
+        self._machine = machine
+        self._claimed = False
+
+    def start(self) -> None:
+        """Write the files, bring the part up.
+
+        Raises:
+            CsitError: Files cannot be written, or what the part raises.
+        """
+        self._machine.claim_folder(FOLDER)
+        self._claimed = True
+        write(self._brought, FOLDER)
+        self._load.start()
+
+    def stop(self) -> None:
+        """Remove the part, then the files. Safe to call after a failure.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+        try:
+            self._load.stop()
+        finally:
+            if self._claimed:
+                self._machine.remove_folder(FOLDER)
+                self._claimed = False
 
 
 class TestbedMachine:
@@ -178,11 +217,14 @@ class TestbedMachine:
         nfs = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
         first = [SmtOff(self.layout, self._lock)] if plan.smt_off and self._dut is not None else []
-        aside = cpu_without_data(self._threads(plan))
         working = _Working(plan, fabric)
         # A path without NFs has none of them on every DUT.
         here = bool(nfs or taps) or not (plan.functions or plan.taps)
         no_switch, no_functions, no_generator = ABSENT
+        serving = self._dut is not None and bool(owners - {GENERATOR})
+        threads = list(self._threads(plan))
+        aside = cpu_without_data(threads)
+        forwarding = [each for each in threads if each.role is ThreadRole.DATA and each.owner != GENERATOR]
         return Parts(
             cables=(*first, fabric, *((functions_of_nics, handed_over) if polled else ())),
             switch=make_switch(self._dut, site) if self._dut is not None and vswitch in owners else no_switch,
@@ -191,26 +233,24 @@ class TestbedMachine:
             if self._tg is not None and GENERATOR in owners
             else no_generator,
             sampler=HostSampler(
-                {thread.cpu for thread in self._threads(plan)},
+                {thread.cpu for thread in threads},
                 lambda: self._data_threads(plan, fabric),
                 tasks=working.threads,
                 memory=working.memory_bytes,
                 statistics=fabric.statistics,
             ),
-            features=LinuxFeatureSampler(plan, fabric, aside)
-            if self._dut is not None and owners - {GENERATOR}
-            else None,
+            features=LinuxFeatureSampler(plan, fabric, aside) if serving else None,
             costs=LinuxCostMeter(plan, fabric) if nfs or taps else None,
-            hops=KernelHopTimer(plan, fabric) if self._dut is not None and owners - {GENERATOR} else None,
+            hops=KernelHopTimer(plan, fabric) if serving else None,
             tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock, cpu=aside) if nfs or taps else None,
             stacks=PerfSampler(
                 self._node or self._default_node,
-                {thread.cpu for thread in self._threads(plan) if self._is_sampled(thread)},
+                {thread.cpu for thread in forwarding},
                 lambda: {owner: tasks.threads() for owner, tasks in tasks_on(plan, fabric).items()},
                 self._lock,
                 cpu=aside,
             )
-            if self._dut is not None and owners - {GENERATOR}
+            if serving
             else None,
         )
 
@@ -230,7 +270,8 @@ class TestbedMachine:
             PlanError: The machine is too small for them.
             Unsupported: Instances cannot be limited here, or programs of their scripts are missing.
         """
-        return instances_here(brought, size, cable, self.orchestrator(specifications(brought)), self._lock)
+        part = self.orchestrator(as_on_node(brought, FOLDER)).instances(size, cable)
+        return NodeService(part, brought, self._lock)
 
     def load(self, brought: ServiceBundle, size: Size, cable: Port) -> NodeService:
         """Return the load generator of a service over a cable.
@@ -238,7 +279,10 @@ class TestbedMachine:
         Raises:
             Unsupported: Programs of the generator script are missing, or there are no control groups.
         """
-        return load_here(brought, size, cable, self._lock)
+        asked, controllers = as_on_node(brought, FOLDER), cgroups.discover()
+        scripts.check_programs("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
+        load = Load(asked, size, self._lock, controllers, network=LoadNetwork(cable, self._lock))
+        return NodeService(load, brought, self._lock)
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         """Claimed things and data threads that are still there, although no cell is deployed."""
@@ -261,15 +305,10 @@ class TestbedMachine:
         return [port.interface for port in ports if self._is_here(plan, port.owner)]
 
     def _threads(self, plan: Plan) -> Iterable[Thread]:
-        """Planned threads of this machine."""
         rows = plan.cores.threads
         if self._node is None:
             return rows
         return [thread for thread in rows if (thread.machine or self._default_node) == self._node]
-
-    @staticmethod
-    def _is_sampled(thread: Thread) -> bool:
-        return thread.role is ThreadRole.DATA and thread.owner != GENERATOR
 
     def _data_threads(self, plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:
         """Kernel threads that do all the work of their ports.
@@ -285,41 +324,35 @@ class TestbedMachine:
         return {interface: row for interface, row in fabric.threads().items() if interface not in behind}
 
 
-def _beside_the_kernel(plan: Plan) -> list[str]:
-    """NFs whose work the data threads of their ports do not do alone."""
-    return [function.name for function in plan.nfs if not function.kind.is_namespace]
-
-
 class _Working:
-    """Threads and memory of NFs beside the kernel. Their processes are found once: that takes a pass over /proc."""
+    """Threads and memory of NFs whose work the data threads of their ports do not do alone.
+
+    Their processes are found once: that takes a pass over /proc.
+    """
 
     def __init__(self, plan: Plan, fabric: Fabric) -> None:
         self._plan = plan
         self._fabric = fabric
         self._found: dict[str, Tasks] = {}
         self._groups: dict[str, ControlGroup | None] = {}
+        """Empty where this machine has no controllers."""
 
     def threads(self) -> dict[str, tuple[int, ...]]:
         """Ids of their threads now, by owner."""
-        wanted = [name for name in _beside_the_kernel(self._plan) if name in self._fabric.owners]
+        beside = (function.name for function in self._plan.nfs if not function.kind.is_namespace)
+        wanted = [name for name in beside if name in self._fabric.owners]
         if wanted and not (self._found and all(each.threads() for each in self._found.values())):
             found = tasks_on(self._plan, self._fabric)
             self._found = {name: found[name] for name in wanted if found[name].processes}
-            self._groups = _groups_of(self._found)
+            with suppress(Unsupported):
+                controllers = cgroups.discover()
+                self._groups = {name: group_of(tasks, controllers) for name, tasks in self._found.items()}
         return {name: tasks.threads() for name, tasks in self._found.items()}
 
     def memory_bytes(self) -> dict[str, int]:
         """Memory that they have in use now, by owner; of those that `threads` has found."""
         used = {name: memory_of(tasks, self._groups.get(name)) for name, tasks in self._found.items()}
         return {name: each for name, each in used.items() if each is not None}
-
-
-def _groups_of(owners: Mapping[str, Tasks]) -> dict[str, ControlGroup | None]:
-    """Control groups by owner; empty where this machine has no controllers."""
-    with suppress(Unsupported):
-        controllers = cgroups.discover()
-        return {name: group_of(tasks, controllers) for name, tasks in owners.items()}
-    return {}
 
 
 def _threads_of_nfs(plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:

@@ -3,12 +3,12 @@
 import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
@@ -71,17 +71,6 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedCall(Generic[R]):
-    """Fulfils `node.Answer` for a call that was made at once."""
-
-    value: R
-
-    def result(self) -> R:
-        """Return it."""
-        return self.value
-
-
 class LocalNode(TestbedNode):
     """This machine, by direct calls of the service that agents have: no process, no thread, no JSON."""
 
@@ -90,8 +79,10 @@ class LocalNode(TestbedNode):
         self._request = NodeRequest(topology, None)
         self._service = service
 
-    def begin(self, call: Call[A, R], asked: A) -> CompletedCall[R]:
-        return CompletedCall(cast(R, self._service.do(call, asked)))
+    def begin(self, call: Call[A, R], asked: A) -> Future[R]:
+        done = Future[R]()
+        done.set_result(cast(R, self._service.do(call, asked)))
+        return done
 
     def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
         del more_s

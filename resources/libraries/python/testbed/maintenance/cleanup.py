@@ -12,6 +12,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.errors import CommandFailed, CsitError, InUse
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.testbed.connection.command import python_failure
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.maintenance.preparation import restore
@@ -20,7 +21,6 @@ from resources.libraries.python.testbed.node.facts import Leftovers, StoredRunti
 from resources.libraries.python.testbed.node.node_query import MARK, ask, read_answer
 from resources.libraries.python.testbed.node.reservation import join
 from resources.libraries.python.testbed.node.scripts import runtimes
-from resources.libraries.python.testbed.roles.connection import Connection
 
 _PAUSE_S = 1.0
 

@@ -14,7 +14,6 @@ from resources.libraries.python.errors import ConfigError, CsitError, Unsupporte
 from resources.libraries.python.model.driver import Driver, FunctionDriver, InstalledProgram, RequiredProgram
 from resources.libraries.python.model.findings import CheckFinding, Severity, ok, problem, warning
 from resources.libraries.python.model.testbed import topology as model
-from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import located
@@ -205,9 +204,8 @@ def _noise(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> 
     where = f"nodes.{place.name}"
     if facts.leftovers.in_use:
         return [ok(where, "noise", "not observed while a run is active")]
-    node, rows = topology.nodes[place.name], facts.machine.cpu.rows
-    there = layout(rows) if node.cpus == "discover" else node.layout
-    cpus = {row[0] for row in rows}.intersection(data_cpus(there, node))
+    node = topology.nodes[place.name]
+    cpus = {row[0] for row in facts.machine.cpu.rows}.intersection(data_cpus(facts.layout_of(node), node))
     root = facts.machine.uid == 0 and node.access is not None
     try:
         observed = observe(place.connection, cpus, _NOISE_S, python=place.python, root=root)
@@ -217,7 +215,6 @@ def _noise(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> 
 
 
 def _energy(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> Iterable[CheckFinding]:
-    """Read the energy meter of a node for a moment."""
     where, node = f"nodes.{place.name}", topology.nodes[place.name]
     root = facts.machine.uid == 0 and node.access is not None
     try:
@@ -241,7 +238,6 @@ def _refused(place: MaintainedMachine) -> str:
 
 
 def _mended(error: Exception) -> tuple[str, str]:
-    """Fault of a connection, and its fix."""
     text = _sentence(error)
     if "host key" in text or "known_hosts" in text:
         return text, "compare the fingerprints first"
@@ -291,17 +287,14 @@ def _of_drivers(topology: model.Topology, world: Testbed) -> Iterable[CheckFindi
         yield ok(place, "drivers", "have all they need")
 
 
-_OF_A_LAB = (ports.check,)
-"""Checks of what only nodes of a lab have."""
-_OF_ANY = (system.check, processors.check, memory.check, _of_declared)
-
-
 def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding]:
     """Findings from the facts of one node.
 
     `name`: The node's; in the local world the DUT's, on whose machine everything is.
     """
-    checks = (*_OF_ANY, *(_OF_A_LAB if topology.world is World.LAB else ()))
+    checks = [system.check, processors.check, memory.check, _of_declared]
+    if topology.world is World.LAB:
+        checks.append(ports.check)
     return [finding for check in checks for finding in check(topology, name, facts)]
 
 

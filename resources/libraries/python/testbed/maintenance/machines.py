@@ -14,11 +14,11 @@ from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.facts import Leftovers
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
 from resources.libraries.python.testbed.node.scripts import leftovers
-from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.part import GeneratorApi
 
 _HERE = "this machine"
@@ -38,13 +38,11 @@ class Connections:
         self._making = threading.Lock()
 
     def __enter__(self) -> Self:
-        """Nothing happens yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close all of them."""
         self.close()
 
     @property
@@ -93,13 +91,15 @@ class MaintainedMachine:
         """The machine, to be reserved."""
         return ReservableNode(self.connection, self.python)
 
-    def leftovers(self) -> Leftovers:
+    def leftovers(self, *, root: bool = True) -> Leftovers:
         """What earlier runs have left there, and whether one is alive.
+
+        `root`: Whether to ask with root's rights, where it is reached by SSH.
 
         Raises:
             CsitError: It cannot be asked.
         """
-        root = self.nodes[0].access is not None
+        root = root and self.nodes[0].access is not None
         return Leftovers.model_validate(ask(self.connection, leftovers, {}, python=self.python, root=root))
 
 
@@ -156,9 +156,7 @@ class Machines:
         return found
 
     def __enter__(self) -> Self:
-        """Nothing happens yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close all connections."""
         self._connections.close()

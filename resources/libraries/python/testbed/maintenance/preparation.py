@@ -12,11 +12,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.node import preparation, reservation
 from resources.libraries.python.testbed.node.fact_collection import gather
-from resources.libraries.python.testbed.node.facts import Leftovers
-from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange, changes, prepare
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim
-from resources.libraries.python.testbed.node.scripts import leftovers
 
 Report = Callable[[str], None]
 
@@ -27,7 +24,7 @@ def is_prepared(place: MaintainedMachine) -> bool:
     Raises:
         InUse: It has, and a run is alive there that began with them.
     """
-    left = Leftovers.model_validate(ask(place.connection, leftovers, {}, python=place.python, root=False))
+    left = place.leftovers(root=False)
     if left.prepared and left.in_use:
         raise InUse(f"{place.name}: a run is active; restore its settings after it ends, or use --force")
     return left.prepared is not None

@@ -19,9 +19,9 @@ from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANS
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.scripts import energy as script
-from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.watching import Readings
 
 _MORE_S = 30.0
@@ -84,19 +84,19 @@ def read_redfish(
         if meter.password
         else None
     )
-    if meter.ca_file is not None and not Path(meter.ca_file).expanduser().is_file():
+    ca_file = None if meter.ca_file is None else Path(meter.ca_file).expanduser()
+    if ca_file is not None and not ca_file.is_file():
         raise CsitError(f"{where}.ca_file: no such file: {meter.ca_file}")
     try:
         sushy = importlib.import_module("sushy")
     except ImportError as error:
         raise Unsupported(f"{where}: sushy is not installed: ./csit setup requirements-redfish") from error
-    verify: bool | str = True if meter.ca_file is None else str(Path(meter.ca_file).expanduser())
     limits = ExitStack()
     try:
         url = meter.url.rstrip("/")
         connector = sushy.connector.Connector(
             url,
-            verify=verify,
+            verify=True if ca_file is None else str(ca_file),
             default_request_timeout=_WITHIN_S,
             connect_timeout=_WITHIN_S,
             server_side_retries=1,

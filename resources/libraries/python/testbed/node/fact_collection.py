@@ -10,12 +10,12 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import error_text
-from resources.libraries.python.model.driver import Driver, KernelFeature, RequiredProgram
+from resources.libraries.python.model.driver import Driver, KernelFeature
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.scripts import driver_needs, leftovers, machine, ports
-from resources.libraries.python.testbed.roles.connection import Connection
 
 DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free space is of interest
 """Runtimes of agents and cores of programs, records, sockets and shared memory are there."""
@@ -23,12 +23,14 @@ DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free spac
 
 def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
     """Facts to ask of a node of a topology."""
+    every = (each for driver in drivers_of(node) for each in driver.programs if each.version is not None)
+    programs = {each.name: each for each in every}.values()
     checks = {import_module(each.script): each.arguments(node) for each in driver_registry.node_checks()}
     return {
         ports: {"ports": named_ports(node)},
         device_users: {"devices": {each.pci_address: None for each in node.interfaces.values() if each.pci_address}},
         driver_needs: {
-            "programs": {each.on(node): each.version for each in programs_of(node)},
+            "programs": {each.on(node): each.version for each in programs},
             "kernel": {each.label: (each.config, each.module) for each in kernel_features_of(node)},
         },
         leftovers: {},
@@ -52,12 +54,6 @@ def drivers_of(node: TgNode | DutNode) -> list[Driver]:
         return [driver_registry.generators()[node.generator.driver]]
     kinds = (*node.offered, *([node.vms] if node.vms is not None else []))
     return [driver_registry.vswitches()[node.vswitch], *(driver_registry.functions()[kind] for kind in kinds)]
-
-
-def programs_of(node: TgNode | DutNode) -> list[RequiredProgram]:
-    """Their programs whose versions nodes are asked for, each once."""
-    every = (each for driver in drivers_of(node) for each in driver.programs if each.version is not None)
-    return list({each.name: each for each in every}.values())
 
 
 def kernel_features_of(node: TgNode | DutNode) -> dict[KernelFeature, list[Driver]]:

@@ -7,6 +7,8 @@ from pydantic import Field
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import InstalledProgram
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 
 class Cpu(Frozen):
@@ -418,3 +420,7 @@ class Facts(Frozen):
     """Its clock minus ours, at most `clock_error_s` wrong."""
     clock_error_s: float
     round_trip_s: float
+
+    def layout_of(self, node: TgNode | DutNode) -> CpuLayout:
+        """Logical CPUs of the node as the file lists them, or as they are."""
+        return layout(self.machine.cpu.rows) if node.cpus == "discover" else node.layout

@@ -13,7 +13,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.bounds import LATEST_S
 from resources.libraries.python.redaction import outgoing, with_texts
 from resources.libraries.python.testbed.connection.command import python_failure
-from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
+from resources.libraries.python.testbed.connection.machine import CompletedProgram, Connection
 
 MARK = "csit-answer:"
 """Text before it is not ours: shells print greetings, also without a terminal."""

@@ -10,10 +10,10 @@ from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.scripts import noise as script
-from resources.libraries.python.testbed.roles.connection import Connection
 
 LONGEST_S = script.LONGEST_S
 _ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...], config=ON_FIRST_USE)

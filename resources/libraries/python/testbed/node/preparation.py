@@ -10,15 +10,14 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.ranges import ranges
 from resources.libraries.python.model.request.cell import Cell
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.checks.memory import huge_pages, uses_dpdk
 from resources.libraries.python.testbed.node.checks.processors import listed, planned_cpus
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.scripts import tunables
-from resources.libraries.python.testbed.roles.connection import Connection
 
 Files = Mapping[str, str]
 """Texts of settings by path."""
@@ -79,8 +78,9 @@ def prepare(topology: Topology, name: str, facts: Facts, files: Files, cells: Co
     `cells`: What is going to be measured, for the number of huge pages; empty for what the topology declares, else
       the smallest cell.
     """
-    data = _data_cpus(topology, name, facts)
+    node = topology.nodes[name]
     there, isolated = {row[0] for row in facts.machine.cpu.rows}, listed(facts.machine.cpu.isolated)
+    data = frozenset(planned_cpus(facts.layout_of(node), node)) & there
     # An administrator may have isolated more than plans use. Interrupts stay off those too, where there are others.
     others = sorted(there - data - isolated or there - data)
     rows = [
@@ -119,7 +119,6 @@ def _number(path: str) -> int | None:
 
 
 def _name(path: str) -> str:
-    """The name of a setting, from its path."""
     if path.startswith(f"{_SYSCTL}/"):
         return path.removeprefix(f"{_SYSCTL}/").replace("/", ".")
     if pages := re.search(r"(?:node/node(\d+)/)?hugepages/hugepages-(\d+)kB/", path):
@@ -133,12 +132,6 @@ def _name(path: str) -> str:
 
 def _size(kb: int) -> str:
     return f"{kb // 2**20} GB" if kb >= 2**20 else f"{kb // 1024} MB"
-
-
-def _data_cpus(topology: Topology, name: str, facts: Facts) -> frozenset[int]:
-    node, there = topology.nodes[name], layout(facts.machine.cpu.rows)
-    wanted: CpuLayout = there if node.cpus == "discover" else node.layout
-    return frozenset(planned_cpus(wanted, node)) & {row.cpu for row in there.cpus}
 
 
 def _huge_pages(

@@ -20,9 +20,9 @@ from resources.libraries.python.drivers.host.ownership.processes import user
 from resources.libraries.python.errors import CsitError, InUse, NotReady
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.redaction import keep_secret
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.scripts import leases
-from resources.libraries.python.testbed.roles.connection import Connection
 
 VARIABLE = "CSIT_RESERVATION"
 """Of the environment: the token of a reservation that runs join."""

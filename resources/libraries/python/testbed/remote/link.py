@@ -13,7 +13,7 @@ from resources.libraries.python.errors import ConnectionFailed, CsitError, NotRe
 from resources.libraries.python.redaction import visible
 from resources.libraries.python.testbed.agent.calls import Call, beat_s
 from resources.libraries.python.testbed.connection.command import TRACEBACK
-from resources.libraries.python.testbed.roles.connection import Channel
+from resources.libraries.python.testbed.connection.program import RemoteProgram
 
 _log = logging.getLogger(__name__)
 _GLANCE_S = 1.0
@@ -92,7 +92,7 @@ class AgentLink:
     sides hear of each other every few seconds.
     """
 
-    def __init__(self, name: str, channel: Channel, silence_s: float) -> None:
+    def __init__(self, name: str, channel: RemoteProgram, silence_s: float) -> None:
         """Start the threads that read and write.
 
         `silence_s`: After how much silence the agent counts as gone.

@@ -31,10 +31,10 @@ from resources.libraries.python.testbed.agent.calls import (
     Role,
     ServiceRequest,
 )
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService, SplitService
 
 Connect = Callable[[str, Access], Connection]
@@ -291,7 +291,6 @@ class LabNode(TestbedNode):
             link.close()
 
     def _start(self) -> AgentLink:
-        """Bring what an agent needs, start one."""
         runtime, program = self._runtimes.install(self.connection, self.python)
         who = f"{user()}@{platform.node()} pid {os.getpid()}"
         silence_s = self._access.silence_s

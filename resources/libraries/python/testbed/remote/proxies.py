@@ -15,6 +15,7 @@ from resources.libraries.python.testbed.agent.calls import CLOCK, ROLE_CALLS, Re
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 
 P = TypeVar("P")
+_Base = TypeVar("_Base", bound="Proxy | _Combined")
 Merge = Callable[[Sequence[Any]], Any]
 """Makes one result of those of several nodes."""
 _CLOCK_READINGS = 8
@@ -65,6 +66,10 @@ class Proxy:
     def node(self) -> str:
         """Name of the node."""
         return self._link.name
+
+    def ask(self, call: RoleCall, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
+        """Call the node."""
+        return self.finish(call.method, self.begin(call.method, *arguments))
 
     def begin(self, method: str, *arguments: object) -> Pending[Any] | None:
         """Begin a call, beside those of other nodes; None for one that a lost node need not do any more."""
@@ -161,7 +166,8 @@ def proxy(remote: RemoteRole[P], link: AgentLink, more_s: float = 0.0) -> P:
 
     `more_s`: How much longer than usual calls may take.
     """
-    return cast(P, _proxy_class(remote.role)(link, more_s))
+    base = _TimedProxy if remote.role is Role.GENERATOR else Proxy
+    return cast(P, _class_of(remote.role, base)(link, more_s))
 
 
 def combined(remote: RemoteRole[P], proxies: Sequence[P], merge: Mapping[str, Merge] | None = None) -> P:
@@ -171,32 +177,21 @@ def combined(remote: RemoteRole[P], proxies: Sequence[P], merge: Mapping[str, Me
 
     `proxies`: Made by `proxy`, of this role or of one with the same Protocol.
     """
-    return cast(P, _combined_class(remote.role)(cast(Sequence[Proxy], proxies), merge or {}))
+    return cast(P, _class_of(remote.role, _Combined)(cast(Sequence[Proxy], proxies), merge or {}))
 
 
 @cache
-def _proxy_class(role: Role) -> type[Proxy]:
-    def member(name: str) -> object:
-        def call(self: Proxy, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
-            return self.finish(name, self.begin(name, *arguments))
+def _class_of(role: Role, base: type[_Base]) -> type[_Base]:
+    """A subclass with the methods of a role."""
 
-        return property(call) if ROLE_CALLS[role][name].is_property else call
-
-    base = _TimedProxy if role is Role.GENERATOR else Proxy
-    return type(f"{role.title()}Proxy", (base,), {"role": role, **{name: member(name) for name in ROLE_CALLS[role]}})
-
-
-@cache
-def _combined_class(role: Role) -> type[_Combined]:
     def member(which: RoleCall) -> object:
-        def call(self: _Combined, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
+        def call(self: Proxy | _Combined, *arguments: object) -> Any:  # noqa: ANN401 - of the method's type
             return self.ask(which, *arguments)
 
         return property(call) if which.is_property else call
 
-    return type(
-        f"Combined{role.title()}", (_Combined,), {name: member(call) for name, call in ROLE_CALLS[role].items()}
-    )
+    members = {name: member(call) for name, call in ROLE_CALLS[role].items()}
+    return type(f"{role.title()}{base.__name__}", (base,), {"role": role, **members})
 
 
 def _facts(rows: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

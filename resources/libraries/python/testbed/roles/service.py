@@ -71,19 +71,15 @@ class SplitService(SizedService):
         self._load = load
 
     def offer(self, load: float) -> LoadReport:
-        """See `SizedService`."""
         return self._load.offer(load)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """See `SizedService`."""
         return self._instances.use()
 
     def facts(self) -> Mapping[str, str]:
-        """Facts of the instances."""
         return self._instances.facts()
 
     def problems(self) -> tuple[str, ...]:
-        """Problems of the instances."""
         return self._instances.problems()
 
 

@@ -21,6 +21,7 @@ from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.connection.machine import CompletedProgram
 from resources.libraries.python.testbed.kinds import nodes as nodes_module
 from resources.libraries.python.testbed.kinds.factory import layout_of, make_testbed
 from resources.libraries.python.testbed.kinds.nodes import NodesTestbed
@@ -29,7 +30,6 @@ from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_d
 from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.scripts import leases
 from resources.libraries.python.testbed.remote.node import TestbedNode
-from resources.libraries.python.testbed.roles.connection import CompletedProgram
 from tests.builders import Altered, cell_of, shipped
 
 LAB = shipped("available/lab-2n-otg")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.kernel_files import write
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 
@@ -20,7 +21,7 @@ def processes_of(folders: Iterable[Path]) -> tuple[int, ...]:
     found: set[int] = set()
     for folder in folders:
         # ENODEV: the group was removed after the file was opened.
-        with suppress(FileNotFoundError, OSError):
+        with suppress(OSError):
             found |= {int(word) for word in (folder / "cgroup.procs").read_text(encoding="ascii").split()}
     return tuple(sorted(found - {0}))
 
@@ -93,15 +94,6 @@ def remove_folders(folders: Iterable[Path]) -> None:
             failures.append(f"control group {folder} cannot be removed: {reason}")
     if failures:
         raise CsitError("; ".join(failures))
-
-
-def write(path: Path, value: str) -> None:
-    """One `write` call, as the kernel wants it; a file that is not there is an error and not made."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
-    try:
-        os.write(descriptor, value.encode())
-    finally:
-        os.close(descriptor)
 
 
 _STATE_1, _STATE_2 = "freezer.state", "cgroup.freeze"

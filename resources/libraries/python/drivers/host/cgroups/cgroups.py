@@ -12,7 +12,8 @@ from math import ceil
 from pathlib import Path
 from typing import Literal
 
-from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of, remove_folders, write
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of, remove_folders
+from resources.libraries.python.drivers.host.kernel_files import number_of, write
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import Throttling
 
@@ -181,9 +182,8 @@ class ControlGroup:
         if self._controllers.version == 2:
             used = _table(self._file("cpu", "cpu.stat")).get("usage_usec")
             return None if used is None else used / 1e6
-        with suppress(OSError, ValueError):
-            return int(self._file("cpuacct", "cpuacct.usage").read_text(encoding="ascii")) / 1e9
-        return None
+        used = number_of(self._file("cpuacct", "cpuacct.usage"))
+        return None if used is None else used / 1e9
 
     def memory_bytes(self) -> int | None:
         """Its working set now; None when that cannot be read.
@@ -192,10 +192,9 @@ class ControlGroup:
         them back at no cost, and without a limit they grow until the machine is full.
         """
         name = "memory.current" if self._controllers.version == 2 else "memory.usage_in_bytes"
-        with suppress(OSError, ValueError):
-            used = int(self._file("memory", name).read_text(encoding="ascii"))
-            return max(0, used - _table(self._file("memory", "memory.stat")).get("inactive_file", 0))
-        return None
+        if (used := number_of(self._file("memory", name))) is None:
+            return None
+        return max(0, used - _table(self._file("memory", "memory.stat")).get("inactive_file", 0))
 
     def throttling(self) -> Throttling | None:
         """How often it stood still because it had used its quota; None when that cannot be read."""

@@ -138,10 +138,8 @@ class NfGroups:
 
     def allows_real_time(self, name: str) -> bool:
         """Whether programs of an NF may run in real time. No quota of CPU time holds there."""
-        contained = self._containers is not None and self.is_contained(name)
-        return not self.is_limited(name) and (
-            not contained or (self._containers is not None and self._containers.allows_real_time(name))
-        )
+        inside = self._containers if self.is_contained(name) else None
+        return not self.is_limited(name) and (inside is None or inside.allows_real_time(name))
 
     def entry(self, name: str) -> ExecContext:
         """Environment of an NF's program before it runs: its container, or the group of its limits, or nothing."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.drivers.host.cpu import core_facts, resctrl
+from resources.libraries.python.drivers.host.kernel_files import line_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.ranges import expand, ranges
@@ -27,8 +28,7 @@ _RECORD = Path("/run/csit-density/owner.json")
 
 def smt_control(root: Path = SYSTEM) -> str:
     """State of SMT as the kernel has it; empty where it does not say."""
-    path = root / "cpu/smt/control"
-    return path.read_text(encoding="ascii").strip() if path.exists() else ""
+    return line_of(root / "cpu/smt/control") or ""
 
 
 def discover(root: Path = SYSTEM, allowed: Collection[int] | None = None, record: Path = _RECORD) -> CpuLayout:

@@ -106,9 +106,7 @@ def _scan(wanted: set[str], root: Path) -> dict[str, list[int]]:
 
 def running(interfaces: Iterable[str], root: Path = Path("/proc")) -> list[str]:
     """Return the interfaces that have a data thread, also one of another program."""
-    wanted = set(interfaces)
-    names = (name(int(entry), root) for entry in os.listdir(root) if entry.isdigit())  # noqa: PTH208 - as above
-    return sorted({match[1] for text in names if (match := _NAME.match(text)) and match[1] in wanted})
+    return sorted(_scan(set(interfaces), root))
 
 
 def name(thread: int, root: Path = Path("/proc")) -> str:

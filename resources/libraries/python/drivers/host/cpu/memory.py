@@ -4,6 +4,7 @@ import re
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.kernel_files import number_of
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
@@ -81,8 +82,7 @@ def _node(path: Path, available_mb: int) -> MemoryNode:
 
 
 def _free_pages(node: Path, size_kb: int) -> int:
-    """Return the number of free huge pages."""
-    return _number(node / "hugepages" / f"hugepages-{size_kb}kB" / "free_hugepages") or 0
+    return number_of(node / "hugepages" / f"hugepages-{size_kb}kB" / "free_hugepages") or 0
 
 
 def _cgroup_spare_mb(root: Path) -> int | None:
@@ -91,17 +91,10 @@ def _cgroup_spare_mb(root: Path) -> int | None:
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
-        most, now = _number(root / limit), _number(root / used)
+        most, now = number_of(root / limit), number_of(root / used)
         if most is not None and now is not None:
             return max(0, most - now) // 2**20
     return None
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # ValueError: `max`, no limit
-        return None
 
 
 MOUNTS = Path("/proc/self/mounts")
@@ -112,7 +105,7 @@ SIZES_KB = (2048, 1024 * 1024)
 
 def free_pages(numa_node: int, nodes: Path = NODES) -> dict[int, int]:
     """Free huge pages of a NUMA node by their size in KB; sizes that the kernel does not have are left out."""
-    return {size: count for size in SIZES_KB if (count := _number(_file(numa_node, size, "free", nodes))) is not None}
+    return {size: count for size in SIZES_KB if (count := number_of(_file(numa_node, size, "free", nodes))) is not None}
 
 
 def require_huge_pages(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> None:
@@ -123,22 +116,23 @@ def require_huge_pages(who: str, needs_mb: int, numa_node: int, nodes: Path = NO
     Raises:
         Unsupported: There is too little; the text has the command that sets more pages aside.
     """
-    free = free_pages(numa_node, nodes)
-    free_mb = sum(size * count for size, count in free.items()) // 1024
-    if needs_mb <= free_mb:
-        return
-    raise too_few(who, needs_mb, numa_node, nodes)
+    if needs_mb > _free_mb(numa_node, nodes):
+        raise too_few(who, needs_mb, numa_node, nodes)
 
 
 def too_few(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> Unsupported:
     """The error for a program of DPDK that does not find its memory; arguments as for `require`."""
-    free_mb = sum(size * count for size, count in free_pages(numa_node, nodes).items()) // 1024
+    free_mb = _free_mb(numa_node, nodes)
     file = _file(numa_node, SIZES_KB[0], "nr", nodes)
-    pages = (_number(file) or 0) - (min(0, free_mb - needs_mb) or -needs_mb) // 2
+    pages = (number_of(file) or 0) - (min(0, free_mb - needs_mb) or -needs_mb) // 2
     return Unsupported(
         f"{who} needs {needs_mb} MB of huge pages on NUMA {numa_node}, {free_mb} MB are free there; "
         f"echo {pages} > {file}"
     )
+
+
+def _free_mb(numa_node: int, nodes: Path) -> int:
+    return sum(size * count for size, count in free_pages(numa_node, nodes).items()) // 1024
 
 
 def remove_files(prefix: str, mounts: Path = MOUNTS) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.drivers.host.cpu.cache_facts import ROOT, answer
+from resources.libraries.python.drivers.host.kernel_files import line_of
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
@@ -180,11 +181,8 @@ def _write(path: Path, text: str) -> None:
 
 def _last_status(root: Path) -> str:
     """The kernel's own words about the last refusal."""
-    try:
-        text = (root / "info" / "last_cmd_status").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-    return f" ({text})" if text not in ("", "ok") else ""
+    text = line_of(root / "info" / "last_cmd_status")
+    return f" ({text})" if text not in (None, "ok") else ""
 
 
 def check(place: str, node: TgNode | DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:

@@ -37,11 +37,14 @@ def favour(thread: int) -> None:
     number = SYS_SCHED_SETATTR.get(os.uname().machine)
     if number is None:
         os.setpriority(os.PRIO_PROCESS, thread, _MAX_FAVOURED)
-        return
-    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, 0, _MAX_FAVOURED, 0, _SLICE_NS, 0, 0)
-    if _libc.syscall(number, thread, attributes, 0):
-        reason = os.strerror(ctypes.get_errno())
+    elif reason := _set(number, thread, os.SCHED_OTHER, 0, _MAX_FAVOURED, 0, _SLICE_NS, 0, 0):
         raise Unsupported(f"polling thread {thread} cannot be favoured by the scheduler: {reason}")
+
+
+def _set(number: int, thread: int, *attributes: int) -> str:
+    """Set the fields of `struct sched_attr` by the system call of that number; return why not, empty where they are."""
+    packed = _ATTRIBUTES.pack(_ATTRIBUTES.size, *attributes)
+    return os.strerror(ctypes.get_errno()) if _libc.syscall(number, thread, packed, 0) else ""
 
 
 def go_first(priority: int = 1) -> None:
@@ -95,12 +98,10 @@ def hold_back(thread: int, cpus: float) -> None:
         Unsupported: The kernel refuses.
     """
     runtime_ns = max(_MIN_NS, round(cpus * _PERIOD_NS))
-    attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, SCHED_DEADLINE, 0, 0, 0, runtime_ns, _PERIOD_NS, _PERIOD_NS)
     number = SYS_SCHED_SETATTR.get(os.uname().machine)
     if number is None:
         raise Unsupported(f"data thread {name(thread)} cannot be limited on a machine of type {os.uname().machine}")
-    if _libc.syscall(number, thread, attributes, 0):
-        reason = os.strerror(ctypes.get_errno())
+    if reason := _set(number, thread, SCHED_DEADLINE, 0, 0, 0, runtime_ns, _PERIOD_NS, _PERIOD_NS):
         raise Unsupported(f"data thread {name(thread)} cannot be limited to {cpus:g} CPUs: {reason}")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
+from resources.libraries.python.drivers.host.kernel_files import number_of
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import ConnectionTable, Deletion
 
@@ -66,10 +67,7 @@ def read_statistics(text: str) -> Mapping[str, int]:
 
 
 def _number(name: str) -> int | None:
-    try:
-        return int((_SETTINGS / name).read_text(encoding="ascii"))
-    except OSError:
-        return None
+    return number_of(_SETTINGS / name)
 
 
 def hold(timeout_s: int) -> ConnectionTable:

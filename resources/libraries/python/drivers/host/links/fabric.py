@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -203,15 +203,12 @@ class Fabric(Part):
         )  # fmt: skip
 
     def _make(self) -> None:
-        home = Netlink()  # before this thread enters namespaces
-        try:
+        with closing(Netlink()) as home:  # before this thread enters namespaces
             kinds = {function.name: function.kind for function in self._plan.functions}  # of passive ones none routes
             wanted = [(name_of(owner), link_devices.settings(owner, kinds.get(owner))) for owner in self._owners]
             for owner, namespace in zip(self._owners, namespaces.create(wanted), strict=True):
                 self._namespaces[owner] = namespace
             self._cables.take(home, self._namespaces)
-        finally:
-            home.close()
         self._table.choose_indexes(self._cables.index)
         for owner, requests in self._veth_pairs().items():
             self._namespaces[owner].netlink.do(requests)
@@ -333,7 +330,9 @@ class Fabric(Part):
         """
         names = self._virtual(owner)
         self.change(owner, [rtnetlink_messages.set_up(name, self.index(name)) for name in names])
-        self._threads.renew([port for port in self._ports[owner] if port.interface in names], self._cpus(owner))
+        self._threads.renew(
+            [port for port in self._ports[owner] if port.interface in names], self._plan.cores.cpus(owner)
+        )
 
     def move_threads(self, owner: str, threads: Collection[int] = ()) -> None:
         """Pin the data threads of an owner to another CPU that the plan has on this machine.
@@ -355,9 +354,6 @@ class Fabric(Part):
 
     def _virtual(self, owner: str) -> list[str]:
         return [name for name in self._table.of(owner) if name not in self._cables.names]
-
-    def _cpus(self, owner: str) -> Sequence[int]:
-        return self._plan.cores.cpus(owner)
 
     def run_inside(self, owner: str, work: Callable[[], Result], *, sysfs: bool = False) -> Result:
         """Do work inside an owner's namespace, in a thread that ends with it, as `namespaces.run_inside`."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from resources.libraries.python.drivers.host.kernel_files import line_of, write
 from resources.libraries.python.errors import Unsupported
 
 Result = TypeVar("Result")
@@ -143,10 +144,7 @@ def sysfs_of(namespace: int, name: str) -> Iterator[Path]:
 
 def threaded(root: Path, interface: str) -> str | None:
     """How a port's NAPI runs, in the kernel's numbers: `0` is without a thread of its own; None before kernel 5.12."""
-    try:
-        return (root / "class/net" / interface / "threaded").read_text(encoding="ascii").strip()
-    except OSError:
-        return None
+    return line_of(root / "class/net" / interface / "threaded")
 
 
 def set_threaded(root: Path, interface: str, value: str) -> None:
@@ -155,8 +153,4 @@ def set_threaded(root: Path, interface: str, value: str) -> None:
     Raises:
         OSError: The kernel has no such thing, or refuses.
     """
-    descriptor = os.open(root / "class/net" / interface / "threaded", os.O_WRONLY)
-    try:
-        os.write(descriptor, value.encode())
-    finally:
-        os.close(descriptor)
+    write(root / "class/net" / interface / "threaded", value)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from resources.libraries.python.drivers.host.kernel_files import opened, write
 from resources.libraries.python.drivers.host.links.namespace_syscalls import (
     CLONE_NEWNET,
     MS_BIND,
@@ -96,11 +97,7 @@ def _share_directory() -> None:
 def _apply(settings: Settings) -> None:
     for key, value in settings.items():
         with suppress(FileNotFoundError):
-            descriptor = os.open(_SYSCTLS / key, os.O_WRONLY)
-            try:
-                os.write(descriptor, value.encode())
-            finally:
-                os.close(descriptor)
+            write(_SYSCTLS / key, value)
 
 
 def remove(name: str) -> None:
@@ -163,10 +160,7 @@ def enter(name: str) -> None:
         CsitError: There is no such namespace, or it cannot be entered.
     """
     try:
-        descriptor = os.open(path_of(name), os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with opened(path_of(name)) as descriptor:
             setns(descriptor, CLONE_NEWNET)
-        finally:
-            os.close(descriptor)
     except OSError as error:
         raise CsitError(f"network namespace {name} cannot be entered: {error.strerror}") from error

@@ -6,7 +6,6 @@ loopback; rules for locally generated packets come before the table of local add
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from ipaddress import IPv4Network
 from itertools import product
 from pathlib import Path
 from socket import AF_INET, IPPROTO_TCP, IPPROTO_UDP
@@ -52,7 +51,6 @@ def configure_routers(functions: Iterable[NfPlan], fabric: Fabric, *, addresses:
 
 
 def _enable_ipv6(interfaces: Iterable[str]) -> None:
-    """Let interfaces of this namespace forward IPv6."""
     Path("/proc/sys/net/ipv6/conf/all/forwarding").write_text("1", encoding="ascii")
     for interface in interfaces:
         for key, value in _IPV6.items():
@@ -82,9 +80,7 @@ _TABLE, _LOCAL = 100, 255
 _LOOPBACK = 1
 _TO_TABLE = 1
 """FR_ACT_TO_TBL."""
-_NETWORKS = ("0.0.0.0/0",)
-"""All: a NAT writes addresses of other networks than those that flows have. The table has hosts only."""
-_SYSCTLS = {"ipv4/conf/all/accept_local": "1"}
+_ACCEPT_LOCAL = Path("/proc/sys/net/ipv4/conf/all/accept_local")
 """Packets arrive whose source is an address of this namespace."""
 
 
@@ -95,16 +91,11 @@ def route_between_ports(plan: Plan, fabric: Fabric) -> None:
         CommandFailed: The kernel refused something.
     """
     ports = {port.interface: port for port in plan.ports(GENERATOR)}
-    fabric.run_inside(GENERATOR, _set_sysctls)
+    fabric.run_inside(GENERATOR, partial(_ACCEPT_LOCAL.write_text, "1", encoding="ascii"))
     fabric.change(GENERATOR, _policy_rules())
     for flow in plan.flows:
         port = ports[flow.tx_interface]
         fabric.change(GENERATOR, _endpoint_requests(flow, port, fabric.index(port.interface)))
-
-
-def _set_sysctls() -> None:
-    for key, value in _SYSCTLS.items():
-        Path("/proc/sys/net", key).write_text(value, encoding="ascii")
 
 
 def _endpoint_requests(flow: Flow, tx: Port, index: int) -> Iterator[Request]:
@@ -124,11 +115,10 @@ def _endpoint_requests(flow: Flow, tx: Port, index: int) -> Iterator[Request]:
 def _policy_rules() -> Iterator[Request]:
     """Send what is made here by the flows' own routes, before anything is taken for local."""
     yield set_up("lo", _LOOPBACK)
-    for number, network in enumerate(_NETWORKS, 10):
-        parsed = IPv4Network(network)
-        fields = {"family": AF_INET, "dst_len": parsed.prefixlen, "table": _TABLE, "action": _TO_TABLE}
-        attrs = [("FRA_DST", str(parsed.network_address)), ("FRA_IIFNAME", "lo"), ("FRA_PRIORITY", number)]
-        yield Request(RTM_NEWRULE, CREATE_NEW, encoded(fibmsg, fields, attrs), f"route own packets to {network}")
+    # To all networks: a NAT writes addresses of others than those that flows have. The table has hosts only.
+    fields = {"family": AF_INET, "dst_len": 0, "table": _TABLE, "action": _TO_TABLE}
+    attrs = [("FRA_DST", "0.0.0.0"), ("FRA_IIFNAME", "lo"), ("FRA_PRIORITY", 10)]  # noqa: S104 - of packets
+    yield Request(RTM_NEWRULE, CREATE_NEW, encoded(fibmsg, fields, attrs), "route own packets to 0.0.0.0/0")
     local = {"family": AF_INET, "table": _LOCAL, "action": _TO_TABLE}
     yield Request(
         RTM_NEWRULE, CREATE_NEW, encoded(fibmsg, local, [("FRA_PRIORITY", 20)]), "take in what is for this namespace"

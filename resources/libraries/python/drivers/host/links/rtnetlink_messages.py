@@ -117,21 +117,23 @@ def bridge(name: str, index: int) -> Request:
     return Request(RTM_NEWLINK, CREATE_NEW, body, f"make bridge {name}")
 
 
+def _set(what: str, index: int, *attrs: tuple[str, Any], **fields: int) -> Request:
+    return Request(RTM_SETLINK, 0, encoded(ifinfmsg, {"index": index, **fields}, [*attrs]), what)
+
+
 def set_up(name: str, index: int) -> Request:
     """Bring an interface up."""
-    return Request(RTM_SETLINK, 0, encoded(ifinfmsg, {"index": index, **_UP}, []), f"bring {name} up")
+    return _set(f"bring {name} up", index, **_UP)
 
 
 def keep_silent(name: str, index: int) -> Request:
     """Make the kernel send nothing of its own through an interface: no MLD reports, no neighbour discovery."""
-    flags = {"flags": IFF_NOARP, "change": IFF_NOARP | IFF_MULTICAST}
-    return Request(RTM_SETLINK, 0, encoded(ifinfmsg, {"index": index, **flags}, []), f"make {name} silent")
+    return _set(f"make {name} silent", index, flags=IFF_NOARP, change=IFF_NOARP | IFF_MULTICAST)
 
 
 def set_mac(name: str, index: int, mac: str) -> Request:
     """Give an interface another MAC."""
-    body = encoded(ifinfmsg, {"index": index}, [("IFLA_ADDRESS", mac)])
-    return Request(RTM_SETLINK, 0, body, f"give {name} the MAC {mac}")
+    return _set(f"give {name} the MAC {mac}", index, ("IFLA_ADDRESS", mac))
 
 
 def set_ports_up(group: int = PORT_GROUP) -> Request:
@@ -142,8 +144,7 @@ def set_ports_up(group: int = PORT_GROUP) -> Request:
 
 def enslave(name: str, index: int, bridge_name: str, bridge_index: int) -> Request:
     """Make a port a member of a bridge."""
-    body = encoded(ifinfmsg, {"index": index}, [("IFLA_MASTER", bridge_index)])
-    return Request(RTM_SETLINK, 0, body, f"make {name} a member of {bridge_name}")
+    return _set(f"make {name} a member of {bridge_name}", index, ("IFLA_MASTER", bridge_index))
 
 
 def forward_known_only(name: str, index: int) -> Request:
@@ -231,35 +232,36 @@ def read_master(row: bytes) -> tuple[int, int | None]:
 
 def read_counters(row: bytes) -> tuple[int, InterfaceCounters]:
     """Decode one row of a RTM_GETSTATS dump as interface index and counters."""
-    index = struct.unpack_from("=i", row, 4)[0]
-    table = next(data for kind, data in attributes(row, 12) if kind == _IFLA_STATS_LINK_64)
-    rx, tx, _, _, _, _, rx_dropped, tx_dropped = _STATS.unpack_from(table)
+    index, (rx, tx, _, _, _, _, rx_dropped, tx_dropped) = _statistics(row)
     return index, InterfaceCounters(rx, tx, rx_dropped, tx_dropped)
 
 
 def read_octets(row: bytes) -> tuple[int, int]:
     """Decode one row of a RTM_GETSTATS dump as interface index and bytes received and sent together, L2."""
+    index, (_, _, received, sent, *_) = _statistics(row)
+    return index, received + sent
+
+
+def _statistics(row: bytes) -> tuple[int, tuple[int, ...]]:
     index = struct.unpack_from("=i", row, 4)[0]
     table = next(data for kind, data in attributes(row, 12) if kind == _IFLA_STATS_LINK_64)
-    _, _, received, sent, *_ = _STATS.unpack_from(table)
-    return index, received + sent
+    return index, _STATS.unpack_from(table)
 
 
 def set_down(name: str, index: int) -> Request:
     """Bring a port down."""
-    return Request(RTM_SETLINK, 0, encoded(ifinfmsg, {"index": index, "change": IFF_UP}, []), f"bring {name} down")
+    return _set(f"bring {name} down", index, change=IFF_UP)
 
 
 def set_mtu(name: str, index: int, mtu: int) -> Request:
     """Change a port's MTU, in bytes."""
-    body = encoded(ifinfmsg, {"index": index}, [("IFLA_MTU", mtu)])
-    return Request(RTM_SETLINK, 0, body, f"give {name} an MTU of {mtu}")
+    return _set(f"give {name} an MTU of {mtu}", index, ("IFLA_MTU", mtu))
 
 
 def set_promiscuous(name: str, index: int, on: bool) -> Request:
     """Let a port take frames for any MAC, or not."""
-    fields = {"index": index, "flags": IFF_PROMISC if on else 0, "change": IFF_PROMISC}
-    return Request(RTM_SETLINK, 0, encoded(ifinfmsg, fields, []), f"make {name} promiscuous{'' if on else ' no more'}")
+    what = f"make {name} promiscuous{'' if on else ' no more'}"
+    return _set(what, index, flags=IFF_PROMISC if on else 0, change=IFF_PROMISC)
 
 
 def move(name: str, index: int, namespace: int, new_name: str) -> Request:
@@ -268,11 +270,10 @@ def move(name: str, index: int, namespace: int, new_name: str) -> Request:
     `index`: Its present interface index; the kernel keeps it where it is free over there.
     `namespace`: File descriptor of the other namespace.
     """
-    body = encoded(ifinfmsg, {"index": index}, [("IFLA_NET_NS_FD", namespace), ("IFLA_IFNAME", new_name)])
-    return Request(RTM_SETLINK, 0, body, f"move {name} to another namespace as {new_name}")
+    what = f"move {name} to another namespace as {new_name}"
+    return _set(what, index, ("IFLA_NET_NS_FD", namespace), ("IFLA_IFNAME", new_name))
 
 
 def rename(name: str, index: int, new_name: str) -> Request:
     """Give a port another name."""
-    body = encoded(ifinfmsg, {"index": index}, [("IFLA_IFNAME", new_name)])
-    return Request(RTM_SETLINK, 0, body, f"call {name} {new_name}")
+    return _set(f"call {name} {new_name}", index, ("IFLA_IFNAME", new_name))

@@ -6,13 +6,14 @@ So ports are restored first, and the state of a port is recorded before it is mo
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from pydantic import Field
 
+from resources.libraries.python.drivers.host.kernel_files import opened
 from resources.libraries.python.drivers.host.links import namespace_syscalls, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, setns
 from resources.libraries.python.drivers.host.links.namespaces import DIRECTORY, Namespace
@@ -80,24 +81,27 @@ def look(wanted: Sequence[tuple[Nic, str, str]]) -> list[AdoptedPort]:
 
 
 def _look(wanted: Sequence[tuple[Nic, str, str]]) -> list[AdoptedPort]:
-    descriptor = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        home = os.fstat(descriptor).st_ino
+    with _in_this_namespace() as (descriptor, root), closing(Netlink()) as netlink:
+        home, known = os.fstat(descriptor).st_ino, devices(netlink)
+        found = []
+        for nic, interface, inside in wanted:
+            device = _found(nic, known, root)
+            if reason := why_not(netlink, device, known):
+                raise ConfigError(
+                    f"{nic.port}: {device.name} {reason}: it may be what this machine is reached by; "
+                    "name another port, or take that off it"
+                )
+            found.append(_described(netlink, device, root, (interface, inside), home))
+        return found
+
+
+@contextmanager
+def _in_this_namespace() -> Iterator[tuple[int, Path]]:
+    """Descriptor and sysfs of the network namespace of the calling thread, which ends afterwards."""
+    with opened(HERE) as descriptor:
         namespace_syscalls.own_mounts()
-        with closing(Netlink()) as netlink, namespace_syscalls.sysfs_of(descriptor, "this namespace") as root:
-            known = devices(netlink)
-            found = []
-            for nic, interface, inside in wanted:
-                device = _found(nic, known, root)
-                if reason := why_not(netlink, device, known):
-                    raise ConfigError(
-                        f"{nic.port}: {device.name} {reason}: it may be what this machine is reached by; "
-                        "name another port, or take that off it"
-                    )
-                found.append(_described(netlink, device, root, (interface, inside), home))
-            return found
-    finally:
-        os.close(descriptor)
+        with namespace_syscalls.sysfs_of(descriptor, "this namespace") as root:
+            yield descriptor, root
 
 
 def _found(nic: Nic, known: dict[str, Device], root: Path) -> Device:
@@ -153,15 +157,10 @@ def start_threads(ports: Sequence[AdoptedPort]) -> None:
 
 
 def _start_threads(ports: Sequence[AdoptedPort]) -> None:
-    descriptor = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        namespace_syscalls.own_mounts()
-        with namespace_syscalls.sysfs_of(descriptor, "this namespace") as root:
-            for port in ports:
-                with suppress(OSError):  # it has no queues yet
-                    namespace_syscalls.set_threaded(root, port.device, "1")
-    finally:
-        os.close(descriptor)
+    with _in_this_namespace() as (_, root):
+        for port in ports:
+            with suppress(OSError):  # it has no queues yet
+                namespace_syscalls.set_threaded(root, port.device, "1")
 
 
 def take(port: AdoptedPort, home: Netlink, inside: Namespace, mac: str, mtu: int, *, promiscuous: bool) -> int:
@@ -234,9 +233,7 @@ def give_back(ports: Iterable[AdoptedPort]) -> list[str]:
             except CommandFailed as error:
                 if error.status not in GONE:
                     raise
-                problems += aside(
-                    partial(_give_back, port)
-                )  # it went away with its peer meanwhile; a second look finds that
+                problems += aside(partial(_give_back, port))  # it went away with its peer: a second look finds that
         except (CsitError, OSError) as error:
             failures.append(f"{port} cannot be given back: {error}")
     if failures:
@@ -272,26 +269,21 @@ def _give_back(port: AdoptedPort) -> list[str]:
 def _bring_home(port: AdoptedPort, path: Path, home: int) -> bool:
     """Move a port back from a namespace; return whether it was there."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        if os.fstat(descriptor).st_ino == os.fstat(home).st_ino:
-            return False
-        with namespace_syscalls.sysfs_of(descriptor, str(path)) as root, closing(Netlink()) as netlink:
-            device = devices(netlink).get(port.interface)
-            if device is None or bus_of(netlink, device.name) != port.bus:
+        with opened(path) as descriptor:
+            if os.fstat(descriptor).st_ino == os.fstat(home).st_ino:
                 return False
-            # VLAN devices would stay behind and keep using the port in its home.
-            netlink.do([rtnetlink_messages.delete_ports(rtnetlink_messages.VLAN_GROUP)], tolerate=GONE)
-            _restore(port, netlink, device, root)
-            _check_name_is_free(port, home)
-            setns(descriptor, CLONE_NEWNET)
-            netlink.do([rtnetlink_messages.move(device.name, device.index, home, port.device)])
+            with namespace_syscalls.sysfs_of(descriptor, str(path)) as root, closing(Netlink()) as netlink:
+                device = devices(netlink).get(port.interface)
+                if device is None or bus_of(netlink, device.name) != port.bus:
+                    return False
+                # VLAN devices would stay behind and keep using the port in its home.
+                netlink.do([rtnetlink_messages.delete_ports(rtnetlink_messages.VLAN_GROUP)], tolerate=GONE)
+                _restore(port, netlink, device, root)
+                _check_name_is_free(port, home)
+                setns(descriptor, CLONE_NEWNET)
+                netlink.do([rtnetlink_messages.move(device.name, device.index, home, port.device)])
     except OSError:  # no namespace: the file of a creation that was cut short
         return False
-    finally:
-        os.close(descriptor)
     setns(home, CLONE_NEWNET)
     with closing(Netlink()) as netlink:
         device = devices(netlink).get(port.device)

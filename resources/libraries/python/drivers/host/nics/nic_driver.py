@@ -5,7 +5,6 @@ that has it, `drivers_probe` lets the kernel look for a driver again.
 """
 
 import logging
-import os
 import subprocess
 from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from resources.libraries.python.drivers.host.kernel_files import line_of, write
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink
@@ -62,11 +62,7 @@ class Surroundings:
         Raises:
             OSError: The kernel refused.
         """
-        descriptor = os.open(path, os.O_WRONLY)
-        try:
-            os.write(descriptor, value.encode())
-        finally:
-            os.close(descriptor)
+        write(path, value)
 
     @staticmethod
     def refusal_of_port(interface: str) -> tuple[str | None, Device]:
@@ -192,7 +188,7 @@ class PciDrivers:
             Unsupported: The driver or an IOMMU is missing.
         """
         folder = self._folder(pci_address)
-        kind = _read(folder / "class") or ""
+        kind = line_of(folder / "class") or ""
         if not kind.startswith(_NETWORK_CLASS):
             raise ConfigError(f"{pci_address} is no network device (PCI class {kind or 'unknown'})")
         place = self._root / "bus/pci/drivers" / driver
@@ -217,7 +213,7 @@ class PciDrivers:
         # While the kernel has the port no program can have it, unlike one that was bound to another driver before.
         if port is None and (by := self._users_left(pci_address, folder)):
             raise ConfigError(f"{pci_address} is in use by {by}; {END_IT}")
-        override = _read(folder / "driver_override")
+        override = line_of(folder / "driver_override")
         return Binding(
             pci_address=pci_address,
             driver=before,
@@ -234,7 +230,7 @@ class PciDrivers:
         """Why the IOMMU does not let user space have a device."""
         group = group_of(folder)
         if group is None:
-            if _read(self._root / "module/vfio/parameters/enable_unsafe_noiommu_mode") != "Y":
+            if line_of(self._root / "module/vfio/parameters/enable_unsafe_noiommu_mode") != "Y":
                 yield (
                     f"{pci_address} is behind no IOMMU; boot with intel_iommu=on (or amd_iommu=on), or allow user "
                     "space all of the memory: echo Y > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
@@ -248,12 +244,6 @@ class PciDrivers:
                     "they can be handed to user space together only: use another slot, or unbind that one too"
                 )
 
-    @staticmethod
-    def without_protection(binding: Binding, root: Path = SYSFS) -> bool:
-        """Whether user space that has a port can write anywhere in memory: there is no IOMMU before it."""
-        folder = root / "bus/pci/devices" / binding.pci_address / "iommu_group"
-        return not folder.is_symlink() or _read(folder / "name") == "vfio-noiommu"
-
     def bind(self, binding: Binding, driver: str = USER_SPACE) -> None:
         """Give a port another driver.
 
@@ -263,7 +253,8 @@ class PciDrivers:
             CsitError: Its driver does not release it, or the other one does not take it.
         """
         self._change(binding.pci_address, driver)
-        if driver == USER_SPACE and self.without_protection(binding, self._root):
+        group = self._path(binding.pci_address) / "iommu_group"
+        if driver == USER_SPACE and (not group.is_symlink() or line_of(group / "name") == "vfio-noiommu"):
             _log.warning("%s is in user space without an IOMMU: nothing protects memory", binding.pci_address)
 
     def restore(self, binding: Binding) -> list[str]:
@@ -332,7 +323,7 @@ class PciDrivers:
         self._around.restore_port(found[0], name, binding)
 
     def _override(self, folder: Path, driver: str | None) -> None:
-        if (_read(folder / "driver_override") or _NO_OVERRIDE) != (driver or _NO_OVERRIDE):
+        if (line_of(folder / "driver_override") or _NO_OVERRIDE) != (driver or _NO_OVERRIDE):
             # An empty line takes the reservation away.
             self._set(folder / "driver_override", driver or "\n", folder.name, driver)
 
@@ -352,19 +343,13 @@ class PciDrivers:
         return self._root / "bus/pci/devices" / pci_address
 
 
-def _read(path: Path) -> str | None:
-    with suppress(OSError):
-        return path.read_text(encoding="ascii", errors="replace").strip() or None
-    return None
-
-
 def refuse_functions(pci_address: str, root: Path = SYSFS) -> None:
     """Refuse a port that has virtual functions, which are not ours: ours are removed with their cell.
 
     Raises:
         ConfigError: It has some.
     """
-    count = _read(root / "bus/pci/devices" / pci_address / "sriov_numvfs") or "0"
+    count = line_of(root / "bus/pci/devices" / pci_address / "sriov_numvfs") or "0"
     if count != "0":
         raise ConfigError(
             f"{pci_address} has {count} virtual functions already, which are not ours; if nothing uses them: ",
@@ -392,7 +377,7 @@ class ParentFunction(Frozen):
         around = around or Surroundings()
         folder = root / "bus/pci/devices" / self.pci_address
         try:
-            has_some = (_read(folder / "sriov_numvfs") or "0") != "0"
+            has_some = (line_of(folder / "sriov_numvfs") or "0") != "0"
             # The kernel does not return from the removal before the last user has gone.
             for function in sorted(folder.glob("virtfn*")):
                 device = function.resolve()

@@ -11,6 +11,7 @@ from socket import AF_INET, AF_INET6, AF_UNSPEC, inet_ntop
 from pyroute2.netlink.rtnl import RTM_GETADDR, RTM_GETLINK, RTM_GETROUTE, rt_type
 from pyroute2.netlink.rtnl.ifinfmsg import IFF_LOOPBACK, IFF_PROMISC, IFF_RUNNING, IFF_UP
 
+from resources.libraries.python.drivers.host.kernel_files import line_of, number_of
 from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink, attributes
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import GET_LINKS
@@ -162,7 +163,7 @@ def index_at(pci_address: str, root: Path = SYSFS) -> int | None:
     `pci_address`: With its domain, such as `0000:3b:00.0`.
     """
     port = _port_at(pci_address, root)
-    return _integer(port / "ifindex") if port is not None else None
+    return number_of(port / "ifindex") if port is not None else None
 
 
 def _port_at(pci_address: str, root: Path) -> Path | None:
@@ -185,7 +186,7 @@ def numa_node_of(pci_address: str | None, interface: str | None, root: Path = SY
         pci: Path | None = root / "bus/pci/devices" / pci_address
     else:
         pci = _pci_folder(root / "class/net" / interface) if interface is not None else None
-    found = _integer(pci / "numa_node") if pci is not None else None
+    found = number_of(pci / "numa_node") if pci is not None else None
     return found if found is not None and found >= 0 else None
 
 
@@ -195,7 +196,7 @@ def pci_ids(pci_address: str, root: Path = SYSFS) -> tuple[str | None, str | Non
     `pci_address`: With its domain, such as `0000:3b:00.0`.
     """
     pci = root / "bus/pci/devices" / pci_address
-    return _line_of(pci / "vendor"), _line_of(pci / "device")
+    return line_of(pci / "vendor"), line_of(pci / "device")
 
 
 def driver_of(pci: Path) -> str | None:
@@ -217,18 +218,3 @@ def _pci_folder(port: Path) -> Path | None:
         return None
     found = device.resolve()
     return next((folder for folder in (found, *found.parents) if _PCI_ADDRESS.fullmatch(folder.name)), None)
-
-
-def _line_of(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip() or None
-    except OSError:
-        return None
-
-
-def _integer(path: Path) -> int | None:
-    text = _line_of(path)
-    try:
-        return int(text) if text is not None else None
-    except ValueError:
-        return None

@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -71,12 +71,12 @@ class MachineLock(Claims):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            holder = self._read() or "an unknown run"
+            holder = read_record(self._path) or "an unknown run"
             raise InUse(f"this machine is in use by {holder}") from error
         self._descriptor = descriptor
         # A forked worker must not hold the lock of a parent that was killed.
         os.register_at_fork(after_in_child=self._forget_lock)
-        self._inherited = self._read()
+        self._inherited = read_record(self._path)
         since = datetime.now(UTC).isoformat(timespec="seconds")
         own = {"owner": process(os.getpid()), "user": user(), "since": since}
         earlier = self._inherited
@@ -148,7 +148,6 @@ class MachineLock(Claims):
         return before
 
     def _restore_settings(self) -> list[str]:
-        """Put settings back; say which."""
         return take_all([partial(self._restore_setting, *row) for row in self._held().settings.items()])
 
     def _restore_setting(self, setting: str, before: str) -> list[str]:
@@ -189,8 +188,7 @@ class MachineLock(Claims):
             *(f"{each.label} {entry}".strip() for each, entries in _declared(record) for entry in entries),
             *(f"folder {folder}" for folder in record.folders if folder.exists()),
             *(f"{port} in use as {port.interface}" for port in record.ports),
-            *(f"{binding}" for binding in record.bindings),
-            *(f"{function}" for function in record.functions),
+            *map(str, (*record.bindings, *record.functions)),
         ]
 
     def remove_claimed(self) -> list[str]:
@@ -221,7 +219,7 @@ class MachineLock(Claims):
                 # Before folders, which containers have mounted.
                 *(partial(self._remove_declared, declared, entries) for declared, entries in _declared(record)),
                 self._empty_run_folder,
-                *(partial(self._remove_folder, folder) for folder in record.folders),
+                *(partial(self.remove_folder, folder) for folder in record.folders),
                 *(partial(self._restore, "bindings", binding) for binding in record.bindings),
                 *(partial(self._restore, "functions", function) for function in record.functions),
                 # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
@@ -272,7 +270,12 @@ class MachineLock(Claims):
         self.release_namespaces([name])
         return [f"removed network namespace {name}"] if ours else []
 
-    def _remove_folder(self, folder: Path) -> list[str]:
+    def remove_folder(self, folder: Path) -> list[str]:
+        """Remove a claimed folder with its contents, and take it off the record; say so where it was there.
+
+        Raises:
+            CsitError: It cannot be removed.
+        """
         there = folder.exists()
         try:
             if there:
@@ -281,9 +284,6 @@ class MachineLock(Claims):
             raise CsitError(f"folder {folder} cannot be removed: {error.strerror}") from error
         self.release("folders", [folder])
         return [f"removed folder {folder}"] if there else []
-
-    def _read(self) -> OwnershipRecord | None:
-        return read_record(self._path)
 
     def _forget_lock(self) -> None:
         if self._supervisor is not None:
@@ -303,8 +303,5 @@ def _is_ours(name: str, inode: int | None) -> bool:
 
 
 def _delete_ports() -> None:
-    netlink = Netlink()
-    try:
+    with closing(Netlink()) as netlink:
         netlink.do([delete_ports()], tolerate=GONE)
-    finally:
-        netlink.close()

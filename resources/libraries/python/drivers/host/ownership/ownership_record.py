@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -101,6 +101,12 @@ def write_record(path: Path, record: OwnershipRecord) -> None:
     new.replace(path)
 
 
+def _there(what: str, on_record: bool, remedy: Sequence[object] = ()) -> CsitError:
+    """The error of something that is there before it was made."""
+    fix = f"`{command_text(*remedy)}`" if remedy else "look at it and remove it"
+    return CsitError(f"there is a {what} already, {'left by an earlier run' if on_record else f'not ours; {fix}'}")
+
+
 class Claims:
     """The record of the run that holds the machine's lock, kept on disk with every change."""
 
@@ -118,12 +124,7 @@ class Claims:
         record, names = self._held(), tuple(names)
         for name in names:
             if name in record.namespaces or namespaces.inode(name) is not None:
-                whose = (
-                    "left by an earlier run"
-                    if name in record.namespaces
-                    else f"not ours; `{command_text('ip', 'netns', 'del', name)}`"
-                )
-                raise CsitError(f"there is a network namespace {name} already, {whose}")
+                raise _there(f"network namespace {name}", name in record.namespaces, ("ip", "netns", "del", name))
         self._change(namespaces={**record.namespaces, **dict.fromkeys(names)})
 
     def confirm_namespaces(self, names: Iterable[str]) -> None:
@@ -156,12 +157,7 @@ class Claims:
         record, folders = self._held(), tuple(folders)
         for folder in folders:
             if folder in record.groups or folder.exists():
-                whose = (
-                    "left by an earlier run"
-                    if folder in record.groups
-                    else f"not ours; `{command_text('rmdir', folder)}`"
-                )
-                raise CsitError(f"there is a control group {folder} already, {whose}")
+                raise _there(f"control group {folder}", folder in record.groups, ("rmdir", folder))
         self.claim("groups", *folders)
 
     def claim_made_groups(self, folders: Iterable[Path]) -> None:
@@ -192,8 +188,7 @@ class Claims:
         """
         record = self._held()
         if folder in record.folders or folder.exists():
-            whose = "left by an earlier run" if folder in record.folders else "not ours; look at it and remove it"
-            raise CsitError(f"there is a folder {folder} already, {whose}")
+            raise _there(f"folder {folder}", folder in record.folders)
         self.claim("folders", folder)
 
     def claim_ports(self, ports: Iterable[AdoptedPort]) -> None:

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
-from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
+from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.findings import PreflightProblem
 
@@ -35,13 +35,10 @@ def check() -> tuple[PreflightProblem, ...]:
 
 def missing_basics() -> PreflightProblem | None:
     """Return what is missing of Linux and the rights, for which nothing has to be tried; None where nothing is."""
-    return next((problem for probe in (_linux, _missing_rights) if (problem := probe())), None)
-
-
-def _linux() -> PreflightProblem | None:
-    if sys.platform == "linux":
-        return None
-    return PreflightProblem(f"network namespaces need Linux, this is {sys.platform}", "use topologies/sim.yaml here")
+    if sys.platform != "linux":
+        what = f"network namespaces need Linux, this is {sys.platform}"
+        return PreflightProblem(what, "use topologies/sim.yaml here")
+    return _missing_rights()
 
 
 def _missing_rights() -> PreflightProblem | None:
@@ -71,24 +68,18 @@ def _tried() -> Iterator[PreflightProblem]:
         return
     descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     with closing(Namespace("the trial namespace", descriptor, Netlink())) as here:
-        veth = _failure(lambda: here.netlink.do([_veth(here)]))
-        if veth:
-            yield PreflightProblem(f"veth pairs cannot be made ({veth})", "load the module: modprobe veth")
-        bridge = _failure(lambda: here.netlink.do([rtnetlink_messages.bridge(*_BRIDGE)]))
-        if bridge:
-            yield PreflightProblem(f"bridges cannot be made ({bridge})", "load the module: modprobe bridge")
-        ring = _failure(_try_ring)
-        if ring:
-            yield PreflightProblem(
-                f"AF_PACKET has no TX ring ({ring})", "use a kernel with CONFIG_PACKET and CONFIG_PACKET_MMAP"
-            )
-        if not veth:
-            problem = _failure(lambda: _try_threads(here))
-            if problem:
-                yield PreflightProblem(
-                    f"ports get no pinned data threads ({problem})",
-                    "use a kernel from 5.12 (threaded NAPI), outside of a PID namespace",
-                )
+        veth = rtnetlink_messages.veth_pair((*_NEAR, f"{_MAC}1"), (*_FAR, f"{_MAC}2"), here.descriptor, 1500)
+        if why := _failure(lambda: here.netlink.do([veth])):
+            yield PreflightProblem(f"veth pairs cannot be made ({why})", "load the module: modprobe veth")
+        without_ports = bool(why)
+        if why := _failure(lambda: here.netlink.do([rtnetlink_messages.bridge(*_BRIDGE)])):
+            yield PreflightProblem(f"bridges cannot be made ({why})", "load the module: modprobe bridge")
+        if why := _failure(_try_ring):
+            fix = "use a kernel with CONFIG_PACKET and CONFIG_PACKET_MMAP"
+            yield PreflightProblem(f"AF_PACKET has no TX ring ({why})", fix)
+        if not without_ports and (why := _failure(lambda: _try_threads(here))):
+            fix = "use a kernel from 5.12 (threaded NAPI), outside of a PID namespace"
+            yield PreflightProblem(f"ports get no pinned data threads ({why})", fix)
 
 
 def _failure(attempt: Callable[[], None]) -> str:
@@ -98,10 +89,6 @@ def _failure(attempt: Callable[[], None]) -> str:
     except (CsitError, OSError) as error:
         return str(error)
     return ""
-
-
-def _veth(here: Namespace) -> Request:
-    return rtnetlink_messages.veth_pair((*_NEAR, f"{_MAC}1"), (*_FAR, f"{_MAC}2"), here.descriptor, 1500)
 
 
 def _try_ring() -> None:

@@ -7,7 +7,6 @@ from resources.libraries.python.model.findings import CheckFinding, ok, problem,
 from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import attachment_of
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
@@ -48,7 +47,6 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
 
 
 def _free(row: MemoryNodeFacts) -> MemoryNode:
-    """Free huge pages of a NUMA node."""
     pages = {each.size_kb: each.free for each in row.hugepages}
     small, large = pages.get(2048, 0), pages.get(1024 * 1024, 0)
     total_mb = max(1, row.total_mb, 2 * small + 1024 * large)
@@ -91,14 +89,8 @@ def huge_pages(topology: Topology, name: str, facts: Facts, cells: Collection[Ce
 
 
 def _all(topology: Topology, name: str, facts: Facts, cells: Iterable[Cell]) -> dict[str, MemoryNeed]:
-    """Memory that cells need, by name."""
-    cpus = _cpus(topology, name, facts)
+    cpus = facts.layout_of(topology.nodes[name])
     return {f"{each.service_type} {each.dimensions}": need(topology, each, cpus) for each in cells}
-
-
-def _cpus(topology: Topology, name: str, facts: Facts) -> CpuLayout:
-    node = topology.nodes[name]
-    return layout(facts.machine.cpu.rows) if node.cpus == "discover" else node.layout
 
 
 def uses_dpdk(topology: Topology, name: str) -> bool:
@@ -112,7 +104,7 @@ def _smallest(topology: Topology, name: str, facts: Facts) -> dict[str, MemoryNe
     node = topology.nodes[name]
     if not isinstance(node, DutNode):
         return {}
-    cpus = _cpus(topology, name, facts)
+    cpus = facts.layout_of(node)
     types = [ServiceType.CSC, *([ServiceType.VSC] if node.vms else [])]
     cells = (Cell(service_type=kind, **Dimensions(1, 1).columns, nf_sizes=(NfSize.ONE,)) for kind in types)
     return {cell.service_type.value: need(topology, cell, cpus) for cell in cells}

@@ -24,9 +24,8 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
         "processor",
         f"{cpu.model or 'unknown'}, {len(there.cpus)} CPUs, {counted(len(numa), 'NUMA node')}, {where}",
     )
-    wanted = there
+    wanted = facts.layout_of(node)
     if node.cpus != "discover":
-        wanted = node.layout
         yield from _differences(f"{place}.cpus", wanted, there)
     if topology.world is World.LAB:
         yield from _isolation(place, cpu, planned_cpus(wanted, node))

@@ -73,7 +73,6 @@ def _program(name: str, version: str) -> dict[str, Any]:
 
 
 def _output_of(argv: list[str]) -> tuple[str, str | None]:
-    """Return what a program prints, and why it failed."""
     environment = {"PATH": _PATH, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(

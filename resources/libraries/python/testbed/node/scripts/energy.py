@@ -140,8 +140,6 @@ def _joules(file: Path) -> float:
 
 
 def _of_bmc(command: list[str], more: dict[str, str], interval_s: float) -> dict[str, Any]:
-    """The power reading of a BMC."""
-
     def read() -> float:
         with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as complaint:
             try:

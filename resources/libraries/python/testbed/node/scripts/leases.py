@@ -27,6 +27,7 @@ DIRECTORY = "/var/lib/csit-density"
 _FILE, _LOCK = "reservation.json", "reservation.lock"
 _PUBLIC = ("testbed", "owner", "reason", "since", "lease_s")
 _TEXTS = ("testbed", "owner", "reason", "since", "boot_id")
+_PAST = ("how", "by", "at")
 _TIMES_S = ("lease_s", "until_since_boot_s", "until_calendar_s")
 _LATEST_S = 1e11
 """Some thousand years."""
@@ -160,7 +161,6 @@ def _past(holder: dict[str, Any], how: str, asked: dict[str, Any], now: Now) -> 
 
 
 def _whereabouts(state: dict[str, Any], asked: dict[str, Any], now: Now) -> str:
-    """State of the lease of a token."""
     before, holder = state.get("before"), _shown(state.get("holder"), now)
     if before and before["digest"] == _digest(asked):
         return f"{before['how']} by {before['by']} at {before['at']}"
@@ -222,26 +222,23 @@ def _read(directory: Path) -> dict[str, Any]:
         state = None
     if not isinstance(state, dict):
         raise ValueError(f"{_FILE} is no record of this program; look at it, then ./csit release TOPOLOGY --force")
-    for name, of in (("holder", _holder_problems), ("before", _past_problems)):
-        record = state.get(name)
-        problems = [] if record is None else of(record) if isinstance(record, dict) else ["no mapping"]
+    for name, texts, times_s in (("holder", _TEXTS, _TIMES_S), ("before", _PAST, ())):
+        problems = _problems(state.get(name), texts, times_s)
         if problems:
             text = f"{_FILE} is damaged ({name}: {', '.join(problems)})"
             raise ValueError(f"{text}; look at it, then ./csit release TOPOLOGY --force")
     return state
 
 
-def _holder_problems(holder: dict[str, Any]) -> list[str]:
-    """Keys of the record of a holder that are missing or of another type."""
-    wrong = [key for key in _TEXTS if not isinstance(holder.get(key), str)]
-    wrong += [key for key in ("digest",) if not isinstance(holder.get(key, 0), (str, type(None)))]
-    return wrong + [key for key in _TIMES_S if not _is_time(holder.get(key))]
-
-
-def _past_problems(before: dict[str, Any]) -> list[str]:
-    """Keys of the record of an earlier holder that are missing or of another type."""
-    wrong = [key for key in ("how", "by", "at") if not isinstance(before.get(key), str)]
-    return wrong + [key for key in ("digest",) if not isinstance(before.get(key, 0), (str, type(None)))]
+def _problems(record: object, texts: tuple[str, ...], times_s: tuple[str, ...]) -> list[str]:
+    """Keys of the record of a holder, or of an earlier one, that are missing or of another type."""
+    if record is None:
+        return []
+    if not isinstance(record, dict):
+        return ["no mapping"]
+    wrong = [key for key in texts if not isinstance(record.get(key), str)]
+    wrong += [key for key in ("digest",) if not isinstance(record.get(key, 0), (str, type(None)))]
+    return wrong + [key for key in times_s if not _is_time(record.get(key))]
 
 
 def _is_time(value: object) -> bool:

@@ -138,7 +138,6 @@ def _port(root: Path, named: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_kernel(root: Path, net: Path, port: dict[str, Any]) -> dict[str, Any]:
-    """Facts of a port from the kernel's own driver."""
     carrier, speed, names = _number(net / "carrier"), _number(net / "speed"), _names(net.name)
     port.update(
         driver=port["driver"] or names.get("driver"),

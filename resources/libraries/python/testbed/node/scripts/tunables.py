@@ -205,7 +205,6 @@ def _daemon(root: Path) -> dict[str, Any] | None:
 
 
 def _stop(daemon: dict[str, Any]) -> bool:
-    """End it; whether it has ended."""
     if "systemd" in daemon["how"]:
         return _systemctl("stop")
     end = time.monotonic() + _DAEMON_ENDS_S
