@@ -21,7 +21,6 @@ from resources.libraries.python.model.measurements.features import (
 )
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import is_vswitch
 from resources.libraries.python.planning.traffic import directions_of, keeps_a_log, protocol_of, resends
@@ -161,7 +160,7 @@ class ChainUnderLoad:
     def _under(
         self, workload: Workload, duration_s: int, idle_s: float | None, delays: tuple[PartDelay, ...] | None
     ) -> ChainRun:
-        deployment = self._cell.deployment
+        deployment, cores = self._cell.deployment, self._cell.deployment.plan.cores
         trial = self._trial(workload, float(LEAD_S + duration_s), "sweep")
         before = deployment.counters()
         with watching(deployment.parts, self._names, duration_s) as watched:
@@ -181,12 +180,14 @@ class ChainUnderLoad:
             delays=delays,
             series=watched.series,
             cpus={
-                self._names[name]: cpus for name, cpus in _usable_cpus(deployment.plan).items() if name in self._names
+                self._names[each.name]: min(len(cores.cpus(each.name)), each.limits.cpu or inf)
+                for each in deployment.plan.all_nfs
+                if each.name in self._names
             },
             placed={
                 owner: cpus
                 for name in (VSWITCH, *self._names)
-                if (cpus := deployment.plan.cores.cpus(name)) and (owner := self._names.get(name, name))
+                if (cpus := cores.cpus(name)) and (owner := self._names.get(name, name))
             },
             losses=tuple(self._losses(located)),
             graphs=watched.graphs,
@@ -242,11 +243,6 @@ class ChainUnderLoad:
         if not found:
             raise Unsupported("; ".join(hops.facts().values()))
         return found
-
-
-def _usable_cpus(plan: Plan) -> dict[str, float]:
-    """CPUs that each NF's data threads may use, quotas counted."""
-    return {each.name: min(len(plan.cores.cpus(each.name)), each.limits.cpu or inf) for each in plan.all_nfs}
 
 
 def _latency_s(result: TrialResult) -> float | None:

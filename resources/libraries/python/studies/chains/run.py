@@ -250,22 +250,22 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
         if step.sampled is not None:
             return ChainMeasured(chain=chain, stacks=ChainStacks(chain=chain, workload=step.sampled, failed=reason))
         missing = step.workloads[len(self._runs_so_far) :]
-        failed = [self._failed(chain, workload, reason) for workload in missing]
+        failed = [
+            ChainRun(
+                chain=chain,
+                workload=workload,
+                offered_bps=None,
+                throughput_bps=None,
+                loss_ratio=None,
+                latency_s=None,
+                idle_latency_s=None,
+                series=(),
+                planted=planted(chain, self.spec),
+                failed=reason or "it was not measured",
+            )
+            for workload in missing
+        ]
         return ChainMeasured(chain=chain, repetition=step.repetition, runs=(*self._runs_so_far, *failed))
-
-    def _failed(self, chain: Chain, workload: Workload, reason: str) -> ChainRun:
-        return ChainRun(
-            chain=chain,
-            workload=workload,
-            offered_bps=None,
-            throughput_bps=None,
-            loss_ratio=None,
-            latency_s=None,
-            idle_latency_s=None,
-            series=(),
-            planted=planted(chain, self.spec),
-            failed=reason or "it was not measured",
-        )
 
     def analyse(self, rows: Sequence[ChainMeasured]) -> ChainStudy:
         runs, path, repeated = _sorted(rows)
@@ -287,18 +287,12 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
             chains=self.chains.count,
             dropped=self.chains.dropped,
             runs=tuple(runs),
-            statistics=found.statistics,
-            suspects=found.suspects,
-            causes=found.causes,
-            judged=found.judged,
-            changed=found.changed,
-            bounds=found.bounds,
             path=tuple(path),
             repeated=tuple(repeated),
             trace_source=sources,
-            notes=(*notes, *found.notes),
             costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
             stacks=tuple(row.stacks for row in rows if row.stacks),
+            **found._asdict() | {"notes": (*notes, *found.notes)},
         )
 
     def coverage(self) -> Coverage:

@@ -25,26 +25,22 @@ def cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     Raises:
         PlanError: A VNF cannot be what the specification says, such as passive.
     """
-    try:
-        return _cell_of(chain, spec)
-    except ValidationError as error:
-        raise PlanError(f"{chain.name}: {first_error(error)[1]}") from error
-
-
-def _cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     inline = [member for member in chain.members if spec.vnf(member.name).mode is Mode.INLINE]
     kinds = tuple(spec.vnf(member.name).kind for member in inline)
-    limits = tuple(_limits(member, chain, spec) for member in inline)
     programs = tuple(spec.vnf(member.name).program for member in inline)
-    return Cell(
-        service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
-        **Dimensions(1, len(inline)).columns,
-        nf_kinds=kinds,
-        **({"nf_sizes": tuple(member.size for member in inline)} if inline else {}),
-        taps=_taps(chain, spec),
-        limits=limits if any(each != _NO_LIMITS for each in limits) else (),
-        programs=programs if any(programs) else (),
-    )
+    try:
+        limits = tuple(_limits(member, chain, spec) for member in inline)
+        return Cell(
+            service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
+            **Dimensions(1, len(inline)).columns,
+            nf_kinds=kinds,
+            **({"nf_sizes": tuple(member.size for member in inline)} if inline else {}),
+            taps=_taps(chain, spec),
+            limits=limits if any(each != _NO_LIMITS for each in limits) else (),
+            programs=programs if any(programs) else (),
+        )
+    except ValidationError as error:
+        raise PlanError(f"{chain.name}: {first_error(error)[1]}") from error
 
 
 def owners(chain: Chain, spec: ChainStudySpec) -> Mapping[str, str]:

@@ -171,7 +171,7 @@ def _quoted(token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One policy, see the package for its language."""
+    """One policy."""
 
     text: str
     conditions: tuple[OperandGroup, ...]
@@ -195,7 +195,7 @@ def policy(text: str, names: Sequence[str], where: str) -> Policy:
     """Read a policy over VNFs.
 
     Raises:
-        ConfigError: It is no policy; see `syntax.parse`.
+        ConfigError: It is no policy; see `parse`.
     """
     groups = tuple(_groups(parse(text, names, where)))
     return Policy(
@@ -439,12 +439,10 @@ LEAD_S = 1
 """Of each workload before its first sample: the generator gets going in that second, which counts for nothing."""
 
 
-def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
+def cost(chains: Chains) -> StudyCost:
     """Count without making any chain; steps are deployments of chains and of the path without VNFs.
 
     Chains that deviate and are measured again are not in it: how many these are is not known.
-
-    `around_s`: seconds around the workloads of a deployment.
 
     Raises:
         ConfigError: It exceeds a bound of `model.bounds`.
@@ -453,7 +451,7 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
     each = chains.count + chains.with_path
     deployments = each * len({workload.sessions for workload in workloads})
     measurements = each * len(workloads)
-    seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
+    seconds = deployments * AROUND_S + measurements * (LEAD_S + chains.spec.duration_s)
     return StudyCost(
         name=chains.spec.name,
         steps=deployments,
