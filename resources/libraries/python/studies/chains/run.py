@@ -12,7 +12,6 @@ from pydantic import Field
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen, is_empty, is_none
-from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.variables import STACKS
 from resources.libraries.python.model.testbed.topology import World
@@ -294,9 +293,6 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
             stacks=tuple(row.stacks for row in rows if row.stacks),
             **found._asdict() | {"notes": (*notes, *found.notes)},
         )
-
-    def coverage(self) -> Coverage:
-        return self.result().coverage
 
     def result(self) -> ChainStudy:
         study: ChainStudy | None = self.draft.chain_study

@@ -270,8 +270,9 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         return None
 
     def coverage(self) -> Coverage:
-        """Steps measured, of those asked for."""
-        return Coverage(self._measured, self._ended)
+        """What was measured, of what was asked for: as the result counts it, if it does, else steps."""
+        found: Coverage | None = getattr(self.result(), "coverage", None)
+        return Coverage(self._measured, self._ended) if found is None else found
 
     def carried_over(self, row: _Row) -> _Row:
         """Row of a step that was measured before the run was resumed."""
