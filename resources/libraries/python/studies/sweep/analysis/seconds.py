@@ -1,7 +1,7 @@
 """From trials and readings of a sampler to seconds of a sweep: packets offered and received, CPUs and memory used."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings import Usage
@@ -160,10 +160,7 @@ def second_of(result: TrialResult, rate_pps: float, second: int, cost: SecondCos
         output_pps=result.forwarded_pps / _WAYS,
         loss_ratio=result.loss_ratio,
         delay_s=sum(mean_ns * count for mean_ns, count in probed) / arrived / 1e9 if arrived else None,
-        cpu=dict(cost.cpu),
-        busy=dict(cost.busy),
-        memory_mib=dict(cost.memory_mib),
-        available_mib=cost.available_mib,
+        **asdict(cost),
     )
 
 
@@ -185,10 +182,7 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[SecondCost]
             output_pps=each.received / each.duration_s,
             loss_ratio=max(0.0, 1 - each.received / each.sent) if each.sent else None,
             delay_s=None if each.delay_ns is None else each.delay_ns / 1e9,
-            cpu=dict(cost.cpu),
-            busy=dict(cost.busy),
-            memory_mib=dict(cost.memory_mib),
-            available_mib=cost.available_mib,
+            **asdict(cost),
         )
         for index, (each, cost) in enumerate(zip(result.intervals, known, strict=False))
     )
