@@ -337,7 +337,9 @@ class DensityTest(StudyTest[MeasurementRequest]):
         if not generator.numbers_packets:
             raise Unsupported(f"{generator.label} numbers no packets, so it cannot count losses one by one")
         before = self.deployment.counters()
-        result = self._cell.measure(trial, lambda each: self.draft.trials.append(_without_losses(each)))
+        result = self._cell.measure(
+            trial, lambda each: self.draft.trials.append(each.model_copy(update={"losses": ()}))
+        )
         lost_at = by_owner(locate(self.deployment.plan, [result], before, self.deployment.counters()).hops)
         return losses_of(label, result, lost_at, GENERATOR)
 
@@ -526,10 +528,6 @@ class DensityTest(StudyTest[MeasurementRequest]):
             latency=self.draft.latency,
             repeated=self._repeated,
         )
-
-
-def _without_losses(result: TrialResult) -> TrialResult:
-    return result.model_copy(update={"losses": ()})
 
 
 def describe(result: GoalResult) -> str:

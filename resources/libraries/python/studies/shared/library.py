@@ -72,8 +72,8 @@ class StudyKeywords(Generic[_Test]):
     RESUMES_ELSEWHERE = True
     """Whether a run may be resumed in another folder: where tests have a journal of their steps."""
     ROBOT_LIBRARY_LISTENER: ClassVar[Any] = [REDACTION, AT_START]
-    FIRST_KEYWORD = "the keyword that describes the test"
-    """For errors."""
+    FIRST_KEYWORD: ClassVar[str]
+    """The one that describes the test, for errors."""
     STUDY = ""
     """Name of the study: of its folder."""
 
@@ -185,18 +185,10 @@ class StudyKeywords(Generic[_Test]):
 
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
         """Show the result of a test on the console, and log it."""
-        lines = self._result_lines(record)
-        for line in lines:
-            logger.info(line)
-        self._progress.end(record.passed, record.message, lines)
 
     def _tables(self, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG002 - a record of this study
         """Tables of a record, which become CSV files."""
         return ()
-
-    def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401, ARG002 - a record of this study
-        """Lines of the console when a test has ended."""
-        return []
 
     @property
     def _running(self) -> _Test:
@@ -209,6 +201,12 @@ def variables_in_words(study: str) -> str:
     """Variables of a study for the documentation of a suite, in Robot's format."""
     rows = (f"| ``-v {each.name}:{each.example}`` | {each.meaning} | {each.default} |" for each in read_by(study))
     return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
+
+
+def _remove_by_force(world: parts.Testbed) -> None:
+    """Remove leftovers, and warn of each."""
+    for line in clean_up(world, None):
+        logger.warn(f"{line} was left and has been removed by force")
 
 
 class TestbedSession:
@@ -305,8 +303,7 @@ class TestbedSession:
             )
         except CsitError as error:
             logger.warn(f"the generator is not qualified: {error}")
-            for line in clean_up(self._world, None):
-                logger.warn(f"{line} was left and has been removed by force")
+            _remove_by_force(self._world)
             return None
         if found is not None:
             self._world.way = found.way
@@ -342,8 +339,7 @@ class TestbedSession:
             raise
         except CsitError as error:
             logger.warn(f"the generator is not qualified again: {error}")
-            for line in clean_up(self._world, None):
-                logger.warn(f"{line} was left and has been removed by force")
+            _remove_by_force(self._world)
             return
         logger.info(range_in_words(self.beyond.qualification))
 
@@ -354,8 +350,7 @@ class TestbedSession:
             return
         with ExitStack() as steps:
             steps.callback(world.close)
-            for line in clean_up(world, None):
-                logger.warn(f"{line} was left and has been removed by force")
+            _remove_by_force(world)
 
     def opened(self) -> tuple[Topology, parts.Testbed, Environment]:
         """Return topology, world and fingerprint.

@@ -334,8 +334,8 @@ class StudyRunState:
         test: AnyStudy,
         status: str,
         message: str,
-        tables: Tables = lambda _: {},
-        report: Callable[[Any], None] = lambda _: None,
+        tables: Tables,
+        report: Callable[[Any], None],
     ) -> Any:  # noqa: ANN401 - a record of any study
         """Remove what is deployed and write the record of the test.
 
