@@ -217,7 +217,6 @@ class DensityLibrary(StudyKeywords[DensityTest]):
         return f"test {self._number} of {self._tests}, {asked.cell.name} {asked.frame.name}"
 
     def _searching(self, progress: Progress) -> None:
-        """Show the bounds of a search, with the least time that it will take."""
         draft = self._running.draft
         later_s = LATENCY_LOADS * draft.asked.profile.latency_duration_s
         later_s += chosen_extras(self._choices).seconds(draft.asked.test_type, _TRIAL_OVERHEAD_S)

@@ -256,7 +256,6 @@ class DensityTest(StudyTest[MeasurementRequest]):
         return next((each for each in every if each is not None and each.lower_pps), None)
 
     def _prior(self) -> Prior | None:
-        """Result of an earlier search of this cell on this testbed."""
         if self._priors is None or self.draft.asked.profile.algorithm is not Algorithm.LADDER:
             return None
         return self._priors.prior(

@@ -68,7 +68,9 @@ class PriorBook:
                 continue
             if (result.cell, result.asked.frame) != (asked.cell, asked.frame):
                 continue
-            if world is not World.SIM and not _alike(result.environment, environment):
+            if world is not World.SIM and any(
+                getattr(result.environment, name) != getattr(environment, name) for name in _SAME
+            ):
                 continue
             loads = _loads(result, asked)
             if loads:
@@ -91,10 +93,6 @@ class PriorBook:
         return self._results
 
 
-def _alike(one: Environment, other: Environment) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in _SAME)
-
-
 def newest_run(folder: Path) -> Path | None:
     """The newest run with results beside a run's folder; None where there is none."""
     runs = [each for each in folder.parent.glob("*") if each != folder and any(each.glob("results/*.json"))]
@@ -103,13 +101,8 @@ def newest_run(folder: Path) -> Path | None:
 
 def _loads(result: DensityRecord, asked: MeasurementRequest) -> dict[str, float]:
     """Lower bounds of those goals that are asked for and were found."""
-    found = {each.goal: each for each in (result.ndr, result.pdr) if each is not None and _usable(each)}
-    wanted = {goal.name: found.get(goal) for goal in asked.profile.goals}
-    return {name: each.lower_pps for name, each in wanted.items() if each is not None and each.lower_pps is not None}
-
-
-def _usable(found: GoalResult) -> bool:
-    return found.complete and found.lower_pps is not None
+    found = {each.goal: each.lower_pps for each in (result.ndr, result.pdr) if each is not None and each.complete}
+    return {goal.name: lower_pps for goal in asked.profile.goals if (lower_pps := found.get(goal)) is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ from resources.libraries.python.studies.density.planning.selection import (
 )
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.shared.choices import chosen_profile, chosen_topology, resumed, resumed_folder
-from resources.libraries.python.studies.shared.choices_before_run import RunRefused
+from resources.libraries.python.studies.shared.choices_before_run import RunRefused, all_of, whole_of
 from resources.libraries.python.testbed.kinds.factory import layout_of, located, memory_of, refuse_wrong_simulation
 
 
@@ -101,13 +101,9 @@ def drop_placeholders(suite: TestSuite) -> None:
 
     Robot imports no library for suites after the end of a run, so their rows are not made.
     """
-    _DropPlaceholders().visit_suite(_whole(suite))
-
-
-class _DropPlaceholders(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
-    def start_suite(self, suite: TestSuite) -> None:
-        if has_placeholders(suite):
-            suite.tests.clear()
+    for each in all_of(whole_of(suite)):
+        if has_placeholders(each):
+            each.tests.clear()
 
 
 def rows_for(lookup: Lookup) -> PlannedRows | None:
@@ -209,7 +205,7 @@ def put_rows(suite: TestSuite, made: PlannedRows, include: Sequence[str] = (), e
     refused = [each for each in made.refused if chosen(each.tags)]
     if refused and not suite.tests:
         failing(NOTHING_FITS, refused[0].tags, _refusals(refused))
-    elif not _whole(suite).test_count:
+    elif not whole_of(suite).test_count:
         failing(NOTHING_SELECTED, (), _nothing(len(made.rows), include, exclude))
 
 
@@ -232,11 +228,6 @@ class _Patterns:
 
 def _normalized(tag: str) -> str:
     return str(normalize(tag, ignore="_"))
-
-
-def _whole(suite: TestSuite) -> TestSuite:
-    """All suites of the run."""
-    return suite if suite.parent is None else _whole(suite.parent)
 
 
 def _nothing(rows: int, include: Sequence[str], exclude: Sequence[str]) -> str:

@@ -160,10 +160,8 @@ class ChoicesAtStart:
 
     def start_suite(self, data: TestSuite, result: object) -> None:  # noqa: ARG002 - of Robot
         """Look at all suites of the run; where something is wrong, let it end before the setup of this one."""
-        whole = data
-        while whole.parent is not None:
-            whole = whole.parent
-        if whole is self.seen or not all(are_ours(each.source) for each in _all(whole) if each.tests):
+        whole = whole_of(data)
+        if whole is self.seen or not all(are_ours(each.source) for each in all_of(whole) if each.tests):
             return
         self.seen = whole
         suites, given = _suites(whole), BuiltIn()._variables._global
@@ -203,7 +201,7 @@ def are_ours(source: Path | str | None) -> bool:
 def _suites(whole: TestSuite) -> list[_Suite]:
     """All suites of a run with the files whose tables they have, and their studies."""
     known: dict[Path, ResourceFile] = {}
-    return [(each, files, _libraries(files)) for each in _all(whole) if (files := _files(each, known))]
+    return [(each, files, _libraries(files)) for each in all_of(whole) if (files := _files(each, known))]
 
 
 def _files(suite: TestSuite, known: dict[Path, ResourceFile]) -> list[ResourceFile]:
@@ -298,7 +296,7 @@ def _running(whole: TestSuite, settings: RobotSettings) -> dict[Path | None, set
 
 def _with_tests(whole: TestSuite, skip: TagPatterns) -> dict[Path | None, set[str]]:
     """Return the names of tests that are not skipped, by the files of their suites."""
-    found = {each.source: {test.name for test in each.tests if not skip.match(test.tags)} for each in _all(whole)}
+    found = {each.source: {test.name for test in each.tests if not skip.match(test.tags)} for each in all_of(whole)}
     return {source: names for source, names in found.items() if names}
 
 
@@ -340,10 +338,16 @@ def _refuse_switch(lookup: Lookup) -> None:
         raise ConfigError(f"MORE '{more}': expected {' or '.join(words)}")
 
 
-def _all(suite: TestSuite) -> Iterator[TestSuite]:
+def whole_of(suite: TestSuite) -> TestSuite:
+    """All suites of the run."""
+    return suite if suite.parent is None else whole_of(suite.parent)
+
+
+def all_of(suite: TestSuite) -> Iterator[TestSuite]:
+    """Yield a suite, and all suites in it."""
     yield suite
     for each in suite.suites:
-        yield from _all(each)
+        yield from all_of(each)
 
 
 def _libraries(files: Iterable[ResourceFile]) -> list[_Study]:

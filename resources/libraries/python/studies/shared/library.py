@@ -54,15 +54,6 @@ from resources.libraries.python.testbed.kinds.factory import located, make_testb
 _Test = TypeVar("_Test", bound=AnyStudy)
 
 
-def _options(topology: Topology) -> dict[str, str]:
-    """What its file says of drivers: a fact of the testbed, too."""
-    return {
-        f"option {path} of {name}": value
-        for name, node in topology.nodes.items()
-        for path, value in node.options.items()
-    }
-
-
 class StudyKeywords(Generic[_Test]):
     """Keywords of the library of a study: those that open and close the testbed.
 
@@ -266,7 +257,12 @@ class TestbedSession:
         for line in (*attached(topology), *assumptions(topology)):
             announce(line)
         environment = self._world.environment()  # after opening, which may change settings of the machine
-        self._environment = environment.model_copy(update={"settings": environment.settings | _options(topology)})
+        options = {  # what its file says of drivers is a fact of the testbed, too
+            f"option {path} of {name}": value
+            for name, node in topology.nodes.items()
+            for path, value in node.options.items()
+        }
+        self._environment = environment.model_copy(update={"settings": environment.settings | options})
         self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
         self._qualifications = qualifications
         if qualifications is not None:

@@ -428,7 +428,6 @@ class StudyRunState:
 
     @property
     def _name(self) -> str:
-        """File name of the present test."""
         return _NAMES[self._opened.resolve()].of(_test_id(), str(variable("TEST NAME")))
 
     @property

@@ -445,7 +445,6 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         return line
 
     def _take(self, line: StepLine[_Row]) -> None:
-        """Add a step to the result."""
         self.rows.append(line.row)
         self._measured += 1
         self._note(line.notes)
@@ -456,6 +455,5 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         self.notes += [text for text in dict.fromkeys(texts) if text not in self.notes]
 
     def _keep(self, line: Frozen) -> None:
-        """Write a line of the journal, if there is one."""
         if self._journal is not None:
             self._journal.keep(line)
