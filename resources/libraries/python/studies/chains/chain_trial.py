@@ -28,7 +28,7 @@ from resources.libraries.python.search.findings.locate import locate
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStacks, PartDelay, PartLoss, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
-from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
+from resources.libraries.python.studies.sweep.analysis.seconds import mean_delay_s, probes_pps
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -249,9 +249,7 @@ def _latency_s(result: TrialResult) -> float | None:
     """Mean of both ways, one way each, by probes or by the generator's log; None where it has neither."""
     probes: list[tuple[float | None, float]] = [(row.mean_ns, row.received) for row in result.latency]
     logged = [(row.delay_ns, row.received) for row in result.intervals]
-    rows = [(mean_ns, received) for mean_ns, received in (probes or logged) if mean_ns is not None and received]
-    arrived = sum(received for _, received in rows)
-    return sum(mean_ns * received for mean_ns, received in rows) / arrived / 1e9 if arrived else None
+    return mean_delay_s(probes or logged)
 
 
 def _part_delays(delays: Sequence[HopDelay], names: Mapping[str, str]) -> Iterator[PartDelay]:

@@ -17,6 +17,7 @@ from resources.libraries.python.model.request.variables import STACKS
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import protocol_of
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.chains.analysis.prediction import to_repeat
 from resources.libraries.python.studies.chains.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.chains.analysis.study import analyse
@@ -121,12 +122,14 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
         """Preview of chains, time, chains that policies forbid, planted faults."""
         chains, spec = self.chains, self.spec
         by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
-        workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
+        workloads = counted(len(spec.workloads), "workload")
         lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{self.about}"]
         for row in chains.dropped:
             examples = "; ".join(" > ".join(order) for order in row.examples)
-            what = "1 chain" if row.count == 1 else f"{row.count} chains"
-            lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
+            lines.append(
+                f"policy '{row.policy}' forbids {counted(row.count, 'chain')}"
+                + (f", such as {examples}" if examples else "")
+            )
         if self.stacks_s is not None:
             most_s = 2 * MAX_SAMPLED * sampling_s(self.stacks_s)
             most = "" if self._topology.world is World.SIM else f": at most {human_time(most_s)} more"

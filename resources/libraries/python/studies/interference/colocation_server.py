@@ -16,8 +16,8 @@ from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.interference.model import ColocationMeasurement, InterferenceSpec, Resource
-from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cpu_share, first_instances
-from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
+from resources.libraries.python.studies.interference.planning import PlannedMeasurement, first_instances
+from resources.libraries.python.studies.sweep.analysis.seconds import mean_delay_s, probes_pps
 from resources.libraries.python.studies.sweep.load_steps import capacity
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -90,7 +90,7 @@ def measurement_of(
         limit_cpus=target.limits.cpu,
         throughput_pps=done / result.offered_duration_s / _WAYS,
         loss_ratio=max(0.0, 1.0 - done / sent),
-        response_s=_response_s(result),
+        response_s=mean_delay_s((row.mean_ns, row.received) for row in result.latency if row.instance == TARGET),
         cpu=None if cost.cpu_s is None else cost.cpu_s / result.offered_duration_s,
         memory_bytes=cost.memory_bytes,
         cache_misses=cost.cache_misses,
@@ -131,13 +131,6 @@ def _done(result: TrialResult, before: ProcessedPackets | None, after: Processed
     return sum(flow.received for flow in result.flows if flow.instance == TARGET)
 
 
-def _response_s(result: TrialResult) -> float | None:
-    """Mean one-way delay of both ways; None where no probe of the target came back."""
-    rows = [row for row in result.latency if row.instance == TARGET and row.mean_ns is not None and row.received]
-    arrived = sum(row.received for row in rows)
-    return sum((row.mean_ns or 0.0) * row.received for row in rows) / arrived / 1e9 if arrived else None
-
-
 class SharedServer:
     """Plans groups, each in the places that the largest one has."""
 
@@ -169,10 +162,6 @@ class SharedServer:
             return line.flow_pps
         rates = [port.rate_bps for port in self._topology.tg.interfaces.values() if port.rate_bps is not None]
         return line_rate_pps(min(rates), frame) / len(group) if rates else None
-
-    def cpu_share(self, group: tuple[str, ...]) -> float:
-        """An equal part of their CPUs for each of a group: all of its own where it shares none."""
-        return cpu_share(self.plan(group))
 
     def _planned(self, group: tuple[str, ...], limits: Limits = _FREE) -> Plan:
         return self._plan_for(group, limits, self.places)

@@ -30,7 +30,13 @@ from resources.libraries.python.studies.interference.model import (
     InterferenceSpec,
     Resource,
 )
-from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cost, more_turns, schedule
+from resources.libraries.python.studies.interference.planning import (
+    PlannedMeasurement,
+    cost,
+    cpu_share,
+    more_turns,
+    schedule,
+)
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
@@ -215,7 +221,7 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         frame, _ = self.spec.points()[turn.point]
         group = (turn.target, *turn.against)
         if turn.guarantee is Resource.CPU:
-            return Limits(cpu=self._server.cpu_share(group))
+            return Limits(cpu=cpu_share(self._server.plan(group)))
         if turn.guarantee is None:
             return _FREE
         # Of the line or, where its rate is not known, of what the network was seen to carry.

@@ -150,7 +150,6 @@ def _mean_memory(samples: Sequence[SweepSample]) -> dict[str, float]:
 
 
 def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, tolerance: float) -> str | None:
-    """Return why a load differs from the requested one."""
     sender_pps = measured.sender_pps
     reasons = []
     if abs(counted_pps - asked_pps) > tolerance * asked_pps:

@@ -72,7 +72,8 @@ def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[CommonCause, ...]:
         for key, excesses in found.items()
         for cause in _explained(key, excesses, _strongest(judged.compared[key]), placed)
     ]
-    return tuple(sorted(answers, key=lambda cause: -_severity(cause, found)))
+    least = {key: min(each.least for each in excesses) for key, excesses in found.items()}
+    return tuple(sorted(answers, key=lambda cause: -cause.excess / least[cause.owner, cause.feature]))
 
 
 def _strongest(compared: Mapping[_Where, float]) -> dict[Chain, float]:
@@ -92,10 +93,6 @@ def _only_under(
     others = [ratio for (_, workload), ratio in own.items() if workload not in under]
     is_shared = all(where in bad for where in own if where[1] in under)
     return tuple(under) if is_shared and others and max(others) < _BETWEEN else ()
-
-
-def _severity(cause: CommonCause, found: Mapping[_Key, Sequence[Excess]]) -> float:
-    return cause.excess / min(each.least for each in found[cause.owner, cause.feature])
 
 
 def unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:

@@ -322,7 +322,6 @@ class _Observed:
         *,
         is_exclusive: bool,
     ) -> Iterator[_Point]:
-        """What the accounts of a VNF say."""
         if (before := _mean(alone, name, THROTTLED)) is not None:
             yield from points(name, THROTTLED, before, _MIN_PERCENT)
         if (before := _mean(alone, name, READ)) is not None:

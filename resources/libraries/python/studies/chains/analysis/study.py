@@ -204,8 +204,6 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[Cha
 
 @dataclass
 class _Measured:
-    """All that is known of one chain."""
-
     chain: Chain
     distances: list[Distance] = field(default_factory=list)
     worse: list[Excess] = field(default_factory=list)

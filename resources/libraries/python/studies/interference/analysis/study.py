@@ -140,8 +140,8 @@ def _held(
     alone: dict[str, list[float]] = defaultdict(list)
     limits: dict[Group, float] = {}
     for each in measurements:
-        if not each.against and (used := used_of(each)) is not None:
-            alone[each.target].append(used)
+        if not each.against and (amount := used_of(each)) is not None:
+            alone[each.target].append(amount)
         elif (limit := limit_of(each)) is not None:
             limits[each.target, each.against] = limit
     return {

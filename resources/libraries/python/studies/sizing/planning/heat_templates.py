@@ -85,7 +85,6 @@ def write_heat(asked: Specifications, sizes: Mapping[str, Size], folder: Path) -
 
 
 def _key(flavor: str) -> str:
-    """A flavor's name as a part of another name."""
     return re.sub(r"\W", "_", flavor)
 
 

@@ -240,7 +240,6 @@ def carried_over(spec: DeploymentSpec, workload: WorkloadSpec, sized: MeasuredSi
 
 
 def _judged(spec: DeploymentSpec, workload: WorkloadSpec, offered: Sequence[Offered]) -> dict[str, Any]:
-    """What follows from the loads on a size."""
     capacities = capacities_of(offered, workload.all_thresholds)
     capacity = capacities[0].carried
     top = is_top(workload, capacity)

@@ -62,7 +62,6 @@ def second_break_point(observed: Sequence[LoadObservation], first: BreakPoint) -
 
 
 def _figures(observed: Sequence[LoadObservation]) -> Iterator[tuple[Indicator, str | None, Array, Array]]:
-    """Throughput and CPUs with their rates."""
     rows: list[tuple[Indicator, str | None, list[tuple[float, float | None]]]] = [
         (Indicator.THROUGHPUT, None, [(each.rate, each.values.get(ProfileMetric.THROUGHPUT)) for each in observed])
     ]

@@ -151,17 +151,22 @@ def second_of(result: TrialResult, rate_pps: float, second: int, cost: SecondCos
 
     `rate_pps`: asked, of each flow.
     """
-    probed = [(flow.mean_ns, flow.received) for flow in result.latency if flow.mean_ns is not None and flow.received]
-    arrived = sum(count for _, count in probed)
     return SweepSample(
         rate_pps=rate_pps,
         second=second,
         input_pps=result.offered_pps / _WAYS,
         output_pps=result.forwarded_pps / _WAYS,
         loss_ratio=result.loss_ratio,
-        delay_s=sum(mean_ns * count for mean_ns, count in probed) / arrived / 1e9 if arrived else None,
+        delay_s=mean_delay_s((flow.mean_ns, flow.received) for flow in result.latency),
         **asdict(cost),
     )
+
+
+def mean_delay_s(rows: Iterable[tuple[float | None, float]]) -> float | None:
+    """Mean over all packets of means in nanoseconds, each with its packets; None where nothing is known."""
+    known = [(mean_ns, packets) for mean_ns, packets in rows if mean_ns is not None and packets]
+    arrived = sum(packets for _, packets in known)
+    return sum(mean_ns * packets for mean_ns, packets in known) / arrived / 1e9 if arrived else None
 
 
 def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[SecondCost]) -> tuple[SweepSample, ...]:
