@@ -428,10 +428,12 @@ LEAD_S = 1
 """Of each workload before its first sample: the generator gets going in that second, which counts for nothing."""
 
 
-def cost(chains: Chains) -> StudyCost:
+def cost(chains: Chains, around_s: float = AROUND_S) -> StudyCost:
     """Count without making any chain; steps are deployments of chains and of the path without VNFs.
 
     Chains that deviate and are measured again are not in it: how many these are is not known.
+
+    `around_s`: seconds around the workloads of a deployment.
 
     Raises:
         ConfigError: It exceeds a bound of `model.bounds`.
@@ -440,7 +442,7 @@ def cost(chains: Chains) -> StudyCost:
     each = chains.count + chains.with_path
     deployments = each * len({workload.sessions for workload in workloads})
     measurements = each * len(workloads)
-    seconds = deployments * AROUND_S + measurements * (LEAD_S + chains.spec.duration_s)
+    seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
     return StudyCost(
         name=chains.spec.name,
         steps=deployments,
