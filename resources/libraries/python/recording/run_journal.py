@@ -84,11 +84,10 @@ class TestHistory:
     """History of a test before it begins."""
 
     ended: EndFacts | None
-    """Its end, when it was measured already."""
     quarantine: str | None
     """Why its cell is quarantined."""
     broken: tuple[str, ...]
-    """Reasons of earlier broken attempts."""
+    """Reasons of its earlier attempts."""
 
 
 @dataclass
@@ -151,7 +150,11 @@ class RunState:
 
 
 class RunJournal:
-    """Writes the journal of a run and knows its contents. To be closed."""
+    """Writes the journal of a run and knows its contents. To be closed.
+
+    Raises:
+        CsitError: Another process writes it, or it cannot be written.
+    """
 
     def __init__(self, journal: Journal, past: RunState, remarks: Sequence[str] = ()) -> None:
         self._journal = journal
@@ -160,6 +163,7 @@ class RunJournal:
         self._in_a_row: list[tuple[str, str]] = []
         self._is_whole = True
         self._held = ExitStack()
+        self._held.enter_context(journal)
         self.remarks = tuple(remarks)
         """Warnings for the log of the run."""
 
@@ -191,7 +195,6 @@ class RunJournal:
             folder=command.folder,
         )
         run = cls(Journal(path), RunState(path, header, _boot_id=boot_id), remarks)
-        run._held.enter_context(run._journal)
         run._journal.append(header)
         return run
 
@@ -208,7 +211,6 @@ class RunJournal:
         past = past_of(folder)
         remarks = differences(past.header, choices, environment, world)
         run = cls(Journal(past.path), past, (*past.damage, *remarks))
-        run._held.enter_context(run._journal)
         run._write(RunResumed, boot_id=boot_id, environment=environment, remarks=remarks)
         return run
 
@@ -229,7 +231,6 @@ class RunJournal:
                 "run each separately, with its own folder (-d)"
             )
         run = cls(Journal(past.path), past)
-        run._held.enter_context(run._journal)
         run._write(RunResumed, boot_id=boot_id, environment=environment)
         return run
 

@@ -45,7 +45,6 @@ class Candidate:
     cores: CoreMap | None = None
     """None when it cannot be run; so is what follows."""
     balance: Balance | None = None
-    """Balance of queues and threads."""
     ports: tuple[EdgePort, ...] = ()
     """Physical ports of the vSwitches of a lab, with their receive queues."""
     port_warnings: tuple[str, ...] = ()

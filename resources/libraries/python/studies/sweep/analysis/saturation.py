@@ -54,7 +54,6 @@ _LEVEL = 1e-6
 _STRAIGHT = ((1, 0), *STRAIGHT_IN_POWER, (1, 2), *TWO_KNOTS)
 """Shapes of throughput, which is straight below saturation."""
 _OF_CPU = ((1, 0), (2, 0), *STRAIGHT_IN_POWER, (1, 2), (2, 1), (2, 2), *TWO_KNOTS)
-"""Shapes of the use of a CPU."""
 _ONE_BEND = ((1, 0),)
 """Shape of memory: of a soft approach to its bound, a curve or a line with two bends would take the end."""
 _LIKELIER = 6.0
