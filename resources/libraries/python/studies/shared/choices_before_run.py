@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from robot.api import SuiteVisitor
 from robot.conf import RobotSettings
@@ -48,21 +48,8 @@ _SWITCHES = "UNLESS ASKED"
 """Variable of suites: words of the variable MORE, and the tag that tests which take longer get by each."""
 
 
-class _Study(Protocol):
-    """Library of a study: what is looked at before a run."""
-
-    STUDY: str
-    """Name of its folder."""
-
-    def refuse_wrong(self, choices: Lookup) -> Topology:
-        """Refuse wrong choices; return the testbed."""
-
-    def specification(self, name: str, keys: Mapping[str, str]) -> object:
-        """Load a specification, as keys of a test and the choices change it."""
-
-
-_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[_Study]]
-"""A suite, the files whose tables it has, and its studies."""
+_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[Any]]
+"""A suite, the files whose tables it has, and the libraries of its studies, which are `StudyKeywords`."""
 _VARIABLE_FILES = (".py", ".yaml", ".yml", ".json", "/")
 """Ends of variable files that Robot takes for paths; others are names of modules."""
 
@@ -350,7 +337,7 @@ def all_of(suite: TestSuite) -> Iterator[TestSuite]:
         yield from all_of(each)
 
 
-def _libraries(files: Iterable[ResourceFile]) -> list[_Study]:
+def _libraries(files: Iterable[ResourceFile]) -> list[Any]:
     """Libraries of studies that a suite imports."""
     imports = (each for file in files for each in file.imports if each.type == each.LIBRARY)
     found = (
@@ -361,7 +348,7 @@ def _libraries(files: Iterable[ResourceFile]) -> list[_Study]:
     return [library(*arguments) for library, arguments in found if hasattr(library, "refuse_wrong")]
 
 
-def _names(files: Iterable[ResourceFile], libraries: Iterable[_Study]) -> Iterator[str]:
+def _names(files: Iterable[ResourceFile], libraries: Iterable[Any]) -> Iterator[str]:
     """Variables that the studies of a suite read, or that it has itself. Lists and tables are its own."""
     for library in libraries:
         yield from (each.name for each in read_by(library.STUDY))

@@ -1,6 +1,7 @@
 """A chain as a cell: inline VNFs are its nodes, passive ones get copies between them. And whose plan is whose."""
 
 from collections.abc import Mapping
+from itertools import count
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -46,14 +47,10 @@ def cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
 def owners(chain: Chain, spec: ChainStudySpec) -> Mapping[str, str]:
     """VNF by the name that its network function has in the plan, in the order of the chain."""
     found: dict[str, str] = {}
-    nodes, taps = 0, 0
+    nodes, taps = count(1), count(1)
     for member in chain.members:
-        if spec.vnf(member.name).mode is Mode.INLINE:
-            nodes += 1
-            found[nf_name(_INSTANCE, nodes)] = member.name
-        else:
-            taps += 1
-            found[tap_name(_INSTANCE, taps)] = member.name
+        is_inline = spec.vnf(member.name).mode is Mode.INLINE
+        found[nf_name(_INSTANCE, next(nodes)) if is_inline else tap_name(_INSTANCE, next(taps))] = member.name
     return found
 
 

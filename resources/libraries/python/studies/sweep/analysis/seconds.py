@@ -261,8 +261,5 @@ def sender_pps(
         return None
     rows = [after[port] - before[port] for port in ports]
     left = sum(row.tx_packets + row.tx_dropped for row in rows)
-    return max(0.0, left - _probes(results)) / sending_s / _WAYS
-
-
-def _probes(results: Iterable[TrialResult]) -> int:
-    return sum(flow.sent for result in results for flow in result.latency)
+    probes = sum(flow.sent for result in results for flow in result.latency)
+    return max(0.0, left - probes) / sending_s / _WAYS
