@@ -19,6 +19,7 @@ Cells whose NFs or instances differ from each other, or that have no NF, are nei
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,6 @@ class PriorBook:
     def __init__(self, folder: Path) -> None:
         check_results(folder)
         self.folder = folder
-        self._results: list[DensityRecord] | None = None
 
     def prior(
         self,
@@ -61,7 +61,7 @@ class PriorBook:
         environment: Environment,
     ) -> Prior | None:
         """Bounds of the newest matching result; None where there is none."""
-        for result in self._newest_first():
+        for result in self._newest_first:
             if (result.world, result.testbed, result.drivers) != (world, testbed, dict(drivers)):
                 continue
             if result.simulation != (None if simulation is None else dict(simulation)):
@@ -83,14 +83,13 @@ class PriorBook:
             (journal_name(each.cell, each.asked.frame.name, each.asked.test_type), each.asked.profile.name): (
                 datetime.fromisoformat(each.finished_at) - datetime.fromisoformat(each.started_at)
             ).total_seconds()
-            for each in reversed(self._newest_first())
+            for each in reversed(self._newest_first)
             if each.testbed == testbed
         }
 
+    @cached_property
     def _newest_first(self) -> list[DensityRecord]:
-        if self._results is None:
-            self._results = [each for each in reversed(earlier_records(self.folder, DensityRecord)) if each.passed]
-        return self._results
+        return [each for each in reversed(earlier_records(self.folder, DensityRecord)) if each.passed]
 
 
 def newest_run(folder: Path) -> Path | None:

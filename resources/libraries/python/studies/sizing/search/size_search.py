@@ -25,7 +25,6 @@ from resources.libraries.python.studies.sizing.search.capacity import (
     capacities_of,
     carried_again,
     is_near_limit,
-    is_top,
     most_used,
     overload_from,
     utilization,
@@ -242,7 +241,7 @@ def carried_over(spec: DeploymentSpec, workload: WorkloadSpec, sized: MeasuredSi
 def _judged(spec: DeploymentSpec, workload: WorkloadSpec, offered: Sequence[Offered]) -> dict[str, Any]:
     capacities = capacities_of(offered, workload.all_thresholds)
     capacity = capacities[0].carried
-    top = is_top(workload, capacity)
+    top = capacity == workload.loads()[-1]
     near = None if top else is_near_limit(spec, offered)
     point = at_capacity(offered, capacity)
     return {
