@@ -21,8 +21,8 @@ from resources.libraries.python.model.service.spec import Offered
 from resources.libraries.python.model.service.workload import Option
 from resources.libraries.python.studies.sizing.model import SizingRecord
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.flavors import smt_gains
 from resources.libraries.python.studies.sweep.analysis.sentences import chain_words
-from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.model import Vnf
 from tests.unit.csit_utils.builders import CSP, result
 from tests.unit.csit_utils.characterization_records import (

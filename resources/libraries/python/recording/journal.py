@@ -187,14 +187,6 @@ class Journal(Lines):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A readable line."""
-
-    line: int
-    event: AnyEvent
-
-
-@dataclass(frozen=True, slots=True)
 class Damage:
     """Unreadable or missing lines."""
 
@@ -203,7 +195,7 @@ class Damage:
     text: str
 
 
-def read(path: Path) -> Iterator[Entry | Damage]:
+def read(path: Path) -> Iterator[AnyEvent | Damage]:
     """Read a journal line by line.
 
     Raises:
@@ -220,7 +212,7 @@ def read(path: Path) -> Iterator[Entry | Damage]:
             if event.line != line + 1:
                 yield Damage(event.line - 1, f"{path}: after line {line} comes line {event.line}")
             line = event.line
-            yield Entry(line, event)
+            yield event
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 

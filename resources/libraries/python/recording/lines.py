@@ -87,7 +87,8 @@ class Lines:
             os.close(descriptor)
             raise CsitError(active(self.path)) from error
         self._descriptor = descriptor
-        if not self._ends_a_line():
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
             self._write(b"\n")  # a torn line stays where it is, alone
         return self
 
@@ -104,10 +105,6 @@ class Lines:
             JournalFull: It could not be written, and nothing of it is left in the file.
         """
         self._write(redacted_json(line).encode() + b"\n")
-
-    def _ends_a_line(self) -> bool:
-        size = os.fstat(self._descriptor).st_size
-        return size == 0 or os.pread(self._descriptor, 1, size - 1) == b"\n"
 
     def _write(self, data: bytes) -> None:
         size = os.fstat(self._descriptor).st_size

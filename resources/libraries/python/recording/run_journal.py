@@ -84,11 +84,10 @@ class TestHistory:
     """History of a test before it begins."""
 
     ended: EndFacts | None
-    """Its end, when it was measured already."""
     quarantine: str | None
     """Why its cell is quarantined."""
     broken: tuple[str, ...]
-    """Reasons of earlier broken attempts."""
+    """Reasons of its earlier attempts."""
 
 
 @dataclass
@@ -151,7 +150,11 @@ class RunState:
 
 
 class RunJournal:
-    """Writes the journal of a run and knows its contents. To be closed."""
+    """Writes the journal of a run and knows its contents. To be closed.
+
+    Raises:
+        CsitError: Another process writes it, or it cannot be written.
+    """
 
     def __init__(self, journal: Journal, past: RunState, remarks: Sequence[str] = ()) -> None:
         self._journal = journal
@@ -160,6 +163,7 @@ class RunJournal:
         self._in_a_row: list[tuple[str, str]] = []
         self._is_whole = True
         self._held = ExitStack()
+        self._held.enter_context(journal)
         self.remarks = tuple(remarks)
         """Warnings for the log of the run."""
 
@@ -191,7 +195,6 @@ class RunJournal:
             folder=command.folder,
         )
         run = cls(Journal(path), RunState(path, header, _boot_id=boot_id), remarks)
-        run._held.enter_context(run._journal)
         run._journal.append(header)
         return run
 
@@ -208,10 +211,7 @@ class RunJournal:
         past = past_of(folder)
         remarks = differences(past.header, choices, environment, world)
         run = cls(Journal(past.path), past, (*past.damage, *remarks))
-        run._held.enter_context(run._journal)
-        run._write(
-            lambda line: RunResumed(line=line, at=utc_now(), boot_id=boot_id, environment=environment, remarks=remarks)
-        )
+        run._write(RunResumed, boot_id=boot_id, environment=environment, remarks=remarks)
         return run
 
     @classmethod
@@ -231,8 +231,7 @@ class RunJournal:
                 "run each separately, with its own folder (-d)"
             )
         run = cls(Journal(past.path), past)
-        run._held.enter_context(run._journal)
-        run._write(lambda line: RunResumed(line=line, at=utc_now(), boot_id=boot_id, environment=environment))
+        run._write(RunResumed, boot_id=boot_id, environment=environment)
         return run
 
     def history(self, key: TestKey) -> TestHistory:
@@ -249,17 +248,13 @@ class RunJournal:
     def started(self, key: TestKey) -> int:
         """An attempt begins; return its number, counted from 1."""
         attempt = len(self.past.broken.get(key.test, ())) + 1
-        self._write(lambda line: TestStarted(line=line, at=utc_now(), test=key.test, attempt=attempt))
+        self._write(TestStarted, test=key.test, attempt=attempt)
         return attempt
 
     def broken(self, key: TestKey, reason: str, evidence: tuple[str, ...] = ()) -> tuple[str, ...]:
         """An attempt broke the system under test; return the reasons of all attempts."""
         attempt = len(self.past.broken.get(key.test, ())) + 1
-        self._write(
-            lambda line: TestBroken(
-                line=line, at=utc_now(), test=key.test, attempt=attempt, reason=reason, evidence=evidence
-            )
-        )
+        self._write(TestBroken, test=key.test, attempt=attempt, reason=reason, evidence=evidence)
         return self.past.broken[key.test]
 
     def ended(self, key: TestKey, status: Status, record: str, quarantined: str | None = None) -> None:
@@ -270,29 +265,14 @@ class RunJournal:
         Raises:
             RunStopped: Too many consecutive cells were quarantined.
         """
-        test, digest, cell = key.test, key.digest, key.cell
+        end = {"test": key.test, "status": status, "digest": key.digest, "record": record}
         if quarantined is None:
-            self._write(
-                lambda line: TestFinished(
-                    line=line, at=utc_now(), test=test, status=status, digest=digest, record=record
-                )
-            )
+            self._write(TestFinished, **end)
             if status == "PASS":
                 self._in_a_row.clear()
             return
-        self._write(
-            lambda line: CellQuarantined(
-                line=line,
-                at=utc_now(),
-                test=test,
-                status=status,
-                digest=digest,
-                record=record,
-                cell=cell,
-                reason=quarantined,
-            )
-        )
-        self._in_a_row.append((test, cell))
+        self._write(CellQuarantined, **end, cell=key.cell, reason=quarantined)
+        self._in_a_row.append((key.test, key.cell))
         if len(self._in_a_row) >= MAX_IN_A_ROW:
             sentence = (
                 f"{len(self._in_a_row)} cells in a row broke the system under test, the last one because "
@@ -304,7 +284,7 @@ class RunJournal:
     def interrupted(self, key: TestKey, reason: str, record: str = "") -> None:
         """The run is stopped during a test."""
         self._is_whole = False
-        self._write(lambda line: TestInterrupted(line=line, at=utc_now(), test=key.test, reason=reason, record=record))
+        self._write(TestInterrupted, test=key.test, reason=reason, record=record)
 
     def stopped(self, reason: str, affected: Sequence[tuple[str, str]] = ()) -> None:
         """No further test can run; tests and cells that this may have affected are measured again."""
@@ -312,16 +292,16 @@ class RunJournal:
             return
         self._is_whole = False
         tests, cells = tuple(test for test, _ in affected), tuple(cell for _, cell in affected)
-        self._write(lambda line: RunCutShort(line=line, at=utc_now(), reason=reason, tests=tests, cells=cells))
+        self._write(RunCutShort, reason=reason, tests=tests, cells=cells)
 
     def close(self) -> None:
         """End the run in this process; it is complete unless it was interrupted or stopped."""
         with self._held:
             if self._is_whole:
-                self._write(lambda line: RunEnded(line=line, at=utc_now()))
+                self._write(RunEnded)
 
-    def _write(self, event_at: Callable[[int], AnyEvent]) -> None:
-        event = event_at(self._journal.next_line)
+    def _write(self, kind: Callable[..., AnyEvent], **facts: object) -> None:
+        event = kind(line=self._journal.next_line, at=utc_now(), **facts)
         self._journal.append(event)
         self.past.fold(event)
 
@@ -339,9 +319,9 @@ def past_of(folder: Path) -> RunState:
         if isinstance(item, Damage):
             damage.append(item.text)
         elif past is not None:
-            past.fold(item.event)
-        elif isinstance(item.event, RunBegun):
-            past = RunState(path, item.event, damage=damage, _boot_id=item.event.boot_id)
+            past.fold(item)
+        elif isinstance(item, RunBegun):
+            past = RunState(path, item, damage=damage, _boot_id=item.boot_id)
     if past is None:
         raise _nothing_begun(path)
     return past
@@ -355,8 +335,8 @@ def header_of(folder: Path) -> RunBegun:
     """
     path = _journal_of(folder)
     for item in read(path):
-        if not isinstance(item, Damage) and isinstance(item.event, RunBegun):
-            return item.event
+        if isinstance(item, RunBegun):
+            return item
     raise _nothing_begun(path)
 
 
@@ -366,9 +346,9 @@ def has_ended(folder: Path) -> bool:
     Raises:
         ConfigError: There is no run.
     """
-    last: AnyEvent | None = None
+    last: AnyEvent | Damage | None = None
     for item in read(_journal_of(folder)):
-        last = None if isinstance(item, Damage) else item.event
+        last = item
     return isinstance(last, RunEnded)
 
 

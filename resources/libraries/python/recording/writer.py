@@ -178,10 +178,9 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
             pass
-        free = os.statvfs(folder)
+        space = free_bytes(folder)
     except OSError as error:
         raise CsitError(f"{folder}: cannot write results: {error.strerror or error}") from error
-    space = free.f_bavail * free.f_frsize
     if space < bytes_needed:
         raise CsitError(f"{folder}: {space / 1e6:.1f} MB of disk space for results, {bytes_needed / 1e6:.1f} MB needed")
 

@@ -35,8 +35,8 @@ CHOICE = {"TOPOLOGY": str(PROJECT / "topologies" / "sim.yaml"), "SERVICE_TYPE": 
 
 def selection(include: list[str], **variables: str) -> Selection:
     """What a suite measures, with these options of Robot."""
-    choice = suite_choice({**CHOICE, **variables, "OPTIONS": SimpleNamespace(include=include)}.get)
-    return choice.selection
+    _, chosen = suite_choice({**CHOICE, **variables, "OPTIONS": SimpleNamespace(include=include)}.get)
+    return chosen
 
 
 def made(**variables: str) -> PlannedRows:

@@ -154,11 +154,11 @@ def test_means_are_over_the_time_in_which_load_is_offered() -> None:
     def use() -> dict[str, InstanceUse]:
         return {"a-1": InstanceUse(0.5 * min(time.now(), 10.0), 32 * MB, None)}
 
-    watched = LoadMonitor(SimpleNamespace(offer=offer, use=use), flavors, time).watch(100, 1, 10)
+    watched, rows = LoadMonitor(SimpleNamespace(offer=offer, use=use), flavors, time).watch(100, 1, 10)
     assert watched.use["a-1"] == Use(cpu=0.25, memory=0.5, network_bps=None)
     assert watched.use["b-1"] == Use(cpu=None, memory=None, network_bps=None)
-    assert [row.cpu_percent for row in watched.rows["a-1"]] == [50.0] * 10 + [0.0] * 10
-    assert all(row.memory_bytes is None and row.cpu_percent is None for row in watched.rows["b-1"])
+    assert [row.cpu_percent for row in rows["a-1"]] == [50.0] * 10 + [0.0] * 10
+    assert all(row.memory_bytes is None and row.cpu_percent is None for row in rows["b-1"])
     cpu = {"a-1": (0.25,) * 10 + (0.0,) * 10, "b-1": (None,) * 20}
     assert watched.trace == Trace(indicators=(100.0,) * 10, ends_s=tuple(map(float, range(1, 21))), cpu=cpu)
 

@@ -19,11 +19,11 @@ from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.sweep import model
+from resources.libraries.python.studies.sweep.analysis.flavors import smt_gains
 from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.sentences import headline, title
-from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import all_samples, smt_rows
 from resources.libraries.python.studies.sweep.load_steps import MAX_REFINING, next_load, steps_of
 from resources.libraries.python.studies.sweep.model import BreakPoint, Profile, Rates, Sweep, SweepRecord

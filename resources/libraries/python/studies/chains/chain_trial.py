@@ -21,7 +21,6 @@ from resources.libraries.python.model.measurements.features import (
 )
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.names import is_vswitch
 from resources.libraries.python.planning.traffic import directions_of, keeps_a_log, protocol_of, resends
@@ -29,7 +28,7 @@ from resources.libraries.python.search.findings.locate import locate
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStacks, PartDelay, PartLoss, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
-from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
+from resources.libraries.python.studies.sweep.analysis.seconds import mean_delay_s, probes_pps
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -161,7 +160,7 @@ class ChainUnderLoad:
     def _under(
         self, workload: Workload, duration_s: int, idle_s: float | None, delays: tuple[PartDelay, ...] | None
     ) -> ChainRun:
-        deployment = self._cell.deployment
+        deployment, cores = self._cell.deployment, self._cell.deployment.plan.cores
         trial = self._trial(workload, float(LEAD_S + duration_s), "sweep")
         before = deployment.counters()
         with watching(deployment.parts, self._names, duration_s) as watched:
@@ -181,12 +180,14 @@ class ChainUnderLoad:
             delays=delays,
             series=watched.series,
             cpus={
-                self._names[name]: cpus for name, cpus in _usable_cpus(deployment.plan).items() if name in self._names
+                self._names[each.name]: min(len(cores.cpus(each.name)), each.limits.cpu or inf)
+                for each in deployment.plan.all_nfs
+                if each.name in self._names
             },
             placed={
                 owner: cpus
                 for name in (VSWITCH, *self._names)
-                if (cpus := deployment.plan.cores.cpus(name)) and (owner := self._names.get(name, name))
+                if (cpus := cores.cpus(name)) and (owner := self._names.get(name, name))
             },
             losses=tuple(self._losses(located)),
             graphs=watched.graphs,
@@ -244,18 +245,11 @@ class ChainUnderLoad:
         return found
 
 
-def _usable_cpus(plan: Plan) -> dict[str, float]:
-    """CPUs that each NF's data threads may use, quotas counted."""
-    return {each.name: min(len(plan.cores.cpus(each.name)), each.limits.cpu or inf) for each in plan.all_nfs}
-
-
 def _latency_s(result: TrialResult) -> float | None:
     """Mean of both ways, one way each, by probes or by the generator's log; None where it has neither."""
     probes: list[tuple[float | None, float]] = [(row.mean_ns, row.received) for row in result.latency]
     logged = [(row.delay_ns, row.received) for row in result.intervals]
-    rows = [(mean_ns, received) for mean_ns, received in (probes or logged) if mean_ns is not None and received]
-    arrived = sum(received for _, received in rows)
-    return sum(mean_ns * received for mean_ns, received in rows) / arrived / 1e9 if arrived else None
+    return mean_delay_s(probes or logged)
 
 
 def _part_delays(delays: Sequence[HopDelay], names: Mapping[str, str]) -> Iterator[PartDelay]:

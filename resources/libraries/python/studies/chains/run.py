@@ -12,12 +12,12 @@ from pydantic import Field
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen, is_empty, is_none
-from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.variables import STACKS
 from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import protocol_of
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.chains.analysis.prediction import to_repeat
 from resources.libraries.python.studies.chains.analysis.sentences import headline, sentences
 from resources.libraries.python.studies.chains.analysis.study import analyse
@@ -122,12 +122,14 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
         """Preview of chains, time, chains that policies forbid, planted faults."""
         chains, spec = self.chains, self.spec
         by_length = ", ".join(f"{count} of {length}" for length, count in chains.orders.items())
-        workloads = "1 workload" if len(spec.workloads) == 1 else f"{len(spec.workloads)} workloads"
+        workloads = counted(len(spec.workloads), "workload")
         lines = [f"{chains.count} chains ({by_length} VNFs) under {workloads} of {spec.duration_s} s{self.about}"]
         for row in chains.dropped:
             examples = "; ".join(" > ".join(order) for order in row.examples)
-            what = "1 chain" if row.count == 1 else f"{row.count} chains"
-            lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
+            lines.append(
+                f"policy '{row.policy}' forbids {counted(row.count, 'chain')}"
+                + (f", such as {examples}" if examples else "")
+            )
         if self.stacks_s is not None:
             most_s = 2 * MAX_SAMPLED * sampling_s(self.stacks_s)
             most = "" if self._topology.world is World.SIM else f": at most {human_time(most_s)} more"
@@ -250,22 +252,22 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
         if step.sampled is not None:
             return ChainMeasured(chain=chain, stacks=ChainStacks(chain=chain, workload=step.sampled, failed=reason))
         missing = step.workloads[len(self._runs_so_far) :]
-        failed = [self._failed(chain, workload, reason) for workload in missing]
+        failed = [
+            ChainRun(
+                chain=chain,
+                workload=workload,
+                offered_bps=None,
+                throughput_bps=None,
+                loss_ratio=None,
+                latency_s=None,
+                idle_latency_s=None,
+                series=(),
+                planted=planted(chain, self.spec),
+                failed=reason or "it was not measured",
+            )
+            for workload in missing
+        ]
         return ChainMeasured(chain=chain, repetition=step.repetition, runs=(*self._runs_so_far, *failed))
-
-    def _failed(self, chain: Chain, workload: Workload, reason: str) -> ChainRun:
-        return ChainRun(
-            chain=chain,
-            workload=workload,
-            offered_bps=None,
-            throughput_bps=None,
-            loss_ratio=None,
-            latency_s=None,
-            idle_latency_s=None,
-            series=(),
-            planted=planted(chain, self.spec),
-            failed=reason or "it was not measured",
-        )
 
     def analyse(self, rows: Sequence[ChainMeasured]) -> ChainStudy:
         runs, path, repeated = _sorted(rows)
@@ -287,22 +289,13 @@ class ChainStudyTest(StepStudy[ChainStudySpec, ChainStep, ChainMeasured, ChainSt
             chains=self.chains.count,
             dropped=self.chains.dropped,
             runs=tuple(runs),
-            statistics=found.statistics,
-            suspects=found.suspects,
-            causes=found.causes,
-            judged=found.judged,
-            changed=found.changed,
-            bounds=found.bounds,
             path=tuple(path),
             repeated=tuple(repeated),
             trace_source=sources,
-            notes=(*notes, *found.notes),
             costs=() if self.draft.simulation is not None else tuple(_totals(costs)),
             stacks=tuple(row.stacks for row in rows if row.stacks),
+            **found._asdict() | {"notes": (*notes, *found.notes)},
         )
-
-    def coverage(self) -> Coverage:
-        return self.result().coverage
 
     def result(self) -> ChainStudy:
         study: ChainStudy | None = self.draft.chain_study

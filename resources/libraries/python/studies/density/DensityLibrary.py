@@ -217,11 +217,11 @@ class DensityLibrary(StudyKeywords[DensityTest]):
         return f"test {self._number} of {self._tests}, {asked.cell.name} {asked.frame.name}"
 
     def _searching(self, progress: Progress) -> None:
-        """Show the bounds of a search, with the least time that it will take."""
         draft = self._running.draft
         later_s = LATENCY_LOADS * draft.asked.profile.latency_duration_s
         later_s += chosen_extras(self._choices).seconds(draft.asked.test_type, _TRIAL_OVERHEAD_S)
-        self._progress.status(f"{self._head}: {bounds_in_words(progress)}", progress.remaining_s + later_s)
+        bounds = ", ".join(f"{name} {human_range(low, high)}" for name, (low, high) in progress.bounds.items())
+        self._progress.status(f"{self._head}: trial {progress.trials}, {bounds}", progress.remaining_s + later_s)
 
     @keyword
     def measure_idle_power(self) -> None:
@@ -405,12 +405,6 @@ class DensityLibrary(StudyKeywords[DensityTest]):
 
 
 register_run_keyword(__name__, "measure_with_care", deprecation_warning=False)  # type: ignore[no-untyped-call]
-
-
-def bounds_in_words(progress: Progress) -> str:
-    """Bounds of a search so far."""
-    bounds = ", ".join(f"{name} {human_range(low, high)}" for name, (low, high) in progress.bounds.items())
-    return f"trial {progress.trials}, {bounds}"
 
 
 def result_in_words(result: DensityRecord) -> str:

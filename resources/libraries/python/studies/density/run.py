@@ -256,7 +256,6 @@ class DensityTest(StudyTest[MeasurementRequest]):
         return next((each for each in every if each is not None and each.lower_pps), None)
 
     def _prior(self) -> Prior | None:
-        """Result of an earlier search of this cell on this testbed."""
         if self._priors is None or self.draft.asked.profile.algorithm is not Algorithm.LADDER:
             return None
         return self._priors.prior(
@@ -337,7 +336,9 @@ class DensityTest(StudyTest[MeasurementRequest]):
         if not generator.numbers_packets:
             raise Unsupported(f"{generator.label} numbers no packets, so it cannot count losses one by one")
         before = self.deployment.counters()
-        result = self._cell.measure(trial, lambda each: self.draft.trials.append(_without_losses(each)))
+        result = self._cell.measure(
+            trial, lambda each: self.draft.trials.append(each.model_copy(update={"losses": ()}))
+        )
         lost_at = by_owner(locate(self.deployment.plan, [result], before, self.deployment.counters()).hops)
         return losses_of(label, result, lost_at, GENERATOR)
 
@@ -526,10 +527,6 @@ class DensityTest(StudyTest[MeasurementRequest]):
             latency=self.draft.latency,
             repeated=self._repeated,
         )
-
-
-def _without_losses(result: TrialResult) -> TrialResult:
-    return result.model_copy(update={"losses": ()})
 
 
 def describe(result: GoalResult) -> str:

@@ -19,6 +19,7 @@ Cells whose NFs or instances differ from each other, or that have no NF, are nei
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,6 @@ class PriorBook:
     def __init__(self, folder: Path) -> None:
         check_results(folder)
         self.folder = folder
-        self._results: list[DensityRecord] | None = None
 
     def prior(
         self,
@@ -61,14 +61,16 @@ class PriorBook:
         environment: Environment,
     ) -> Prior | None:
         """Bounds of the newest matching result; None where there is none."""
-        for result in self._newest_first():
+        for result in self._newest_first:
             if (result.world, result.testbed, result.drivers) != (world, testbed, dict(drivers)):
                 continue
             if result.simulation != (None if simulation is None else dict(simulation)):
                 continue
             if (result.cell, result.asked.frame) != (asked.cell, asked.frame):
                 continue
-            if world is not World.SIM and not _alike(result.environment, environment):
+            if world is not World.SIM and any(
+                getattr(result.environment, name) != getattr(environment, name) for name in _SAME
+            ):
                 continue
             loads = _loads(result, asked)
             if loads:
@@ -81,18 +83,13 @@ class PriorBook:
             (journal_name(each.cell, each.asked.frame.name, each.asked.test_type), each.asked.profile.name): (
                 datetime.fromisoformat(each.finished_at) - datetime.fromisoformat(each.started_at)
             ).total_seconds()
-            for each in reversed(self._newest_first())
+            for each in reversed(self._newest_first)
             if each.testbed == testbed
         }
 
+    @cached_property
     def _newest_first(self) -> list[DensityRecord]:
-        if self._results is None:
-            self._results = [each for each in reversed(earlier_records(self.folder, DensityRecord)) if each.passed]
-        return self._results
-
-
-def _alike(one: Environment, other: Environment) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in _SAME)
+        return [each for each in reversed(earlier_records(self.folder, DensityRecord)) if each.passed]
 
 
 def newest_run(folder: Path) -> Path | None:
@@ -103,13 +100,8 @@ def newest_run(folder: Path) -> Path | None:
 
 def _loads(result: DensityRecord, asked: MeasurementRequest) -> dict[str, float]:
     """Lower bounds of those goals that are asked for and were found."""
-    found = {each.goal: each for each in (result.ndr, result.pdr) if each is not None and _usable(each)}
-    wanted = {goal.name: found.get(goal) for goal in asked.profile.goals}
-    return {name: each.lower_pps for name, each in wanted.items() if each is not None and each.lower_pps is not None}
-
-
-def _usable(found: GoalResult) -> bool:
-    return found.complete and found.lower_pps is not None
+    found = {each.goal: each.lower_pps for each in (result.ndr, result.pdr) if each is not None and each.complete}
+    return {goal.name: lower_pps for goal in asked.profile.goals if (lower_pps := found.get(goal)) is not None}
 
 
 @dataclass(frozen=True, slots=True)

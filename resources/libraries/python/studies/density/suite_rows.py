@@ -9,7 +9,6 @@ rows. `./csit robot` makes the rows before Robot filters (`RowsBeforeFilter`), w
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,16 +47,8 @@ from resources.libraries.python.studies.density.planning.selection import (
 )
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.shared.choices import chosen_profile, chosen_topology, resumed, resumed_folder
-from resources.libraries.python.studies.shared.choices_before_run import RunRefused
+from resources.libraries.python.studies.shared.choices_before_run import RunRefused, all_of, whole_of
 from resources.libraries.python.testbed.kinds.factory import layout_of, located, memory_of, refuse_wrong_simulation
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteChoice:
-    """Test type and selection of a density suite."""
-
-    test_type: TestType
-    selection: Selection
 
 
 def chosen_priors(lookup: Lookup) -> PriorBook | None:
@@ -70,7 +61,7 @@ def chosen_priors(lookup: Lookup) -> PriorBook | None:
     return PriorBook(Path(folder)) if folder else None
 
 
-def suite_choice(lookup: Lookup) -> SuiteChoice | None:
+def suite_choice(lookup: Lookup) -> tuple[TestType, Selection] | None:
     """Test type and selection of the present suite; None for a suite without `SERVICE_TYPE` and `TEST_TYPE`.
 
     Raises:
@@ -92,7 +83,7 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
     )
     if test_type not in set(TestType):
         raise ConfigError(f"TEST_TYPE '{quoted(str(test_type))}': expected {' or '.join(TestType)}")
-    return SuiteChoice(TestType(str(test_type)), selection)
+    return TestType(str(test_type)), selection
 
 
 _MADE: dict[str, PlannedRows] = {}
@@ -110,13 +101,9 @@ def drop_placeholders(suite: TestSuite) -> None:
 
     Robot imports no library for suites after the end of a run, so their rows are not made.
     """
-    _DropPlaceholders().visit_suite(_whole(suite))
-
-
-class _DropPlaceholders(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
-    def start_suite(self, suite: TestSuite) -> None:
-        if has_placeholders(suite):
-            suite.tests.clear()
+    for each in all_of(whole_of(suite)):
+        if has_placeholders(each):
+            each.tests.clear()
 
 
 def rows_for(lookup: Lookup) -> PlannedRows | None:
@@ -128,18 +115,19 @@ def rows_for(lookup: Lookup) -> PlannedRows | None:
     choice = suite_choice(lookup)
     if choice is None:
         return None
+    test_type, selection = choice
     topology = located(chosen_topology(lookup))
     refuse_wrong_simulation(topology)
     search = chosen_profile(lookup)
     soak = any(goal.name == SOAK_GOAL for goal in search.goals)
-    asked = digest_of(topology.model_dump_json(), choice.selection.model_dump_json(), choice.test_type, str(soak))
+    asked = digest_of(topology.model_dump_json(), selection.model_dump_json(), test_type, str(soak))
     if asked not in _MADE:
         layout, memory = layout_of(topology), memory_of(topology)
-        _MADE[asked] = make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
+        _MADE[asked] = make_rows(topology, layout, selection, test_type, memory, soak=soak)
     made = _MADE[asked]
     extras = chosen_extras(lookup)
-    least_s = estimate_s(search, choice.test_type, trial_overhead_s=0, deploy_s=0, extras=extras)
-    refuse_endless(f"SEARCH:{search.name}", len(made.rows), f"{choice.test_type} tests", len(made.rows) * least_s)
+    least_s = estimate_s(search, test_type, trial_overhead_s=0, deploy_s=0, extras=extras)
+    refuse_endless(f"SEARCH:{search.name}", len(made.rows), f"{test_type} tests", len(made.rows) * least_s)
     return made
 
 
@@ -217,7 +205,7 @@ def put_rows(suite: TestSuite, made: PlannedRows, include: Sequence[str] = (), e
     refused = [each for each in made.refused if chosen(each.tags)]
     if refused and not suite.tests:
         failing(NOTHING_FITS, refused[0].tags, _refusals(refused))
-    elif not _whole(suite).test_count:
+    elif not whole_of(suite).test_count:
         failing(NOTHING_SELECTED, (), _nothing(len(made.rows), include, exclude))
 
 
@@ -240,11 +228,6 @@ class _Patterns:
 
 def _normalized(tag: str) -> str:
     return str(normalize(tag, ignore="_"))
-
-
-def _whole(suite: TestSuite) -> TestSuite:
-    """All suites of the run."""
-    return suite if suite.parent is None else _whole(suite.parent)
 
 
 def _nothing(rows: int, include: Sequence[str], exclude: Sequence[str]) -> str:

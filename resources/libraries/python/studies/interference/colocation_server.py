@@ -1,8 +1,6 @@
 """Plans of groups of network functions on one server, and the measurement of one of a group."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
 from functools import cache, cached_property
 
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken
@@ -18,12 +16,11 @@ from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.interference.model import ColocationMeasurement, InterferenceSpec, Resource
-from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cpu_share, first_instances
-from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
+from resources.libraries.python.studies.interference.planning import PlannedMeasurement, first_instances
+from resources.libraries.python.studies.sweep.analysis.seconds import mean_delay_s, probes_pps
 from resources.libraries.python.studies.sweep.load_steps import capacity
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.parts import Parts, Testbed
-from resources.libraries.python.testbed.roles.watching import CostMeter
+from resources.libraries.python.testbed.deployment.parts import Testbed
 
 MIN_PPS = 1000.0
 """Smallest rate of a working network function."""
@@ -34,13 +31,6 @@ TARGET = 1
 """The service instance that is measured; its neighbours are the others."""
 _WAYS = 2
 _GLANCE_S = 0.2
-
-
-@dataclass
-class _TargetUse:
-    """Of the target, filled in at the end."""
-
-    cost: Cost = field(default_factory=Cost)
 
 
 def measurement_of(
@@ -62,7 +52,8 @@ def measurement_of(
     """
     deployment = cell.deployment
     frame, _ = spec.points()[turn.point]
-    plan, target = deployment.plan, _target(deployment.plan)
+    plan, parts = deployment.plan, deployment.parts
+    target = next(function for function in plan.functions if function.instance == TARGET)
     trial = Trial(
         load_pps=_WAYS * load_pps * len(plan.cell.instances),
         duration_s=spec.duration_s,
@@ -71,16 +62,20 @@ def measurement_of(
         purpose="interference",
         protocol=protocol,
     )
-    with _used(deployment.parts.costs, target) as use:
-        before = _processed(deployment.parts)
+    if parts.costs is not None:
+        parts.costs.start()
+    try:
+        before = parts.functions.processed()
         result = cell.measure(trial)
-        after = _processed(deployment.parts)
+        after = parts.functions.processed()
+    finally:
+        cost = Cost() if parts.costs is None else parts.costs.stop().get(target.name, Cost())
     if found := cell.problems():
         raise SystemBroken("; ".join(found))
     sent = sum(flow.sent for flow in result.flows if flow.instance == TARGET)
     if not sent or result.offered_duration_s <= 0:
         raise CsitError(f"the generator sent nothing of {rate(load_pps)} to {turn.target}")
-    done = _done(result, before.get(target), after.get(target))
+    done = _done(result, before.get(target.name), after.get(target.name))
     return ColocationMeasurement(
         target=turn.target,
         against=turn.against,
@@ -91,14 +86,14 @@ def measurement_of(
         point=turn.point,
         guaranteed=turn.guarantee is not None,
         guaranteed_resource=turn.guarantee or Resource.NETWORK,
-        limit_pps=_limits_of(plan).network_pps,
-        limit_cpus=_limits_of(plan).cpu,
+        limit_pps=target.limits.network_pps,
+        limit_cpus=target.limits.cpu,
         throughput_pps=done / result.offered_duration_s / _WAYS,
         loss_ratio=max(0.0, 1.0 - done / sent),
-        response_s=_response_s(result),
-        cpu=None if use.cost.cpu_s is None else use.cost.cpu_s / result.offered_duration_s,
-        memory_bytes=use.cost.memory_bytes,
-        cache_misses=use.cost.cache_misses,
+        response_s=mean_delay_s((row.mean_ns, row.received) for row in result.latency if row.instance == TARGET),
+        cpu=None if cost.cpu_s is None else cost.cpu_s / result.offered_duration_s,
+        memory_bytes=cost.memory_bytes,
+        cache_misses=cost.cache_misses,
     )
 
 
@@ -106,11 +101,6 @@ def missing(cell: CellUnderTest) -> dict[str, str]:
     """Quantities unknown for all network functions of a measured cell, with reasons."""
     costs = cell.deployment.parts.costs
     return dict(costs.facts()) if costs is not None else {}
-
-
-def calibration(frame: Frame, load_pps: float, protocol: Protocol | None = None) -> Trial:
-    """A moment of load, aggregate, to see what comes back."""
-    return Trial(load_pps=load_pps, duration_s=_GLANCE_S, frame=frame, purpose="calibration", protocol=protocol)
 
 
 def carried_pps(cell: CellUnderTest, frame: Frame, protocol: Protocol | None = None) -> float:
@@ -123,7 +113,8 @@ def carried_pps(cell: CellUnderTest, frame: Frame, protocol: Protocol | None = N
     """
 
     def offer(load_pps: float) -> tuple[float, float]:
-        result = cell.measure(calibration(frame, load_pps, protocol))
+        trial = Trial(load_pps=load_pps, duration_s=_GLANCE_S, frame=frame, purpose="calibration", protocol=protocol)
+        result = cell.measure(trial)
         return result.offered_pps, result.forwarded_pps
 
     found_pps = capacity(offer, cell.highest_loads().search_pps, MIN_PPS)
@@ -132,45 +123,12 @@ def carried_pps(cell: CellUnderTest, frame: Frame, protocol: Protocol | None = N
     return found_pps
 
 
-def _target(plan: Plan) -> str:
-    return next(function.name for function in plan.functions if function.instance == TARGET)
-
-
-def _limits_of(plan: Plan) -> Limits:
-    return next(each.limits for each in plan.functions if each.instance == TARGET)
-
-
 def _done(result: TrialResult, before: ProcessedPackets | None, after: ProcessedPackets | None) -> int:
     """Packets of the load, both ways: what the target says itself but for probes, or what arrived behind it."""
     if before is not None and after is not None:
         probes = sum(row.received for row in result.latency if row.instance == TARGET)
         return max(0, (after - before).packets - probes)
     return sum(flow.received for flow in result.flows if flow.instance == TARGET)
-
-
-def _processed(parts: Parts) -> Mapping[str, ProcessedPackets]:
-    return parts.functions.processed()
-
-
-def _response_s(result: TrialResult) -> float | None:
-    """Mean one-way delay of both ways; None where no probe of the target came back."""
-    rows = [row for row in result.latency if row.instance == TARGET and row.mean_ns is not None and row.received]
-    arrived = sum(row.received for row in rows)
-    return sum((row.mean_ns or 0.0) * row.received for row in rows) / arrived / 1e9 if arrived else None
-
-
-@contextmanager
-def _used(meter: CostMeter | None, target: str) -> Iterator[_TargetUse]:
-    """Add up what the target uses until the context ends."""
-    use = _TargetUse()
-    if meter is None:
-        yield use
-        return
-    meter.start()
-    try:
-        yield use
-    finally:
-        use.cost = meter.stop().get(target, Cost())
 
 
 class SharedServer:
@@ -204,10 +162,6 @@ class SharedServer:
             return line.flow_pps
         rates = [port.rate_bps for port in self._topology.tg.interfaces.values() if port.rate_bps is not None]
         return line_rate_pps(min(rates), frame) / len(group) if rates else None
-
-    def cpu_share(self, group: tuple[str, ...]) -> float:
-        """An equal part of their CPUs for each of a group: all of its own where it shares none."""
-        return cpu_share(self.plan(group))
 
     def _planned(self, group: tuple[str, ...], limits: Limits = _FREE) -> Plan:
         return self._plan_for(group, limits, self.places)

@@ -1,7 +1,7 @@
 """Planning of a study of interference: order of the measurements, plans for fewer instances, and the study's cost."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb
@@ -38,7 +38,7 @@ def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> StudyCost:
     rounds = sets + (sets - names) * len(spec.guarantee)
     measurements = rounds * spec.repetitions * len(spec.points()) + most_verifications(spec)
     searches = names * len(spec.frames or (spec.frame,))
-    seconds = searches * ALONE_S + measurements * each_s(spec, around_s)
+    seconds = searches * ALONE_S + measurements * (spec.duration_s + around_s)
     return StudyCost(
         name=spec.name,
         steps=measurements,
@@ -57,11 +57,6 @@ def most_verifications(spec: InterferenceSpec) -> int:
     """
     names = len(spec.contenders)
     return (2 * (1 + spec.verify) + 3 * MAX_ROUNDS) * names * spec.repetitions if spec.verify else 0
-
-
-def each_s(spec: InterferenceSpec, around_s: float = AROUND_S) -> float:
-    """Seconds of one measurement."""
-    return spec.duration_s + around_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +82,7 @@ def schedule(spec: InterferenceSpec) -> tuple[PlannedMeasurement, ...]:
     temperature of a machine, then falls on all alike, and none is always measured behind the same other one.
     The order depends on the seed of the study and on nothing else.
     """
-    return tuple(_turns(spec))
-
-
-def gatherings(spec: InterferenceSpec) -> tuple[Group, ...]:
-    """Each target with each group: alone, beside every other and its like, and up to `together` at once."""
-    names = [contender.name for contender in spec.contenders]
-    groups = [group for size in range(spec.together) for group in combinations_with_replacement(names, size)]
-    return tuple((target, group) for target in names for group in groups)
-
-
-def _turns(spec: InterferenceSpec) -> Iterator[PlannedMeasurement]:
-    number = 0
+    turns: list[PlannedMeasurement] = []
     for repetition in range(spec.repetitions):
         row = [
             (one, point, guarantee)
@@ -108,9 +92,18 @@ def _turns(spec: InterferenceSpec) -> Iterator[PlannedMeasurement]:
             if one[1] or guarantee is None
         ]
         _random(spec, repetition).shuffle(row)
-        for (target, against), point, guarantee in row:
-            yield PlannedMeasurement(number, target, against, repetition, point, guarantee)
-            number += 1
+        turns += [
+            PlannedMeasurement(number, target, against, repetition, point, guarantee)
+            for number, ((target, against), point, guarantee) in enumerate(row, len(turns))
+        ]
+    return tuple(turns)
+
+
+def gatherings(spec: InterferenceSpec) -> tuple[Group, ...]:
+    """Each target with each group: alone, beside every other and its like, and up to `together` at once."""
+    names = [contender.name for contender in spec.contenders]
+    groups = [group for size in range(spec.together) for group in combinations_with_replacement(names, size)]
+    return tuple((target, group) for target in names for group in groups)
 
 
 def more_turns(

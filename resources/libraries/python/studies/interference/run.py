@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, RunStopped, Unsupported
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Dimensions, Frame
 from resources.libraries.python.model.request.kinds import Limits
@@ -31,7 +30,13 @@ from resources.libraries.python.studies.interference.model import (
     InterferenceSpec,
     Resource,
 )
-from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cost, more_turns, schedule
+from resources.libraries.python.studies.interference.planning import (
+    PlannedMeasurement,
+    cost,
+    cpu_share,
+    more_turns,
+    schedule,
+)
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
@@ -205,9 +210,6 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         found = analyse(self.spec, measurements, self.notes, places)
         return found.model_copy(update={"asked": self._asked})
 
-    def coverage(self) -> Coverage:
-        return self.result().coverage
-
     def plan_of(self, turn: PlannedMeasurement) -> Plan:
         return self._server.plan((turn.target, *turn.against), self._limits(turn))
 
@@ -219,8 +221,12 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         frame, _ = self.spec.points()[turn.point]
         group = (turn.target, *turn.against)
         if turn.guarantee is Resource.CPU:
-            return Limits(cpu=self._server.cpu_share(group))
-        return self._fair_share(group, frame) if turn.guarantee is Resource.NETWORK else _FREE
+            return Limits(cpu=cpu_share(self._server.plan(group)))
+        if turn.guarantee is None:
+            return _FREE
+        # Of the line or, where its rate is not known, of what the network was seen to carry.
+        share_pps = self._server.line_share_pps(group, frame) or self._network_pps[frame.name] / len(group)
+        return Limits(network_pps=share_pps)
 
     def measure(self, turn: PlannedMeasurement) -> ColocationMeasurement:
         cell = self.deploy(turn)
@@ -228,11 +234,6 @@ class InterferenceTest(StepStudy[InterferenceSpec, PlannedMeasurement, Colocatio
         for what, why in missing(cell).items():
             self.note(f"{what} were not counted: {why}")
         return found
-
-    def _fair_share(self, group: tuple[str, ...], frame: Frame) -> Limits:
-        """An equal part for each of the line or, where its rate is not known, of what the network was seen to carry."""
-        share_pps = self._server.line_share_pps(group, frame) or self._network_pps[frame.name] / len(group)
-        return Limits(network_pps=share_pps)
 
     def _network(self, carried: Mapping[str, float], frame: Frame) -> float:
         """Lower bound of the network's capacity, both directions: the fastest alone, or several of it together."""

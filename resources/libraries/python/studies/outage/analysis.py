@@ -386,7 +386,11 @@ def outage_tables(record: OutageRecord) -> Tables:
                 1e3 * impact.gap_s,
                 times(impact.recovery_s, 1e3),
                 times(impact.first_packet_s, 1e3),
-                *(value for period in (impact.before, impact.during, impact.after) for value in _microseconds(period)),
+                *(
+                    times(delay_ns, 1e-3)
+                    for period in (impact.before, impact.during, impact.after)
+                    for delay_ns in (period.mean_ns, period.worst_ns)
+                ),
                 impact.duplicates,
             ),
             times(trial.clock_error_s, 1e3),
@@ -396,10 +400,6 @@ def outage_tables(record: OutageRecord) -> Tables:
         for impact in trial.impacts
     ]
     return ("outage_effects", [EFFECTS, *effects]), ("outage_trials", [TRIALS, *trials])
-
-
-def _microseconds(period: Delays) -> Row:
-    return times(period.mean_ns, 1e-3), times(period.worst_ns, 1e-3)
 
 
 def _ends(found: MeanInterval | None, scale: float) -> Row:

@@ -60,7 +60,8 @@ def refusals(spec: OutageSpec, dut: DutNode | None, plan: Plan | None = None) ->
         for driver in drivers:
             reason = None
             if strike.event not in driver.events:
-                reason = _supported(driver.name, driver.events)
+                names = ", ".join(event for event in PartEvent if event in driver.events)
+                reason = f"{driver.name} supports {names or 'no event'}"
             elif strike.event is PartEvent.RELOAD and dut is not None:
                 reason = driver.reload_problem(dut)
             if reason is not None:
@@ -103,11 +104,6 @@ def immovable(spec: OutageSpec, plan: Plan) -> dict[str, str]:
                     "and the plan has no other CPU on that machine"
                 )
     return found
-
-
-def _supported(name: str, events: Collection[PartEvent]) -> str:
-    names = [event for event in PartEvent if event in events]
-    return f"{name} supports {', '.join(names)}" if names else f"{name} supports no event"
 
 
 def cost(spec: OutageSpec, refused: Collection[str] = ()) -> StudyCost:

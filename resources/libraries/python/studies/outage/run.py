@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, Unsupported
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.findings import Coverage
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
-from resources.libraries.python.model.measurements.trial import FlowTimeline, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.planning.names import VSWITCH
@@ -27,7 +26,6 @@ from resources.libraries.python.studies.outage.model import EventTrial, Outage, 
 from resources.libraries.python.studies.outage.planning import OutageTurn, cost, parts_hit, refusals, schedule
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.part import ForwardingPart
 
 _WAYS = 2
@@ -148,9 +146,6 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
             notes=tuple(notes),
         )
 
-    def coverage(self) -> Coverage:
-        return self.result().coverage
-
     def enough(self) -> None:
         """See `StepStudy`.
 
@@ -183,6 +178,7 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
     def measure(self, turn: OutageTurn) -> EventTrial:
         spec, strike = self.spec, turn.strike
         cell = self.deploy(turn)
+        parts = cell.deployment.parts
         trial = Trial(
             load_pps=_WAYS * spec.instances * self.load.rate_pps,
             duration_s=spec.duration_s,
@@ -190,7 +186,9 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
             timeline_s=spec.bin_s,
             purpose="outage",
         )
-        part = None if strike is None else _target(cell.deployment.parts, strike)
+        part: ForwardingPart | None = (
+            None if strike is None else (parts.switch if strike.target == VSWITCH else parts.functions)
+        )
         if part is not None and strike is not None:
             after_s = _LEAD_S + spec.before_s
             targets = parts_hit(spec, strike)
@@ -208,7 +206,9 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
         begin_ns = max(line.begin_ns for line in lines)
         would_ns = begin_ns + round(spec.before_s * 1e9)
         moment = happened or EventOccurrence(began_ns=would_ns, ended_ns=would_ns, what="")
+        clock_error_s = 0.0
         if happened is not None:
+            clock_error_s = happened.clock_error_s + max(line.clock_error_s for line in lines)
             before_s = (happened.began_ns - begin_ns) / 1e9
             if not _MIN_AROUND_S < before_s < spec.duration_s - _MIN_AROUND_S:
                 raise CsitError(
@@ -224,7 +224,7 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
             event=turn.event,
             event_s=None if happened is None else (happened.ended_ns - happened.began_ns) / 1e9,
             done="" if happened is None else happened.what,
-            clock_error_s=_clock_error_s(happened, lines),
+            clock_error_s=clock_error_s or None,
             impacts=impacts(lines, moment),
             traces=traces(lines, moment) if not turn.repetition else (),
             note=result.note,
@@ -251,16 +251,6 @@ class OutageTest(StepStudy[OutageSpec, OutageTurn, EventTrial, Outage]):
 
     def _cell(self, repetition: int) -> CellUnderTest:
         return self.under_test(self.spec.cell, self.spec.frame, profile(self.spec.search), repetition)
-
-
-def _target(parts: Parts, strike: TargetedEvent) -> ForwardingPart:
-    return parts.switch if strike.target == VSWITCH else parts.functions
-
-
-def _clock_error_s(happened: EventOccurrence | None, lines: Sequence[FlowTimeline]) -> float | None:
-    if happened is None:
-        return None
-    return happened.clock_error_s + max(line.clock_error_s for line in lines) or None
 
 
 def was_offered(result: TrialResult) -> bool:

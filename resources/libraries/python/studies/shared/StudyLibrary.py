@@ -154,8 +154,11 @@ class StudyLibrary(StudyKeywords[AnyStepStudy]):
     def _tables(self, record: Any) -> Iterable[Table]:  # noqa: ANN401 - a record of this study
         return self._kind.tables(record)
 
-    def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401 - as above
-        return list(self._kind.lines(record))
+    def _report(self, record: Any) -> None:  # noqa: ANN401 - as above
+        lines = list(self._kind.lines(record))
+        for line in lines:
+            logger.info(line)
+        self._progress.end(record.passed, record.message, lines)
 
 
 def study_named(name: str) -> type[AnyStepStudy]:

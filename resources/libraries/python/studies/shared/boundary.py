@@ -124,7 +124,6 @@ def defect_sentence(error: Exception) -> str:
 
 
 def _folder() -> Path | None:
-    """Folder of the run."""
     with suppress(RobotNotRunningError):
         if folder := variable("OUTPUT DIR"):
             return Path(str(folder))
@@ -211,7 +210,6 @@ class Redaction:
 
 
 def _redact_texts(result: Any) -> None:  # noqa: ANN401
-    """Redact documentation, tags and message of a keyword or test."""
     result.doc, result.message = outgoing(result.doc), outgoing(result.message)
     if any(redacted(tag) != tag for tag in result.tags):
         result.tags = [redacted(tag) for tag in result.tags]

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from robot.api import SuiteVisitor
 from robot.conf import RobotSettings
@@ -48,21 +48,8 @@ _SWITCHES = "UNLESS ASKED"
 """Variable of suites: words of the variable MORE, and the tag that tests which take longer get by each."""
 
 
-class _Study(Protocol):
-    """Library of a study: what is looked at before a run."""
-
-    STUDY: str
-    """Name of its folder."""
-
-    def refuse_wrong(self, choices: Lookup) -> Topology:
-        """Refuse wrong choices; return the testbed."""
-
-    def specification(self, name: str, keys: Mapping[str, str]) -> object:
-        """Load a specification, as keys of a test and the choices change it."""
-
-
-_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[_Study]]
-"""A suite, the files whose tables it has, and its studies."""
+_Suite = tuple[TestSuite, Sequence[ResourceFile], Sequence[Any]]
+"""A suite, the files whose tables it has, and the libraries of its studies, which are `StudyKeywords`."""
 _VARIABLE_FILES = (".py", ".yaml", ".yml", ".json", "/")
 """Ends of variable files that Robot takes for paths; others are names of modules."""
 
@@ -160,10 +147,8 @@ class ChoicesAtStart:
 
     def start_suite(self, data: TestSuite, result: object) -> None:  # noqa: ARG002 - of Robot
         """Look at all suites of the run; where something is wrong, let it end before the setup of this one."""
-        whole = data
-        while whole.parent is not None:
-            whole = whole.parent
-        if whole is self.seen or not all(are_ours(each.source) for each in _all(whole) if each.tests):
+        whole = whole_of(data)
+        if whole is self.seen or not all(are_ours(each.source) for each in all_of(whole) if each.tests):
             return
         self.seen = whole
         suites, given = _suites(whole), BuiltIn()._variables._global
@@ -203,7 +188,7 @@ def are_ours(source: Path | str | None) -> bool:
 def _suites(whole: TestSuite) -> list[_Suite]:
     """All suites of a run with the files whose tables they have, and their studies."""
     known: dict[Path, ResourceFile] = {}
-    return [(each, files, _libraries(files)) for each in _all(whole) if (files := _files(each, known))]
+    return [(each, files, _libraries(files)) for each in all_of(whole) if (files := _files(each, known))]
 
 
 def _files(suite: TestSuite, known: dict[Path, ResourceFile]) -> list[ResourceFile]:
@@ -298,7 +283,7 @@ def _running(whole: TestSuite, settings: RobotSettings) -> dict[Path | None, set
 
 def _with_tests(whole: TestSuite, skip: TagPatterns) -> dict[Path | None, set[str]]:
     """Return the names of tests that are not skipped, by the files of their suites."""
-    found = {each.source: {test.name for test in each.tests if not skip.match(test.tags)} for each in _all(whole)}
+    found = {each.source: {test.name for test in each.tests if not skip.match(test.tags)} for each in all_of(whole)}
     return {source: names for source, names in found.items() if names}
 
 
@@ -340,13 +325,19 @@ def _refuse_switch(lookup: Lookup) -> None:
         raise ConfigError(f"MORE '{more}': expected {' or '.join(words)}")
 
 
-def _all(suite: TestSuite) -> Iterator[TestSuite]:
+def whole_of(suite: TestSuite) -> TestSuite:
+    """All suites of the run."""
+    return suite if suite.parent is None else whole_of(suite.parent)
+
+
+def all_of(suite: TestSuite) -> Iterator[TestSuite]:
+    """Yield a suite, and all suites in it."""
     yield suite
     for each in suite.suites:
-        yield from _all(each)
+        yield from all_of(each)
 
 
-def _libraries(files: Iterable[ResourceFile]) -> list[_Study]:
+def _libraries(files: Iterable[ResourceFile]) -> list[Any]:
     """Libraries of studies that a suite imports."""
     imports = (each for file in files for each in file.imports if each.type == each.LIBRARY)
     found = (
@@ -357,7 +348,7 @@ def _libraries(files: Iterable[ResourceFile]) -> list[_Study]:
     return [library(*arguments) for library, arguments in found if hasattr(library, "refuse_wrong")]
 
 
-def _names(files: Iterable[ResourceFile], libraries: Iterable[_Study]) -> Iterator[str]:
+def _names(files: Iterable[ResourceFile], libraries: Iterable[Any]) -> Iterator[str]:
     """Variables that the studies of a suite read, or that it has itself. Lists and tables are its own."""
     for library in libraries:
         yield from (each.name for each in read_by(library.STUDY))

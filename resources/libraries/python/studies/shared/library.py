@@ -54,15 +54,6 @@ from resources.libraries.python.testbed.kinds.factory import located, make_testb
 _Test = TypeVar("_Test", bound=AnyStudy)
 
 
-def _options(topology: Topology) -> dict[str, str]:
-    """What its file says of drivers: a fact of the testbed, too."""
-    return {
-        f"option {path} of {name}": value
-        for name, node in topology.nodes.items()
-        for path, value in node.options.items()
-    }
-
-
 class StudyKeywords(Generic[_Test]):
     """Keywords of the library of a study: those that open and close the testbed.
 
@@ -72,8 +63,8 @@ class StudyKeywords(Generic[_Test]):
     RESUMES_ELSEWHERE = True
     """Whether a run may be resumed in another folder: where tests have a journal of their steps."""
     ROBOT_LIBRARY_LISTENER: ClassVar[Any] = [REDACTION, AT_START]
-    FIRST_KEYWORD = "the keyword that describes the test"
-    """For errors."""
+    FIRST_KEYWORD: ClassVar[str]
+    """The one that describes the test, for errors."""
     STUDY = ""
     """Name of the study: of its folder."""
 
@@ -185,18 +176,10 @@ class StudyKeywords(Generic[_Test]):
 
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
         """Show the result of a test on the console, and log it."""
-        lines = self._result_lines(record)
-        for line in lines:
-            logger.info(line)
-        self._progress.end(record.passed, record.message, lines)
 
     def _tables(self, record: Any) -> Iterable[Table]:  # noqa: ANN401, ARG002 - a record of this study
         """Tables of a record, which become CSV files."""
         return ()
-
-    def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401, ARG002 - a record of this study
-        """Lines of the console when a test has ended."""
-        return []
 
     @property
     def _running(self) -> _Test:
@@ -209,6 +192,12 @@ def variables_in_words(study: str) -> str:
     """Variables of a study for the documentation of a suite, in Robot's format."""
     rows = (f"| ``-v {each.name}:{each.example}`` | {each.meaning} | {each.default} |" for each in read_by(study))
     return "\n".join(["\n", "| =Variable= | =Meaning= | =Default= |", *rows])
+
+
+def _remove_by_force(world: parts.Testbed) -> None:
+    """Remove leftovers, and warn of each."""
+    for line in clean_up(world, None):
+        logger.warn(f"{line} was left and has been removed by force")
 
 
 class TestbedSession:
@@ -268,7 +257,12 @@ class TestbedSession:
         for line in (*attached(topology), *assumptions(topology)):
             announce(line)
         environment = self._world.environment()  # after opening, which may change settings of the machine
-        self._environment = environment.model_copy(update={"settings": environment.settings | _options(topology)})
+        options = {  # what its file says of drivers is a fact of the testbed, too
+            f"option {path} of {name}": value
+            for name, node in topology.nodes.items()
+            for path, value in node.options.items()
+        }
+        self._environment = environment.model_copy(update={"settings": environment.settings | options})
         self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
         self._qualifications = qualifications
         if qualifications is not None:
@@ -305,8 +299,7 @@ class TestbedSession:
             )
         except CsitError as error:
             logger.warn(f"the generator is not qualified: {error}")
-            for line in clean_up(self._world, None):
-                logger.warn(f"{line} was left and has been removed by force")
+            _remove_by_force(self._world)
             return None
         if found is not None:
             self._world.way = found.way
@@ -342,8 +335,7 @@ class TestbedSession:
             raise
         except CsitError as error:
             logger.warn(f"the generator is not qualified again: {error}")
-            for line in clean_up(self._world, None):
-                logger.warn(f"{line} was left and has been removed by force")
+            _remove_by_force(self._world)
             return
         logger.info(range_in_words(self.beyond.qualification))
 
@@ -354,8 +346,7 @@ class TestbedSession:
             return
         with ExitStack() as steps:
             steps.callback(world.close)
-            for line in clean_up(world, None):
-                logger.warn(f"{line} was left and has been removed by force")
+            _remove_by_force(world)
 
     def opened(self) -> tuple[Topology, parts.Testbed, Environment]:
         """Return topology, world and fingerprint.

@@ -334,8 +334,8 @@ class StudyRunState:
         test: AnyStudy,
         status: str,
         message: str,
-        tables: Tables = lambda _: {},
-        report: Callable[[Any], None] = lambda _: None,
+        tables: Tables,
+        report: Callable[[Any], None],
     ) -> Any:  # noqa: ANN401 - a record of any study
         """Remove what is deployed and write the record of the test.
 
@@ -428,7 +428,6 @@ class StudyRunState:
 
     @property
     def _name(self) -> str:
-        """File name of the present test."""
         return _NAMES[self._opened.resolve()].of(_test_id(), str(variable("TEST NAME")))
 
     @property

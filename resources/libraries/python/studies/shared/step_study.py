@@ -270,8 +270,9 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         return None
 
     def coverage(self) -> Coverage:
-        """Steps measured, of those asked for."""
-        return Coverage(self._measured, self._ended)
+        """What was measured, of what was asked for: as the result counts it, if it does, else steps."""
+        found: Coverage | None = getattr(self.result(), "coverage", None)
+        return Coverage(self._measured, self._ended) if found is None else found
 
     def carried_over(self, row: _Row) -> _Row:
         """Row of a step that was measured before the run was resumed."""
@@ -444,7 +445,6 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         return line
 
     def _take(self, line: StepLine[_Row]) -> None:
-        """Add a step to the result."""
         self.rows.append(line.row)
         self._measured += 1
         self._note(line.notes)
@@ -455,6 +455,5 @@ class StepStudy(StudyTest[_Spec], Generic[_Spec, _Step, _Row, _Payload]):
         self.notes += [text for text in dict.fromkeys(texts) if text not in self.notes]
 
     def _keep(self, line: Frozen) -> None:
-        """Write a line of the journal, if there is one."""
         if self._journal is not None:
             self._journal.keep(line)

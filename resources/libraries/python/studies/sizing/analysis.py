@@ -1,6 +1,6 @@
 """A sizing in a sentence, and its tables: what an instance used each second, and every load of every size."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from resources.libraries.python.quantities import DASH, grouped
 from resources.libraries.python.studies.sizing.search.size_search import carried
 from resources.libraries.python.whole_files import append_to, write_whole
 
-Cell = str | float | int | None
 _ENDS = {"failed": "a size could not be measured", "no gain": "more vCPUs gain nothing"}
 
 
@@ -58,29 +57,22 @@ def sizing_rows(sizing: Sizing) -> list[tuple[object, ...]]:
     `capacity_at_0.8_low`, and what the generator script said beside the indicator as `figure_<name>`. A size of which
     no load could be measured has one row, with an empty load.
     """
-    names = sizing.figure_names
-    further = sizing.workload.all_thresholds[1:]
+    figures, further = sizing.figure_names, sizing.workload.all_thresholds[1:]
     at = [f"capacity_at_{threshold:g}{part}" for threshold in further for part in ("", "_estimate", "_low", "_high")]
-    head = (*SIZING_COLUMNS, *at, *(f"figure_{name}" for name in names))
-    return [head, *_sizing_rows(sizing, names, further)]
-
-
-def _sizing_rows(sizing: Sizing, figures: Sequence[str], further: Sequence[float]) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[object, ...]] = [(*SIZING_COLUMNS, *at, *(f"figure_{name}" for name in figures))]
     for size in sizing.sizes:
-        at = {row.threshold: (row.carried, row.estimate, row.low, row.high) for row in size.capacities}
-        unknown: tuple[Cell, ...] = (None,) * 4
-        _, *first = at.get(sizing.workload.threshold, unknown)
-        others = [cell for each in further for cell in at.get(each, unknown)]
-        head: tuple[Cell, ...] = (size.name, size.vcpus, size.memory_mb)
-        tail: tuple[Cell, ...] = (
+        known = {row.threshold: (row.carried, row.estimate, row.low, row.high) for row in size.capacities}
+        unknown = (None,) * 4
+        _, *first = known.get(sizing.workload.threshold, unknown)
+        head = (size.name, size.vcpus, size.memory_mb)
+        tail = (
             size.capacity,
             int(size.at_top),
             size.bottleneck,
             size.failed,
             *first,
             None if size.near_limit is None else int(size.near_limit),
-            *others,
+            *(cell for each in further for cell in known.get(each, unknown)),
         )
         rows += [
             (*head, row.load, row.mean, row.stdev, row.ratio, *tail, *map(row.figures.get, figures))

@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, pairwise
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -43,7 +43,6 @@ from resources.libraries.python.studies.sizing.planning import SizingCost, cost,
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_search import (
-    SizeSpace,
     SizingSearch,
     carried_over,
     measured_size,
@@ -53,28 +52,17 @@ from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.roles.service import (
     InstanceUse,
     IntervalClock,
-    LoadReport,
     Orchestrator,
     SizedService,
 )
 from resources.libraries.python.whole_files import write_whole
 
+_cpu_s, _network_bytes = attrgetter("cpu_s"), attrgetter("network_bytes")
 KeepTrace = Callable[[str, str, Sequence[TraceRow]], None]
 """Takes what an instance used: name of the size, name of the instance, rows."""
 INTERVAL_S = 1.0
 _MB = 2**20
 _Sample = tuple[float, Mapping[str, InstanceUse]]
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedLoad:
-    """Report of one offered load, and resources used meanwhile."""
-
-    answer: LoadReport
-    use: dict[str, Use]
-    rows: dict[str, list[TraceRow]]
-    """By instance."""
-    trace: Trace
 
 
 class LoadMonitor:
@@ -90,8 +78,8 @@ class LoadMonitor:
         self._time = time
         self._begin = time.now()
 
-    def watch(self, load: float, repetition: int, duration_s: float) -> WatchedLoad:
-        """Offer a load once.
+    def watch(self, load: float, repetition: int, duration_s: float) -> tuple[OfferedLoad, dict[str, list[TraceRow]]]:
+        """Offer a load once; return what was reported and used, and rows by instance.
 
         `duration_s`: for which the generator offers it, from the script's start on. Means are over this time: while a
         script waits for late answers afterwards, every instance looks idle.
@@ -106,12 +94,13 @@ class LoadMonitor:
         until = samples[0][0] + duration_s
         inside = [row for row in samples if row[0] < until]
         inside += samples[len(inside) : len(inside) + 1]
-        return WatchedLoad(
-            answer,
+        found = OfferedLoad(
+            answer.indicator,
             {name: _mean_use(name, flavor, inside) for name, flavor in self._flavors.items()},
-            {name: self._rows(name, samples, load, repetition) for name in self._flavors},
+            answer.figures,
             self._trace(samples, answer.seconds),
         )
+        return found, {name: self._rows(name, samples, load, repetition) for name in self._flavors}
 
     def _trace(self, samples: Sequence[_Sample], indicators: Sequence[float]) -> Trace:
         pairs = [(before, after) for before, after in pairwise(samples) if after[0] > before[0]]
@@ -158,14 +147,6 @@ def _mean_use(name: str, flavor: Flavor, samples: Sequence[_Sample]) -> Use:
         memory=fmean(memory) / (flavor.memory_mb * _MB) if memory else None,
         network_bps=None if bytes_per_s is None else 8 * bytes_per_s,
     )
-
-
-def _cpu_s(use: InstanceUse) -> float | None:
-    return use.cpu_s
-
-
-def _network_bytes(use: InstanceUse) -> float | None:
-    return use.network_bytes
 
 
 def _memory(name: str, sample: _Sample) -> int | None:
@@ -255,13 +236,13 @@ class SizeTrials:
             SystemBroken: Something is wrong with the service after the load.
             CsitError: The load could not be offered.
         """
-        watched = monitor.watch(load, repetition, self._workload.duration_s)
+        found, traced = monitor.watch(load, repetition, self._workload.duration_s)
         if self._trace is not None:
-            for instance, rows in watched.rows.items():
+            for instance, rows in traced.items():
                 self._trace(self._name, instance, rows)
         if problems := service.problems():
             raise SystemBroken(f"at {grouped(load)} {self._workload.unit}: {'; '.join(problems)}")
-        return OfferedLoad(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)
+        return found
 
     def facts(self) -> dict[str, str]:
         """Facts of the service; empty where none is deployed."""
@@ -292,8 +273,7 @@ def search_of(
     Raises:
         PlanError: There are too many sizes.
     """
-    space = SizeSpace(planned(spec), partial(next_size, spec))
-    return SizingSearch(spec, workload, space, report)
+    return SizingSearch(spec, workload, planned(spec), partial(next_size, spec), report)
 
 
 _log = logging.getLogger(__name__)

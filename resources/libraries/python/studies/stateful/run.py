@@ -6,6 +6,7 @@ every packet arrives and every table has an entry for it. Tables are emptied bef
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import starmap
 
 from resources.libraries.python.driver_registry import generators
@@ -240,27 +241,19 @@ class ConnectionCell:
         )
         return result.model_copy(update={"flows": flows, "trial": trial})
 
-    def open_for_rate(self, trial: Trial) -> TrialResult:
-        """As `open`, in the search of the rate."""
-        return self.open(trial, Phase.RATE)
-
     def check(self) -> None:
         """Open a few connections of each instance at a low rate.
 
         Raises:
             NoTraffic: Some are not established.
         """
-        few = self._whole(_FEW, MIN_CPS * self.instances, Phase.FIRST)
+        few = self.fill_whole(_FEW, MIN_CPS * self.instances, Phase.FIRST)
         if not few.complete:
             rows = (f"{each.established:,} of {each.sent:,} of instance {n}" for n, each in enumerate(few.instances, 1))
             raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")
 
-    def fill_whole(self, entries: int, load_cps: float) -> None:
-        """Open so many connections of each instance for a tear-down."""
-        self._whole(entries, load_cps, Phase.TEAR_DOWN)
-
-    def _whole(self, entries: int, load_cps: float, phase: Phase) -> ConnectionTrial:
-        """Open connections; again, where a pause of the host has lost some."""
+    def fill_whole(self, entries: int, load_cps: float, phase: Phase) -> ConnectionTrial:
+        """Open so many connections of each instance; again, where a pause of the host has lost some."""
         for _ in range(_ATTEMPTS):
             made = self.fill(entries, load_cps, phase)
             if made.complete:
@@ -390,9 +383,12 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
         load_cps = spec.share * rate.lower_cps
         connections.tear_down()
         empty = connections.tear_down()
+        limit, entries = connections.limit, spec.connections
+        if limit is not None:
+            entries = max(1, min(entries, int(spec.fill * limit)))
         tear_downs = []
         for _ in range(spec.tear_downs):
-            connections.fill_whole(_torn_down(spec, connections), load_cps)
+            connections.fill_whole(entries, load_cps, Phase.TEAR_DOWN)
             tear_downs.append(connections.tear_down())
         return CellConnections(
             instances=cell.nf_chains,
@@ -417,7 +413,7 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
         emptied_s = connections.emptied_s
         full = f"fills more than {self.spec.fill:.0%} of a table of {limit or MAX_FLOWS:,} entries"
         found = search_rate(
-            connections.open_for_rate,
+            partial(connections.open, phase=Phase.RATE),
             self._profile,
             self.spec.frame,
             ConnectionLimits(most_pps, most, full, line),
@@ -460,11 +456,6 @@ class StatefulTest(StepStudy[StatefulSpec, Cell, CellConnections, StatefulDensit
             trials=len(trials),
             remark="; ".join(remarks),
         )
-
-
-def _torn_down(spec: StatefulSpec, connections: ConnectionCell) -> int:
-    limit = connections.limit
-    return spec.connections if limit is None else max(1, min(spec.connections, int(spec.fill * limit)))
 
 
 def _profile_of(spec: StatefulSpec) -> SearchProfile:

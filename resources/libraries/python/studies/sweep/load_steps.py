@@ -150,7 +150,6 @@ def _mean_memory(samples: Sequence[SweepSample]) -> dict[str, float]:
 
 
 def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, tolerance: float) -> str | None:
-    """Return why a load differs from the requested one."""
     sender_pps = measured.sender_pps
     reasons = []
     if abs(counted_pps - asked_pps) > tolerance * asked_pps:
@@ -178,13 +177,13 @@ def capacity(offer: Callable[[float], tuple[float, float]], most_pps: float, lea
     return best_pps
 
 
-def rates_around(capacity_pps: float, steps: int = AUTOMATIC_LOADS, beyond: float = BEYOND) -> Rates:
+def rates_around(capacity_pps: float, beyond: float = BEYOND) -> Rates:
     """Loads in equal steps up to `beyond` times a capacity, the step rounded to two digits.
 
     `capacity_pps`: of each flow, one way; above 0.
     """
-    step_pps = float(f"{beyond * capacity_pps / steps:.1e}")
-    return Rates(start_pps=step_pps, stop_pps=steps * step_pps, step_pps=step_pps)
+    step_pps = float(f"{beyond * capacity_pps / AUTOMATIC_LOADS:.1e}")
+    return Rates(start_pps=step_pps, stop_pps=AUTOMATIC_LOADS * step_pps, step_pps=step_pps)
 
 
 def next_load(break_point: BreakPoint | None, points: Sequence[SweepPoint], width: float) -> float | None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +9,6 @@ from typing import Any, TypeVar
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.base import digest_of_model
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.variables import FIREWALL, NAT, PROFILES, ROUTER, Lookup
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.traffic import keeps_a_log
@@ -28,12 +26,12 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     predict,
     sharing,
 )
+from resources.libraries.python.studies.sweep.analysis.flavors import smt_gains
 from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
 from resources.libraries.python.studies.sweep.analysis.sentences import comparisons, headline, profile_in_words, title
-from resources.libraries.python.studies.sweep.analysis.smt_gains import smt_gains
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
@@ -87,15 +85,15 @@ class ProfileStore:
 
     def put(self, record: SweepRecord) -> None:
         """Add a record, if it has a profile."""
-        self._known.put(record)
+        self._records.append(record)
 
     def profile(self, name: str, frame: str) -> Profile:
-        """The newest profile of a service.
+        """The newest profile of a service: of the machine as it is, with SMT if it has any.
 
         Raises:
             ConfigError: There is none.
         """
-        known = self._known.profiles
+        known = {(sweep.name, sweep.spec.frame.name): profile for sweep, profile, _ in self._profiled()}
         if (name, frame) not in known:
             there = ", ".join(sorted(known_name for known_name, known_frame in known if known_frame == frame)) or "none"
             raise ConfigError(
@@ -110,7 +108,10 @@ class ProfileStore:
         Raises:
             ConfigError: There is none.
         """
-        found = self._known.with_smt.get(_same(sweep))
+        asked, found = _same(sweep), None
+        for known, profile, plan in self._profiled():
+            if plan is not None and plan.cores.smt and _same(known) == asked:
+                found = profile
         if found is None:
             raise ConfigError(
                 f"{sweep.name} has not been measured with SMT and {sweep.spec.frame.name} frames on testbed "
@@ -120,41 +121,25 @@ class ProfileStore:
 
     def path(self, frame: str) -> Sweep | None:
         """The newest sweep of the path without network functions; None where there is none."""
-        return self._known.paths.get(frame)
+        paths = [each for each, _, _ in self._profiled() if each.spec.frame.name == frame and not each.cell.nf_nodes]
+        return paths[-1] if paths else None
+
+    def _profiled(self) -> Iterator[tuple[Sweep, Profile, Plan | None]]:
+        for each in self._records:
+            if each.sweep is not None and each.profile is not None and not each.smt_off:
+                yield each.sweep, each.profile, each.plan
 
     @cached_property
-    def _known(self) -> "_Known":
-        known = _Known()
-        for record in [] if self._folder is None else earlier_records(self._folder, SweepRecord):
-            if (record.world, record.testbed) == (self._world, self._testbed):
-                known.put(record)
-        return known
+    def _records(self) -> list[SweepRecord]:
+        """Of this testbed, the newest last."""
+        found = [] if self._folder is None else earlier_records(self._folder, SweepRecord)
+        return [each for each in found if (each.world, each.testbed) == (self._world, self._testbed)]
 
 
 def _same(sweep: Sweep) -> str:
     """Service and traffic of a sweep, without its loads."""
     traffic = sweep.spec.model_copy(update={"rates": None, "duration_s": 1})
     return f"{sweep.cell.model_dump_json()} {traffic.model_dump_json()}"
-
-
-@dataclass
-class _Known:
-    profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
-    """By name and frame; of the machine as it is, with SMT if it has any."""
-    with_smt: dict[str, Profile] = field(default_factory=dict)
-    """By service and traffic; of machines that have SMT."""
-    paths: dict[str, Sweep] = field(default_factory=dict)
-    """By frame."""
-
-    def put(self, record: SweepRecord) -> None:
-        sweep = record.sweep
-        if sweep is None or record.profile is None or record.smt_off:
-            return
-        if record.plan is not None and record.plan.cores.smt:
-            self.with_smt[_same(sweep)] = record.profile
-        self.profiles[sweep.name, sweep.spec.frame.name] = record.profile
-        if not sweep.cell.nf_nodes:
-            self.paths[sweep.spec.frame.name] = sweep
 
 
 _Result = TypeVar("_Result")
@@ -465,15 +450,11 @@ def predictions(
     way = None if path is None else MeasuredPath.of(path.name, path.points)
     words = sharing(measured.vnfs)
     parts = [
-        MeasuredVnf(profiles[function.node - 1], _share(measured.cell, function.node), words[function.name])
-        for function in plan.nfs
+        # Branches share the flows of the chain equally.
+        MeasuredVnf(profiles[each.node - 1], 1.0 / measured.cell.count_of(each.node), words[each.name])
+        for each in plan.nfs
     ]
     found = [predict(measured.name, parts, measured.points, "hungriest", way)]
     if any(part.cpus is not None for part in parts):
         found.append(predict(measured.name, parts, measured.points, "shared_cpus", way))
     return tuple(found)
-
-
-def _share(cell: Cell, node: int) -> float:
-    """Return the share of the chain's rate that goes through one NF of a node: branches share the flows equally."""
-    return 1.0 / cell.count_of(node)

@@ -72,7 +72,8 @@ def causes(judged: Judged, runs: Sequence[ChainRun]) -> tuple[CommonCause, ...]:
         for key, excesses in found.items()
         for cause in _explained(key, excesses, _strongest(judged.compared[key]), placed)
     ]
-    return tuple(sorted(answers, key=lambda cause: -_severity(cause, found)))
+    least = {key: min(each.least for each in excesses) for key, excesses in found.items()}
+    return tuple(sorted(answers, key=lambda cause: -cause.excess / least[cause.owner, cause.feature]))
 
 
 def _strongest(compared: Mapping[_Where, float]) -> dict[Chain, float]:
@@ -92,10 +93,6 @@ def _only_under(
     others = [ratio for (_, workload), ratio in own.items() if workload not in under]
     is_shared = all(where in bad for where in own if where[1] in under)
     return tuple(under) if is_shared and others and max(others) < _BETWEEN else ()
-
-
-def _severity(cause: CommonCause, found: Mapping[_Key, Sequence[Excess]]) -> float:
-    return cause.excess / min(each.least for each in found[cause.owner, cause.feature])
 
 
 def unexplained(worse: Sequence[Excess]) -> Iterator[Excess]:
@@ -144,19 +141,15 @@ def _explained(
         chance = None
         if len(chosen) == 1 and covered != population:
             chance = _chance(len(covered), descriptions, population - between)
-        answer = _Answer(
-            f"every chain {first.what}".rstrip(),
-            covered,
-            tuple(each.what for each in same if each.weight == first.weight),
-            chance,
-        )
         own = [each for each in excesses if each.chain in covered]
         usual, more = _delays(own) if key[1] in LATENCIES else (own, [])
-        yield _cause(key, answer, others, usual)
+        alike = tuple(each.what for each in same if each.weight == first.weight)
+        what = f"every chain {first.what}".rstrip()
+        yield _cause(key, what, others, usual, same=alike, chance=chance)
         if more:
             yield from _explained(key, more, dict.fromkeys(population, 0.0), placed)
     for chain in sorted(bad.difference(*chosen), key=lambda chain: chain.name):
-        yield _cause(key, _Answer(f"only {chain.name}", frozenset({chain})), others, excesses)
+        yield _cause(key, f"only {chain.name}", others, [each for each in excesses if each.chain == chain])
 
 
 def _delays(excesses: Sequence[Excess]) -> tuple[list[Excess], list[Excess]]:
@@ -201,18 +194,18 @@ def _chance(count: int, descriptions: Collection[_Description], population: froz
     return sum(len(extent) == count for extent in extents) / comb(len(population), min(count, len(population)))
 
 
-class _Answer(NamedTuple):
-    what: str
-    chains: frozenset[Chain]
-    same: tuple[str, ...] = ()
-    chance: float | None = None
-
-
-def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) -> CommonCause:
-    what, chains, same, chance = answer
-    own = [each for each in excesses if each.chain in chains]
+def _cause(
+    key: _Key,
+    what: str,
+    others: int,
+    excesses: Sequence[Excess],
+    *,
+    same: tuple[str, ...] = (),
+    chance: float | None = None,
+) -> CommonCause:
+    """`excesses`: those of its chains only."""
     largest: dict[Chain, Excess] = {}
-    for each in sorted(own, key=lambda each: each.excess):
+    for each in sorted(excesses, key=lambda each: each.excess):
         largest[each.chain] = each
     values = [each.excess for each in largest.values()]
     mean, low, high = (
@@ -228,12 +221,12 @@ def _cause(key: _Key, answer: _Answer, others: int, excesses: Sequence[Excess]) 
         owner=key[0],
         feature=key[1],
         what=what,
-        chains=tuple(sorted(chains, key=lambda chain: chain.name)),
+        chains=tuple(sorted(largest, key=lambda chain: chain.name)),
         others=others,
         excess=mean,
         low=low,
         high=min(high, 1.0) if key[1] == LOSS else high,
-        smallest=min(each.excess for each in own),
+        smallest=min(each.excess for each in excesses),
         same=same,
         chance=chance,
     )

@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import fsum, isfinite, sqrt
 from statistics import quantiles
 
@@ -18,26 +17,12 @@ from resources.libraries.python.studies.chains.model import ChainRun, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 
-class FeatureSource(StrEnum):
-    """Source of the feature."""
-
-    GUEST = "guest"
-    """The network function's control group, vCPUs and interfaces."""
-    PROCESS = "process"
-    """The machine, of the network function's processes and of the kernel's threads that work for it."""
-    MACHINE = "machine"
-    """The machine, of itself."""
-    CHAIN = "chain"
-    """The traffic generator, of the chain from end to end: one value for a run."""
-
-
 @dataclass(frozen=True, slots=True)
 class Feature:
     """One column of the samples. Percentages are of one CPU unless noted: 250 are two and a half."""
 
     name: str
     unit: str
-    side: FeatureSource
     meaning: str
     """After the name in a sentence: `CPU (CPU time of ...)`."""
 
@@ -55,69 +40,60 @@ class Feature:
 _OF_UNITS = re.compile(r"_(percent|bytes|bytes_per_s|bps|pps|kib|s)$")
 
 
-def _guest(name: str, unit: str, meaning: str) -> Feature:
-    return Feature(name, unit, FeatureSource.GUEST, meaning)
-
-
-def _process(name: str, unit: str, meaning: str) -> Feature:
-    return Feature(name, unit, FeatureSource.PROCESS, meaning)
-
-
-def _machine(name: str, unit: str, meaning: str) -> Feature:
-    return Feature(name, unit, FeatureSource.MACHINE, meaning)
-
-
 FEATURES: tuple[Feature, ...] = (
-    _guest("guest_cpu_percent", "%", "CPU time of its control group or of its vCPUs"),
-    _guest("guest_memory_bytes", "B", "memory of its control group, without inactive file pages (working set)"),
-    _guest("throttled_percent", "%", "time for which it was throttled, its CPU quota used up"),
-    _guest("rx_pps", "pps", "packets that its ports received"),
-    _guest("tx_pps", "pps", "packets that its ports sent"),
-    _guest("rx_dropped_pps", "pps", "packets that its ports dropped on receive"),
-    _guest("tx_dropped_pps", "pps", "packets that its ports dropped on transmit, the next queue being full"),
-    _guest("queued_packets", "", "packets in the queues behind it: received and not yet taken"),
-    _guest("queued_kib", "KiB", "memory of the packets in the sockets of its program"),
-    _guest("socket_dropped_pps", "pps", "packets dropped at full sockets of its program, which no port counts"),
-    _process("cpu_percent", "%", "CPU time of all its processes and of the kernel's threads that work for it"),
-    _process("user_percent", "%", "CPU time of its processes in user space"),
-    _process("system_percent", "%", "CPU time of its processes in the kernel"),
-    _process("helper_percent", "%", "CPU time of the kernel's threads that work for it: NAPI and vhost"),
-    _process("waiting_percent", "%", "time for which its threads were runnable and waited for a CPU"),
-    _process("voluntary_switches", "1/s", "voluntary context switches of its threads"),
-    _process("involuntary_switches", "1/s", "involuntary context switches of its threads"),
-    _process("threads", "", "threads of its processes, and kernel threads that work for it"),
-    _process("memory_bytes", "B", "resident memory of its processes"),
-    _process("read_bytes_per_s", "B/s", "read from storage by its processes"),
-    _process("written_bytes_per_s", "B/s", "written to storage by its processes"),
-    _machine("all_user_percent", "%", "time of all CPUs in user space"),
-    _machine("all_system_percent", "%", "time of all CPUs in the kernel, interrupts apart"),
-    _machine("all_interrupt_percent", "%", "time of all CPUs in hardware interrupts"),
-    _machine("all_softirq_percent", "%", "time of all CPUs in soft interrupts"),
-    _machine("all_idle_percent", "%", "idle time of all CPUs, including waiting for storage"),
-    _machine("all_stolen_percent", "%", "time of all CPUs that the machine's host gave to other guests"),
-    _machine("all_switches", "1/s", "context switches of all CPUs"),
-    _machine("all_interrupts", "1/s", "interrupts of all CPUs"),
-    _machine("all_net_rx_softirqs", "1/s", "soft interrupts for receiving, of all CPUs"),
-    _machine("all_net_tx_softirqs", "1/s", "soft interrupts for sending, of all CPUs"),
-    _machine("backlog_drops", "1/s", "packets dropped because the queue of a CPU was full"),
-    _machine("backlog_packets", "", "received packets in the queues of all CPUs"),
-    _machine("time_squeezes", "1/s", "times that receiving ended early because its budget was used up"),
-    _machine("memory_used_bytes", "B", "memory in use on the machine"),
+    # Of the network function's control group, vCPUs and interfaces.
+    Feature("guest_cpu_percent", "%", "CPU time of its control group or of its vCPUs"),
+    Feature("guest_memory_bytes", "B", "memory of its control group, without inactive file pages (working set)"),
+    Feature("throttled_percent", "%", "time for which it was throttled, its CPU quota used up"),
+    Feature("rx_pps", "pps", "packets that its ports received"),
+    Feature("tx_pps", "pps", "packets that its ports sent"),
+    Feature("rx_dropped_pps", "pps", "packets that its ports dropped on receive"),
+    Feature("tx_dropped_pps", "pps", "packets that its ports dropped on transmit, the next queue being full"),
+    Feature("queued_packets", "", "packets in the queues behind it: received and not yet taken"),
+    Feature("queued_kib", "KiB", "memory of the packets in the sockets of its program"),
+    Feature("socket_dropped_pps", "pps", "packets dropped at full sockets of its program, which no port counts"),
+    # Of its processes, as the machine sees them, and of the kernel's threads that work for it.
+    Feature("cpu_percent", "%", "CPU time of all its processes and of the kernel's threads that work for it"),
+    Feature("user_percent", "%", "CPU time of its processes in user space"),
+    Feature("system_percent", "%", "CPU time of its processes in the kernel"),
+    Feature("helper_percent", "%", "CPU time of the kernel's threads that work for it: NAPI and vhost"),
+    Feature("waiting_percent", "%", "time for which its threads were runnable and waited for a CPU"),
+    Feature("voluntary_switches", "1/s", "voluntary context switches of its threads"),
+    Feature("involuntary_switches", "1/s", "involuntary context switches of its threads"),
+    Feature("threads", "", "threads of its processes, and kernel threads that work for it"),
+    Feature("memory_bytes", "B", "resident memory of its processes"),
+    Feature("read_bytes_per_s", "B/s", "read from storage by its processes"),
+    Feature("written_bytes_per_s", "B/s", "written to storage by its processes"),
+    # Of the machine itself.
+    Feature("all_user_percent", "%", "time of all CPUs in user space"),
+    Feature("all_system_percent", "%", "time of all CPUs in the kernel, interrupts apart"),
+    Feature("all_interrupt_percent", "%", "time of all CPUs in hardware interrupts"),
+    Feature("all_softirq_percent", "%", "time of all CPUs in soft interrupts"),
+    Feature("all_idle_percent", "%", "idle time of all CPUs, including waiting for storage"),
+    Feature("all_stolen_percent", "%", "time of all CPUs that the machine's host gave to other guests"),
+    Feature("all_switches", "1/s", "context switches of all CPUs"),
+    Feature("all_interrupts", "1/s", "interrupts of all CPUs"),
+    Feature("all_net_rx_softirqs", "1/s", "soft interrupts for receiving, of all CPUs"),
+    Feature("all_net_tx_softirqs", "1/s", "soft interrupts for sending, of all CPUs"),
+    Feature("backlog_drops", "1/s", "packets dropped because the queue of a CPU was full"),
+    Feature("backlog_packets", "", "received packets in the queues of all CPUs"),
+    Feature("time_squeezes", "1/s", "times that receiving ended early because its budget was used up"),
+    Feature("memory_used_bytes", "B", "memory in use on the machine"),
 )
 """Owners that are network functions, and the vSwitch, have those of guest and process; the host has the others."""
 
 OF_CHAINS = (
-    Feature("throughput_bps", "bit/s", FeatureSource.CHAIN, "throughput at the receiver, one way"),
-    Feature("loss_ratio", "", FeatureSource.CHAIN, "share of the sent packets that did not arrive"),
-    Feature("latency_s", "s", FeatureSource.CHAIN, "mean latency under the load, one way"),
-    Feature("idle_latency_s", "s", FeatureSource.CHAIN, "mean latency without load, one way"),
+    Feature("throughput_bps", "bit/s", "throughput at the receiver, one way"),
+    Feature("loss_ratio", "", "share of the sent packets that did not arrive"),
+    Feature("latency_s", "s", "mean latency under the load, one way"),
+    Feature("idle_latency_s", "s", "mean latency without load, one way"),
 )
 _BY_NAME = {feature.name: feature for feature in (*FEATURES, *OF_CHAINS)}
 
 
 def feature(name: str) -> Feature:
     """The feature of that name; one of an unknown name has no unit, and its name as its meaning."""
-    return _BY_NAME.get(name) or Feature(name, "", FeatureSource.PROCESS, name.replace("_", " "))
+    return _BY_NAME.get(name) or Feature(name, "", name.replace("_", " "))
 
 
 _NOTABLE = {"%": 5.0, "pps": 50.0, "1/s": 50.0, "B/s": 2.0**20, "B": 2.0**20, "": 1.0}

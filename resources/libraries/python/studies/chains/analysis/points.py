@@ -29,7 +29,7 @@ import numpy as np
 
 from resources.libraries.python.studies.chains.analysis.features import IDLE_LATENCY
 from resources.libraries.python.studies.chains.model import Distance, Statistic
-from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
+from resources.libraries.python.studies.chains.model.spec import Chain, Member
 
 
 def resources(chain: Chain, owner: str) -> Member | None:
@@ -42,20 +42,12 @@ def distances(statistics: Sequence[Statistic]) -> Iterator[Distance]:
     groups: dict[tuple[object, ...], list[Statistic]] = defaultdict(list)
     for each in statistics:
         if len(each.chain.members) > 1 and each.feature != IDLE_LATENCY:
-            groups[_group(each)].append(each)
+            population = resources(each.chain, each.owner) or len(each.chain.members)
+            but_volume = each.workload.model_copy(update={"volume_bps": 1.0})
+            groups[each.feature, each.owner, population, but_volume].append(each)
     for points in groups.values():
         if len({point.chain for point in points}) > 1:  # one chain has nothing to be compared with
             yield from _of(points)
-
-
-def _group(each: Statistic) -> tuple[object, ...]:
-    population = resources(each.chain, each.owner) or len(each.chain.members)
-    return each.feature, each.owner, population, _kind(each.workload)
-
-
-def _kind(workload: Workload) -> Workload:
-    """All of a workload but its volume."""
-    return workload.model_copy(update={"volume_bps": 1.0})
 
 
 VARIABLES = 1

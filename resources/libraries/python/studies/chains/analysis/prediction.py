@@ -24,7 +24,7 @@ runs decide: the first one was selected for its value.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import fsum, prod, sqrt
 from statistics import fmean
 from typing import NamedTuple
@@ -244,30 +244,19 @@ def _student(freedom: int, tail: float) -> float:
     return -float(special_functions.stdtrit(freedom, tail))
 
 
-@dataclass
-class _Group:
-    """Runs of one chain under one workload."""
-
-    runs: list[ChainRun] = field(default_factory=list)
-
-    @property
-    def deciding(self) -> list[ChainRun]:
-        return self.runs[1:] or self.runs
-
-
 class _Observed:
     """Values of runs, and predictions from those of VNFs alone."""
 
     def __init__(self, runs: Sequence[ChainRun]) -> None:
-        self._groups: dict[_Where, _Group] = defaultdict(_Group)
+        self._runs: dict[_Where, list[ChainRun]] = defaultdict(list)
         for run in runs:
             if run.failed is None:
-                self._groups[run.chain, run.workload].runs.append(run)
-        self._values = {where: [_values(run) for run in group.deciding] for where, group in self._groups.items()}
+                self._runs[run.chain, run.workload].append(run)
+        self._values = {where: [_values(run) for run in rows[1:] or rows] for where, rows in self._runs.items()}
         self.unknown = tuple(
             dict.fromkeys(
                 chain
-                for chain, workload in self._groups
+                for chain, workload in self._runs
                 if len(chain.members) > 1 and any(not self._alone(member, workload) for member in chain.members)
             )
         )
@@ -281,7 +270,7 @@ class _Observed:
     def _of(self, chain: Chain, workload: Workload, rows: Sequence[_Row]) -> Iterator[_Point]:
         alone = {member: self._alone(member, workload) for member in chain.members}
         alone_runs = min(map(len, alone.values()))
-        placed = self._groups[chain, workload].runs[0].placed
+        placed = self._runs[chain, workload][0].placed
         shared = len({cpu for cpus in placed.values() for cpu in cpus}) < sum(map(len, placed.values()))
         load = self._load(chain, workload, placed)
         is_limited = load >= BUSY or any(self._is_saturated(member, workload) for member in alone)
@@ -333,7 +322,6 @@ class _Observed:
         *,
         is_exclusive: bool,
     ) -> Iterator[_Point]:
-        """What the accounts of a VNF say."""
         if (before := _mean(alone, name, THROTTLED)) is not None:
             yield from points(name, THROTTLED, before, _MIN_PERCENT)
         if (before := _mean(alone, name, READ)) is not None:
@@ -371,7 +359,7 @@ class _Observed:
     def _is_saturated(self, member: Member, workload: Workload) -> bool:
         """Whether a VNF alone loses what it is offered, or uses nearly all of its CPUs."""
         rows = self._alone(member, workload)
-        usable = self._groups[Chain(members=(member,)), workload].runs[0].cpus.get(member.name)
+        usable = self._runs[Chain(members=(member,)), workload][0].cpus.get(member.name)
         used = (_mean(rows, member.name, CPU) or 0.0) / 100
         passed_bps = _mean(rows, CHAIN, THROUGHPUT)
         is_lossy = passed_bps is not None and passed_bps < (1 - SATURATED) * workload.volume_bps

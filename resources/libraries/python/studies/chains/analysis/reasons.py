@@ -178,31 +178,26 @@ def _portions_changed(each: Evidence) -> Iterator[WeightedReason]:
         alone = portion.alone_time_ratio
         if alone is None or abs(portion.time_ratio - alone) < NOTABLE:
             continue
-        verb = _MEANING.get(portion.workflow)
-        if verb is not None and (portion.time_ratio > alone) == verb.more:
+        more, verb = _MEANING.get(portion.workflow, (None, ""))
+        if (portion.time_ratio > alone) == more:
             # Of next to nothing any share is thousands of percent more.
             grown = "" if alone < NOTABLE else f" ({signed(100 * (portion.time_ratio / alone - 1))} %)"
             yield WeightedReason(
                 abs(portion.time_ratio - alone),
-                f"{each.name} {verb.words}: {100 * portion.time_ratio:.0f} % of the time, "
-                f"{100 * alone:.0f} % alone{grown}",
+                f"{each.name} {verb}: {100 * portion.time_ratio:.0f} % of the time, {100 * alone:.0f} % alone{grown}",
             )
 
 
-class _WorkflowChange(NamedTuple):
-    more: bool
-    words: str
-
-
-_MEANING: Mapping[str, _WorkflowChange] = {
-    Workflow.IDLENESS: _WorkflowChange(True, "spends more time idle"),
-    Workflow.COMPUTATION: _WorkflowChange(False, "spends less time computing"),
-    Workflow.IO: _WorkflowChange(True, "spends more time on I/O"),
-    Workflow.INTERRUPT: _WorkflowChange(True, "spends more time on interrupts"),
-    Workflow.MEMORY: _WorkflowChange(True, "spends more time on memory access"),
-    Workflow.HARD_SWITCH: _WorkflowChange(True, "spends more time preempted"),
-    Workflow.NOT_ASSIGNED: _WorkflowChange(True, "spends more time without a CPU"),
+_MEANING: Mapping[str, tuple[bool, str]] = {
+    Workflow.IDLENESS: (True, "spends more time idle"),
+    Workflow.COMPUTATION: (False, "spends less time computing"),
+    Workflow.IO: (True, "spends more time on I/O"),
+    Workflow.INTERRUPT: (True, "spends more time on interrupts"),
+    Workflow.MEMORY: (True, "spends more time on memory access"),
+    Workflow.HARD_SWITCH: (True, "spends more time preempted"),
+    Workflow.NOT_ASSIGNED: (True, "spends more time without a CPU"),
 }
+"""Whether more of a class than alone is worth a sentence, or less, and its verb."""
 
 _RULES: tuple[Callable[[Evidence], Iterator[WeightedReason]], ...] = (
     _bound_by_computation,

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
 
@@ -60,9 +61,10 @@ def reference(
         for run in sorted(runs, key=lambda run: -(run.throughput_bps or 0.0))
         if run.workload == at and run.failed is None and run.planted is None and run.chain not in suspects
     ]
-    here = sorted(suspect.members, key=_by_name)
+    by_name = attrgetter("name")
+    here = sorted(suspect.members, key=by_name)
     for chain in well:
-        if sorted(chain.members, key=_by_name) == here:
+        if sorted(chain.members, key=by_name) == here:
             return Reference(chain=chain, workload=at, relation=ANOTHER_ORDER)
     parts = [chain for chain in well if _is_part(chain.members, suspect.members)]
     parts.sort(key=lambda chain: (-len(chain.members), owner not in chain.order))
@@ -70,10 +72,6 @@ def reference(
         return None
     missing = [member.name for member in suspect.members if member not in parts[0].members]
     return Reference(chain=parts[0], workload=at, relation=f"without {', '.join(missing)}")
-
-
-def _by_name(member: Member) -> str:
-    return member.name
 
 
 def _is_part(part: Sequence[Member], whole: Sequence[Member]) -> bool:
@@ -206,8 +204,6 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun], others: Sequence[Cha
 
 @dataclass
 class _Measured:
-    """All that is known of one chain."""
-
     chain: Chain
     distances: list[Distance] = field(default_factory=list)
     worse: list[Excess] = field(default_factory=list)

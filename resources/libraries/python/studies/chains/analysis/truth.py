@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from resources.libraries.python.model.measurements.features import CHAIN, StateGraph
-from resources.libraries.python.studies.chains.analysis.features import CPU, THROUGHPUT, notable
+from resources.libraries.python.studies.chains.analysis.features import THROUGHPUT, notable
 from resources.libraries.python.studies.chains.analysis.points import resources
 from resources.libraries.python.studies.chains.model import ChainRun, Distance, FeatureDeviation, Statistic
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
@@ -28,27 +28,11 @@ class GroundTruth:
     statistics: dict[tuple[Member, Workload, str, str], Statistic] = field(default_factory=dict)
     """By VNF, workload, owner (the VNF itself or the chain of it alone) and feature."""
     graphs: dict[tuple[Member, Workload], StateGraph] = field(default_factory=dict)
-    cpus: dict[Member, float] = field(default_factory=dict)
-    """That a VNF may use, alone; VNFs of older records are not in it."""
 
     def alone(self, chain: Chain, workload: Workload, owner: str, feature: str) -> Statistic | None:
         """Baseline of a VNF of a chain; None where that was not measured."""
         member = resources(chain, owner)
         return None if member is None else self.statistics.get((member, workload, owner, feature))
-
-    def utilization(self, member: Member, workload: Workload) -> float | None:
-        """Of all CPUs that a VNF may use alone, 1.0 for all of them; None where that was not measured."""
-        used = self.statistics.get((member, workload, member.name, CPU))
-        return None if used is None or member not in self.cpus else used.mean / 100 / self.cpus[member]
-
-    def is_limited(self, chain: Chain, workload: Workload) -> bool:
-        """Whether a VNF of a chain is saturated alone, or close to it.
-
-        It is saturated when it does not forward what is offered, and close to it when it uses 90 % of its CPUs.
-        """
-        slowest = self.slowest(chain, workload)
-        saturated = slowest is not None and slowest[1] < (1 - SATURATED) * workload.volume_bps
-        return saturated or any((self.utilization(member, workload) or 0.0) >= BUSY for member in chain.members)
 
     def slowest(self, chain: Chain, workload: Workload) -> tuple[str, float] | None:
         """The VNF of a chain with the least throughput alone, and that; None where one was not measured."""
@@ -68,8 +52,6 @@ def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> GroundTr
     for run in runs:
         if len(run.chain.members) == 1 and run.failed is None:
             member = run.chain.members[0]
-            if member.name in run.cpus:
-                found.cpus[member] = run.cpus[member.name]
             for graph in run.graphs:
                 if graph.owner == member.name:
                     found.graphs[member, run.workload] = graph

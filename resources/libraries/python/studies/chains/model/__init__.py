@@ -59,7 +59,6 @@ def _grouped(statistics: Iterable[Statistic]) -> tuple[OfRun, ...]:
 
 
 def _flat(value: object) -> object:
-    """Of each group its statistics."""
     return list(_each(value)) if isinstance(value, list | tuple) else value
 
 

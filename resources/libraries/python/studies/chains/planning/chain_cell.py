@@ -1,6 +1,7 @@
 """A chain as a cell: inline VNFs are its nodes, passive ones get copies between them. And whose plan is whose."""
 
 from collections.abc import Mapping
+from itertools import count
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -25,39 +26,31 @@ def cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     Raises:
         PlanError: A VNF cannot be what the specification says, such as passive.
     """
-    try:
-        return _cell_of(chain, spec)
-    except ValidationError as error:
-        raise PlanError(f"{chain.name}: {first_error(error)[1]}") from error
-
-
-def _cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     inline = [member for member in chain.members if spec.vnf(member.name).mode is Mode.INLINE]
     kinds = tuple(spec.vnf(member.name).kind for member in inline)
-    limits = tuple(_limits(member, chain, spec) for member in inline)
     programs = tuple(spec.vnf(member.name).program for member in inline)
-    return Cell(
-        service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
-        **Dimensions(1, len(inline)).columns,
-        nf_kinds=kinds,
-        **({"nf_sizes": tuple(member.size for member in inline)} if inline else {}),
-        taps=_taps(chain, spec),
-        limits=limits if any(each != _NO_LIMITS for each in limits) else (),
-        programs=programs if any(programs) else (),
-    )
+    try:
+        limits = tuple(_limits(member, chain, spec) for member in inline)
+        return Cell(
+            service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
+            **Dimensions(1, len(inline)).columns,
+            nf_kinds=kinds,
+            **({"nf_sizes": tuple(member.size for member in inline)} if inline else {}),
+            taps=_taps(chain, spec),
+            limits=limits if any(each != _NO_LIMITS for each in limits) else (),
+            programs=programs if any(programs) else (),
+        )
+    except ValidationError as error:
+        raise PlanError(f"{chain.name}: {first_error(error)[1]}") from error
 
 
 def owners(chain: Chain, spec: ChainStudySpec) -> Mapping[str, str]:
     """VNF by the name that its network function has in the plan, in the order of the chain."""
     found: dict[str, str] = {}
-    nodes, taps = 0, 0
+    nodes, taps = count(1), count(1)
     for member in chain.members:
-        if spec.vnf(member.name).mode is Mode.INLINE:
-            nodes += 1
-            found[nf_name(_INSTANCE, nodes)] = member.name
-        else:
-            taps += 1
-            found[tap_name(_INSTANCE, taps)] = member.name
+        is_inline = spec.vnf(member.name).mode is Mode.INLINE
+        found[nf_name(_INSTANCE, next(nodes)) if is_inline else tap_name(_INSTANCE, next(taps))] = member.name
     return found
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, islice, product
 from math import comb, prod
 from typing import NamedTuple, NoReturn
@@ -138,7 +139,8 @@ class _PolicyReader:
             self._take()
             return inside
         if token.text == _END or token.text in {*_BINDING, ")"}:
-            self._fail(token.place, f"expected a name or '(', not {_quoted(token.text)}")
+            found = token.text if token.text == _END else f"'{token.text}'"
+            self._fail(token.place, f"expected a name or '(', not {found}")
         if token.text not in self._names:
             close = get_close_matches(token.text, self._names, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(self._names)}"
@@ -165,13 +167,9 @@ class _PolicyReader:
         raise ConfigError(f"{self._where}: {message} (column {place + 1}):\n  {excerpt}\n  {' ' * (place - begin)}^")
 
 
-def _quoted(token: str) -> str:
-    return token if token == _END else f"'{token}'"
-
-
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One policy, see the package for its language."""
+    """One policy."""
 
     text: str
     conditions: tuple[OperandGroup, ...]
@@ -195,7 +193,7 @@ def policy(text: str, names: Sequence[str], where: str) -> Policy:
     """Read a policy over VNFs.
 
     Raises:
-        ConfigError: It is no policy; see `syntax.parse`.
+        ConfigError: It is no policy; see `parse`.
     """
     groups = tuple(_groups(parse(text, names, where)))
     return Policy(
@@ -233,7 +231,9 @@ def orders(vnfs: Sequence[str], pairs: Set[Pair]) -> Iterator[tuple[str, ...]]:
     """
     inside = set(vnfs)
     first = {vnf: {a for a, b in pairs if b == vnf and a in inside} for vnf in vnfs}
-    if not _has_order(first):
+    try:
+        TopologicalSorter(first).prepare()
+    except CycleError:
         return
     yield from _continued((), vnfs, first)
 
@@ -245,13 +245,6 @@ def _continued(begun: tuple[str, ...], left: Sequence[str], first: Mapping[str, 
     for index, vnf in enumerate(left):
         if first[vnf].isdisjoint(left):
             yield from _continued((*begun, vnf), (*left[:index], *left[index + 1 :]), first)
-
-
-def _has_order(first: Mapping[str, Set[str]]) -> bool:
-    left = set(first)
-    while free := {vnf for vnf in left if first[vnf].isdisjoint(left)}:
-        left -= free
-    return not left
 
 
 def numbers_of_orders(vnfs: Sequence[str], longest: int, pairs: Set[Pair]) -> dict[frozenset[str], int]:
@@ -299,8 +292,11 @@ class Chains:
     def each_order(self) -> Iterator[tuple[str, ...]]:
         """The names alone, in order."""
         names = [vnf.name for vnf in self.spec.vnfs]
+        before = frozenset(pair for judge in self.policies for pair in judge.pairs)
         for length in self.lengths:
-            yield from _allowed(names, length, self.policies)
+            for vnfs in combinations(names, length):
+                if _may_meet(frozenset(vnfs), self.policies):
+                    yield from orders(vnfs, before)
 
 
 def generate(spec: ChainStudySpec) -> Chains:
@@ -392,13 +388,6 @@ def _numbers(names: Sequence[str], lengths: Sequence[int], policies: Sequence[Po
 
 def _may_meet(vnfs: frozenset[str], policies: Sequence[Policy]) -> bool:
     return len(vnfs) == 1 or all(judge.may_meet(vnfs) for judge in policies)
-
-
-def _allowed(names: Sequence[str], length: int, policies: Sequence[Policy]) -> Iterator[tuple[str, ...]]:
-    before = frozenset(pair for judge in policies for pair in judge.pairs)
-    for vnfs in combinations(names, length):
-        if _may_meet(frozenset(vnfs), policies):
-            yield from orders(vnfs, before)
 
 
 def _forbidden(

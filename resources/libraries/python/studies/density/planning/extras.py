@@ -139,17 +139,12 @@ def test_s(topology: Topology, cell: Cell, profile: SearchProfile, test_type: Te
     overhead_s = _OVERHEAD_S[topology.world]
     if topology.simulation is not None:
         overhead_s = float(topology.simulation.get("overhead_s", overhead_s))
+    boots = topology.world is World.LOCAL and cell.service_type is ServiceType.VSC
     return estimate_s(
         profile,
         test_type,
         trial_overhead_s=overhead_s,
-        deploy_s=_deploy_s(topology, cell),
+        deploy_s=_DEPLOY_S[topology.world] + (_BOOT_S * cell.nf_count if boots else 0.0),
         extras=extras,
         is_shared=topology.world is World.LOCAL,
     )
-
-
-def _deploy_s(topology: Topology, cell: Cell) -> float:
-    """Bringing a cell up and removing it."""
-    boots = topology.world is World.LOCAL and cell.service_type is ServiceType.VSC
-    return _DEPLOY_S[topology.world] + (_BOOT_S * cell.nf_count if boots else 0.0)

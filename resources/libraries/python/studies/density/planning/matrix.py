@@ -45,7 +45,6 @@ class Candidate:
     cores: CoreMap | None = None
     """None when it cannot be run; so is what follows."""
     balance: Balance | None = None
-    """Balance of queues and threads."""
     ports: tuple[EdgePort, ...] = ()
     """Physical ports of the vSwitches of a lab, with their receive queues."""
     port_warnings: tuple[str, ...] = ()
@@ -229,7 +228,10 @@ def make_rows(
             if frame in each.frames
         ),
         refused=tuple(
-            _refused(topology, first, each, frame, test_type, soak=soak)
+            RefusedRow(
+                refused=RefusedCell(cell=each.cell, reason=each.not_taken.get(frame) or each.reason or ""),
+                tags=_row(topology, first, each.cell, frame, test_type, soak=soak).tags,
+            )
             for frame in selection.frames
             for each in looked_at
             if frame not in each.frames
@@ -247,16 +249,6 @@ def cell_key(cell: Cell) -> str:
 def journal_name(cell: Cell, frame: str, test_type: str) -> str:
     """Name of a test in the journal."""
     return f"{cell_key(cell)} {frame} {test_type}"
-
-
-def _refused(
-    topology: Topology, layout: CpuLayout, candidate: Candidate, frame: Frame, test_type: TestType, *, soak: bool
-) -> RefusedRow:
-    cell = candidate.cell
-    return RefusedRow(
-        refused=RefusedCell(cell=cell, reason=candidate.not_taken.get(frame) or candidate.reason or ""),
-        tags=_row(topology, layout, cell, frame, test_type, soak=soak).tags,
-    )
 
 
 def _row(topology: Topology, layout: CpuLayout, cell: Cell, frame: Frame, test_type: TestType, *, soak: bool) -> Row:

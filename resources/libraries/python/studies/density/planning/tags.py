@@ -125,7 +125,6 @@ def _functions(topology: Topology, cell: Cell) -> Iterator[str]:
 
 
 def _link(vswitch: str, kind: NfKind, *, vm: bool) -> str:
-    """Link of an NF to the vSwitch."""
     if vswitch == "sim":
         return "VHOST" if vm else "MEMIF"
     medium = to_vswitch(vswitch, kind)

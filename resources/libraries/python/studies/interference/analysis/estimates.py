@@ -47,12 +47,12 @@ class SampledEstimate:
         least = sum(part**2 / freedom for part, freedom in parts if part)
         return sqrt(total), total**2 / least if least else 1.0
 
-    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+    def interval(self) -> tuple[float, float] | None:
         """Confidence interval; None where its error is unknown."""
         known = self.known_error()
         if known is None:
             return None
-        half = known[0] * _quantile(known[1], confidence)
+        half = known[0] * _quantile(known[1])
         return self.value - half, self.value + half
 
     def p_value(self, null: float = 0.0) -> float | None:
@@ -109,9 +109,7 @@ def difference(one: SampledEstimate, other: SampledEstimate) -> SampledEstimate:
     return function(one.value - other.value, [(1.0, one), (-1.0, other)])
 
 
-def ratio_interval(
-    above: SampledEstimate, below: SampledEstimate, confidence: float = CONFIDENCE
-) -> tuple[float, float] | None:
+def ratio_interval(above: SampledEstimate, below: SampledEstimate) -> tuple[float, float] | None:
     """Confidence interval of a ratio by Fieller's theorem, with the covariance of both.
 
     Degrees of freedom are those of `above - ratio * below`.
@@ -123,7 +121,7 @@ def ratio_interval(
     contrast = function(0.0, [(1.0, above), (-found, below)]).known_error()
     if contrast is None or not below.value:
         return None
-    times = _quantile(contrast[1], confidence)
+    times = _quantile(contrast[1])
     # (above - r * below)^2 <= times^2 * Var(above - r * below), a quadratic inequality for r.
     square = below.value**2 - times**2 * _covariance(below, below)
     linear = above.value * below.value - times**2 * _covariance(above, below)
@@ -163,5 +161,5 @@ def _covariance(one: SampledEstimate, other: SampledEstimate) -> float:
     return sum(one.slopes[sample] * other.slopes[sample] * (sample.variance or 0.0) for sample in shared)
 
 
-def _quantile(freedom: float, confidence: float) -> float:
-    return float(special_functions.stdtrit(freedom, (1 + confidence) / 2))
+def _quantile(freedom: float) -> float:
+    return float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2))

@@ -87,8 +87,3 @@ def in_order(spec: InterferenceSpec, matrix: Iterable[Normalized]) -> tuple[Norm
 def pairs(matrix: Sequence[Normalized]) -> tuple[Normalized, ...]:
     """Those of two network functions."""
     return tuple(row for row in matrix if len(row.against) == 1)
-
-
-def degradation(normalized: float) -> float:
-    """Share of the throughput alone that is lost beside others."""
-    return 1 - normalized

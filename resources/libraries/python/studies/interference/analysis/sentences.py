@@ -37,14 +37,9 @@ def sentences(found: Interference) -> tuple[str, ...]:
 
 def matrix_in_words(found: Interference) -> tuple[str, ...]:
     """A line for each network function, then what the pairs say, and a line for each point of a sweep."""
-    return (*_rows(found.matrix), *summary_in_words(found), *sweep_in_words(found))
-
-
-def sweep_in_words(found: Interference) -> tuple[str, ...]:
-    """A line for each frame size and load of a sweep; none where there is only one."""
-    if len(found.spec.points()) == 1:
-        return ()
-    return tuple(f"{spot.frame.name}, {rate(spot.load_pps)} each: {_lost(spot)}" for spot in spots(found))
+    points = spots(found) if len(found.spec.points()) > 1 else ()
+    sweep = (f"{each.frame.name}, {rate(each.load_pps)} each: {_lost(each)}" for each in points)
+    return (*_rows(found.matrix), *summary_in_words(found), *sweep)
 
 
 def _lost(spot: MatrixSlice) -> str:

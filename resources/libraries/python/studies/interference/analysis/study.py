@@ -1,7 +1,8 @@
 """A study of interference from its measurements to its advice."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
@@ -41,7 +42,10 @@ def analyse(
     """
     reference = [each for each in measurements if not each.point]
     throughputs = Throughputs(reference)
-    network, cpu = _held_by_network(reference), _held_by_cpu(reference)
+    network = _held(
+        reference, lambda each: None if each.guaranteed else each.throughput_pps, attrgetter("limit_pps"), 1.0
+    )
+    cpu = _held(reference, attrgetter("cpu"), attrgetter("limit_cpus"), _HELD)
     names = [contender.name for contender in spec.contenders]
     found = Interference(
         spec=spec,
@@ -53,7 +57,12 @@ def analyse(
         relations=relations_of(reference),
         places=places,
         asked=len(measurements),
-        notes=(*notes, *_stand_ins(spec), *_of_network(network), *_of_cpu(cpu)),
+        notes=(
+            *notes,
+            *_stand_ins(spec),
+            *_excluded(network, "network I/O", _network_words),
+            *_excluded(cpu, "CPU", _cpu_words),
+        ),
     )
     if len(_measured(found)) <= len(spec.servers):
         return found
@@ -121,29 +130,20 @@ What it lacks there its limit took, whatever the others do, so it says nothing o
 """
 
 
-def _held_by_network(measurements: Iterable[ColocationMeasurement]) -> Held:
+def _held(
+    measurements: Iterable[ColocationMeasurement],
+    used_of: Callable[[ColocationMeasurement], float | None],
+    limit_of: Callable[[ColocationMeasurement], float | None],
+    factor: float,
+) -> Held:
+    """`factor`: use relative to the limit up to which the limit may not have been felt."""
     alone: dict[str, list[float]] = defaultdict(list)
     limits: dict[Group, float] = {}
     for each in measurements:
-        if not each.against and not each.guaranteed:
-            alone[each.target].append(each.throughput_pps)
-        elif each.limit_pps is not None:
-            limits[each.target, each.against] = each.limit_pps
-    return _held(limits, alone, 1.0)
-
-
-def _held_by_cpu(measurements: Iterable[ColocationMeasurement]) -> Held:
-    alone: dict[str, list[float]] = defaultdict(list)
-    limits: dict[Group, float] = {}
-    for each in measurements:
-        if not each.against and each.cpu is not None:
-            alone[each.target].append(each.cpu)
-        elif each.limit_cpus is not None:
-            limits[each.target, each.against] = each.limit_cpus
-    return _held(limits, alone, _HELD)
-
-
-def _held(limits: Mapping[Group, float], alone: Mapping[str, Sequence[float]], factor: float) -> Held:
+        if not each.against and (amount := used_of(each)) is not None:
+            alone[each.target].append(amount)
+        elif (limit := limit_of(each)) is not None:
+            limits[each.target, each.against] = limit
     return {
         group: (limit, used)
         for group, limit in limits.items()
@@ -151,19 +151,19 @@ def _held(limits: Mapping[Group, float], alone: Mapping[str, Sequence[float]], f
     }
 
 
-def _of_network(held: Held) -> list[str]:
-    by_size = {(target, 1 + len(against)): rates(*row) for (target, against), row in sorted(held.items())}
+def _excluded(held: Held, share: str, words: Callable[[float, float], str]) -> list[str]:
+    """`words`: of a guaranteed share, and of the use alone."""
+    by_size = {(target, 1 + len(against)): words(*row) for (target, against), row in sorted(held.items())}
     return [
-        f"{target} is excluded from the share of network I/O of {size} co-located NFs: it has {carried} alone, and "
-        f"each is guaranteed {limit}"
-        for (target, size), (limit, carried) in by_size.items()
+        f"{target} is excluded from the share of {share} of {size} co-located NFs: it {text}"
+        for (target, size), text in by_size.items()
     ]
 
 
-def _of_cpu(held: Held) -> list[str]:
-    by_size = {(target, 1 + len(against)): row for (target, against), row in sorted(held.items())}
-    return [
-        f"{target} is excluded from the share of CPU of {size} co-located NFs: it uses {used:.2f} CPUs alone, and each "
-        f"is guaranteed {limit:.2f}"
-        for (target, size), (limit, used) in by_size.items()
-    ]
+def _network_words(limit_pps: float, used_pps: float) -> str:
+    limit, carried = rates(limit_pps, used_pps)
+    return f"has {carried} alone, and each is guaranteed {limit}"
+
+
+def _cpu_words(limit: float, used: float) -> str:
+    return f"uses {used:.2f} CPUs alone, and each is guaranteed {limit:.2f}"

@@ -68,8 +68,7 @@ def interference_tables(record: InterferenceRecord) -> Tables:
 
 
 def _measurements(measurements: Sequence[ColocationMeasurement]) -> list[Row]:
-    rows: list[Row] = [MEASUREMENTS]
-    rows += [
+    rows = (
         (
             each.turn,
             each.repetition,
@@ -87,15 +86,12 @@ def _measurements(measurements: Sequence[ColocationMeasurement]) -> list[Row]:
             each.guarantee,
         )
         for each in sorted(measurements, key=lambda each: each.turn)
-    ]
-    return rows
+    )
+    return [MEASUREMENTS, *rows]
 
 
 def _matrix(found: Interference) -> list[Row]:
-    rows: list[Row] = [MATRIX]
-    for guarantee, matrix in matrices(found):
-        rows += [_line(row, guarantee) for row in matrix]
-    return rows
+    return [MATRIX, *(_line(row, guarantee) for guarantee, matrix in matrices(found) for row in matrix)]
 
 
 def matrices(found: Interference) -> tuple[tuple[Resource | None, tuple[Normalized, ...]], ...]:
@@ -205,8 +201,7 @@ def _means(found: Interference) -> list[Row]:
         {each.name: each for each in means}
         for means in ((known.sensitivity, known.aggressiveness) if known else ((), ()))
     )
-    rows: list[Row] = [MEANS]
-    rows += [
+    rows = (
         (
             each.name,
             each.type,
@@ -216,8 +211,8 @@ def _means(found: Interference) -> list[Row]:
             *_lost(aggressiveness.get(each.name)),
         )
         for each in found.spec.contenders
-    ]
-    return rows
+    )
+    return [MEANS, *rows]
 
 
 def _lost(mean: RankedMean | None) -> Row:

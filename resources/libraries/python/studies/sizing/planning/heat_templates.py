@@ -8,7 +8,6 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
@@ -27,13 +26,6 @@ _NOT_SENT = ".json"
 """Specifications lie beside scripts, and no script needs them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _HeatInstance:
-    name: str
-    flavor_key: str
-    user_data: str
-
-
 def heat_template(asked: Specifications, size: Size) -> str:
     """The template of a size, HOT as YAML.
 
@@ -49,7 +41,11 @@ def heat_template(asked: Specifications, size: Size) -> str:
                 f"{spec.vnf_name}: flavors.{name}.vcpus: {spec.flavors[name].vcpus:g}; OpenStack has whole vCPUs only"
             )
     instances = [
-        _HeatInstance(name, _key(size.components[name.rpartition("-")[0]].flavor), _user_data(asked, size, name))
+        {
+            "name": name,
+            "flavor_key": _key(size.components[name.rpartition("-")[0]].flavor),
+            "user_data": _user_data(asked, size, name),
+        }
         for name in instance_names(spec, size)
     ]
     return render(
@@ -89,7 +85,6 @@ def write_heat(asked: Specifications, sizes: Mapping[str, Size], folder: Path) -
 
 
 def _key(flavor: str) -> str:
-    """A flavor's name as a part of another name."""
     return re.sub(r"\W", "_", flavor)
 
 

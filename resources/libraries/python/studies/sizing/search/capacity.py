@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.service.spec import Capacity, DeploymentSpec, Offered, Trace, Use, WatchedResource
-from resources.libraries.python.model.service.workload import Stop, WorkloadSpec
+from resources.libraries.python.model.service.workload import Stop
 from resources.libraries.python.studies.sizing.search.capacity_estimate import crossing
 
 NEAR_LIMIT = 0.7
@@ -184,8 +184,3 @@ def overload_from(offered: Sequence[Offered]) -> float | None:
                 return row.load
         freedom, squares = freedom + own, squares + own * swing**2
     return None
-
-
-def is_top(workload: WorkloadSpec, capacity: float | None) -> bool:
-    """Whether the highest load of the range was carried, so that the capacity may be higher."""
-    return capacity == workload.loads()[-1]

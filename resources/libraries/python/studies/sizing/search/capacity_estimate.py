@@ -56,8 +56,6 @@ class Crossing(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A repetition."""
-
     load: float
     bound: float
     """The indicator where the load is carried."""

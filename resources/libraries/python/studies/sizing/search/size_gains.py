@@ -136,16 +136,12 @@ def not_scaling(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Me
     - At no load does another component use one CPU, or all that it has: one with one thread would be the limit by that.
     """
     for component in spec.components:
-        steps = [(a, b) for a, b in _pairs(sizes) if _only_flavor_grows(spec, a, b, component.name)]
+        pairs = combinations(sorted(sizes, key=lambda row: row.vcpus), 2)
+        steps = [(a, b) for a, b in pairs if _only_flavor_grows(spec, a, b, component.name)]
         for a, b in sorted(steps, key=lambda pair: (pair[0].vcpus, pair[1].vcpus)):
             if _gains_nothing(a, b) and _limits(spec, component.name, a, b):
                 yield _sentence(spec, workload, component.name, a, b)
                 break
-
-
-def _pairs(sizes: Sequence[MeasuredSize]) -> Iterator[tuple[MeasuredSize, MeasuredSize]]:
-    """All pairs, the one with fewer vCPUs first."""
-    yield from combinations(sorted(sizes, key=lambda row: row.vcpus), 2)
 
 
 def _only_flavor_grows(spec: DeploymentSpec, a: MeasuredSize, b: MeasuredSize, component: str) -> bool:

@@ -5,7 +5,6 @@ of Virtual Network Functions" (Cao et al., section III-A).
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from resources.libraries.python.model.service.spec import (
@@ -26,7 +25,6 @@ from resources.libraries.python.studies.sizing.search.capacity import (
     capacities_of,
     carried_again,
     is_near_limit,
-    is_top,
     most_used,
     overload_from,
     utilization,
@@ -46,19 +44,11 @@ _ONE_THREAD = 0.9, 1.02
 Stopped = Literal["workload reached", "resources exhausted", "no larger size", "no gain", "all measured", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class SizeSpace:
-    """The sizes there are: `planning.sizes` for one service."""
-
-    planned: tuple[Size, ...] | None
-    """All of them in their order; None for directed search."""
-    grow: Callable[[Size, str], Size | None]
-    """More for one component; None where it has the most already."""
-
-
 class SizingSearch:
     """Which size to measure next, and the answer.
 
+    `planned`: all sizes in their order; None for directed search.
+    `grow`: gives more to one component of a size; None where it has the most already.
     `report`: takes the events of the search in sentences.
     """
 
@@ -66,12 +56,13 @@ class SizingSearch:
         self,
         spec: DeploymentSpec,
         workload: WorkloadSpec,
-        space: SizeSpace,
+        planned: tuple[Size, ...] | None,
+        grow: Callable[[Size, str], Size | None],
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._spec = spec
         self._workload = workload
-        self._space = space
+        self._planned, self._grow = planned, grow
         self._report = report
         self._sizes: list[MeasuredSize] = []
         self._steps: list[str] = []
@@ -79,7 +70,7 @@ class SizingSearch:
 
     def wanted(self) -> Iterator[Size]:
         """Yield one size after the other; `add` takes each when it was measured."""
-        self._stopped = yield from self._directed() if self._space.planned is None else self._all(self._space.planned)
+        self._stopped = yield from self._directed() if self._planned is None else self._all(self._planned)
 
     def add(self, sized: MeasuredSize) -> None:
         """Take a size."""
@@ -94,18 +85,18 @@ class SizingSearch:
             steps=tuple(self._steps),
             best=best_of(self._sizes, self._workload.workload),
             stopped=self._stopped,
-            planned=None if self._space.planned is None else len(self._space.planned),
+            planned=None if self._planned is None else len(self._planned),
             notes=notes(self._spec, self._workload, self._sizes),
             overheads=tuple(overheads(self._spec, [row for row in self._sizes if not row.failed])),
         )
 
-    def _all(self, planned: Sequence[Size]) -> Generator[Size, None, Stopped]:
-        for number, size in enumerate(planned, 1):
+    def _all(self, sizes: Sequence[Size]) -> Generator[Size, None, Stopped]:
+        for number, size in enumerate(sizes, 1):
             yield size
             sized = self._sizes[-1]
             found = outcome(sized, self._workload.unit)
             self._steps.append(
-                f"{sized.text}, size {number} of {len(planned)}, {vcpus_text(self._spec.vcpus(size))}: {found}."
+                f"{sized.text}, size {number} of {len(sizes)}, {vcpus_text(self._spec.vcpus(size))}: {found}."
             )
         if all(row.failed for row in self._sizes):
             self._step("Ended: no size could be measured.")
@@ -142,7 +133,7 @@ class SizingSearch:
             if component is None:
                 self._step(f"Ended: it {why}{self._reason(sized)}.")
                 return self._back("no gain", base, sized)
-            larger = self._space.grow(size, component)
+            larger = self._grow(size, component)
             if larger is None:
                 self._step(f"Ended: it {why}; there is no larger size of {component}.")
                 return self._back("no larger size", base, sized)
@@ -248,10 +239,9 @@ def carried_over(spec: DeploymentSpec, workload: WorkloadSpec, sized: MeasuredSi
 
 
 def _judged(spec: DeploymentSpec, workload: WorkloadSpec, offered: Sequence[Offered]) -> dict[str, Any]:
-    """What follows from the loads on a size."""
     capacities = capacities_of(offered, workload.all_thresholds)
     capacity = capacities[0].carried
-    top = is_top(workload, capacity)
+    top = capacity == workload.loads()[-1]
     near = None if top else is_near_limit(spec, offered)
     point = at_capacity(offered, capacity)
     return {

@@ -264,16 +264,15 @@ def _predicted(
     # Of VNFs that share CPUs, all have the same capacity; the one that is the hungriest alone is stretched least.
     order = sorted(known, key=lambda member: (member.capacity or 0.0, member.stretch / member.part.share))
     candidates = order[:1] or members
-    through = [_throughput(member, rate) for member in candidates]
+    through = [
+        value / member.stretch
+        for member in candidates
+        if (value := value_at(member.part.profile, ProfileMetric.THROUGHPUT, member.stretch * rate)) is not None
+    ]
     losses = [value_at(member.part.profile, ProfileMetric.LOSS, member.stretch * rate) for member in candidates]
-    values[ProfileMetric.THROUGHPUT] = min((value for value in through if value is not None), default=None)
+    values[ProfileMetric.THROUGHPUT] = min(through, default=None)
     values[ProfileMetric.LOSS] = max((value for value in losses if value is not None), default=None)
     return {metric: value for metric, value in values.items() if value is not None}
-
-
-def _throughput(member: _PredictedMember, rate: float) -> float | None:
-    value = value_at(member.part.profile, ProfileMetric.THROUGHPUT, member.stretch * rate)
-    return None if value is None else value / member.stretch
 
 
 def _delay(members: Sequence[_PredictedMember], rate: float, path: MeasuredPath | None) -> float | None:

@@ -1,11 +1,13 @@
-"""One service with different numbers of vCPUs: which is enough, and from where on more vCPUs are wasted."""
+"""One service with other CPUs: which number of vCPUs is enough, from where on more are wasted, and what SMT adds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from resources.libraries.python.search.ratio_interval import IntervalEstimate, relative_gain
+from resources.libraries.python.studies.sweep.analysis.fitting import reach, value_of
 from resources.libraries.python.studies.sweep.analysis.profile import HighestRate, QualityBounds, highest_rate
-from resources.libraries.python.studies.sweep.model import Profile
+from resources.libraries.python.studies.sweep.model import Profile, ProfileMetric, SmtEstimate, SmtGain
 
 MIN_GAIN = 0.1
 """Of the smaller flavor's capacity; a step that brings less is none."""
@@ -100,3 +102,44 @@ def _step(smaller: ProfiledFlavor, larger: ProfiledFlavor, least_gain: float) ->
         return FlavorStep(smaller, larger, gain, None, None)
     wasted = after.cpus_used < min(_ALL_USED * larger.vcpus, smaller.vcpus / _ALL_USED)
     return FlavorStep(smaller, larger, gain, after.cpus_used, not (gain < least_gain and wasted))
+
+
+def smt_gains(smt_on: Profile, smt_off: Profile) -> tuple[SmtGain, ...]:
+    """Compare two profiles of one service, quantity by quantity; one that either of them lacks is left out."""
+    return tuple(_compared(smt_on, smt_off))
+
+
+def _compared(smt_on: Profile, smt_off: Profile) -> Iterator[SmtGain]:
+    on, off = _break_point(smt_on), _break_point(smt_off)
+    if on is not None and off is not None:
+        yield SmtGain(quantity="break-point", smt_on=on, smt_off=off, gain=_gain(off, on))
+    on, off = _saturated_throughput(smt_on), _saturated_throughput(smt_off)
+    if on is not None and off is not None:
+        yield SmtGain(quantity="saturated throughput", smt_on=on, smt_off=off, gain=_gain(off, on))
+
+
+def _break_point(profile: Profile) -> SmtEstimate | None:
+    found = profile.break_point
+    if found is None or found.is_upper_bound:
+        return None
+    return SmtEstimate(value=found.rate, low=found.low, high=found.high)
+
+
+def _saturated_throughput(profile: Profile) -> SmtEstimate | None:
+    """Throughput at the first saturated load, by the fitted function; None where there is none."""
+    row = profile.of(ProfileMetric.THROUGHPUT)
+    fit = None if row is None or profile.break_point is None else row.sat
+    value = None if fit is None else value_of(fit, fit.first_rate)
+    if fit is None or value is None or value <= 0:
+        return None
+    low, high = (value + reach(fit, fit.first_rate, side) for side in (-1, 1))
+    return SmtEstimate(value=value, low=low, high=high) if fit.covariance else SmtEstimate(value=value)
+
+
+def _gain(before: SmtEstimate, after: SmtEstimate) -> SmtEstimate:
+    if before.low is None or before.high is None or after.low is None or after.high is None:
+        return SmtEstimate(value=after.value / before.value - 1)
+    value, low, high = relative_gain(
+        IntervalEstimate(before.value, before.low, before.high), IntervalEstimate(after.value, after.low, after.high)
+    )
+    return SmtEstimate(value=value, low=low, high=high)

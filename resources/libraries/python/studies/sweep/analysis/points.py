@@ -40,7 +40,11 @@ class LoadObservation:
 def observe(points: Sequence[SweepPoint]) -> tuple[tuple[LoadObservation, ...], tuple[str, ...]]:
     """Points by rising real input rate, and sentences on those that were left out or are not what was asked for."""
     usable = [point for point in points if point.input_bps > 0]
-    known = [point for point in usable if not _rate_is_in_doubt(point)]
+    known = [
+        point
+        for point in usable
+        if point.sender_pps is None or not abs(point.sender_pps - point.input_pps) > SENDER_TOLERANCE * point.input_pps
+    ]
     flagged = sum(point.flagged is not None for point in known)
     notes = (
         _counted(len(points) - len(usable), "in which nothing was sent: left out"),
@@ -48,10 +52,6 @@ def observe(points: Sequence[SweepPoint]) -> tuple[tuple[LoadObservation, ...], 
         _counted(flagged, "flagged: counted at the rate actually sent"),
     )
     return tuple(sorted(map(_observed, known), key=lambda each: each.rate)), tuple(filter(None, notes))
-
-
-def _rate_is_in_doubt(point: SweepPoint) -> bool:
-    return point.sender_pps is not None and abs(point.sender_pps - point.input_pps) > SENDER_TOLERANCE * point.input_pps
 
 
 def _counted(count: int, what: str) -> str:

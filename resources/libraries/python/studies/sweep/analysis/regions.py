@@ -6,6 +6,7 @@ import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.broken_lines import (
     BETTER,
+    Knot,
     accumulated,
     best_line,
     quantiles,
@@ -61,7 +62,6 @@ def second_break_point(observed: Sequence[LoadObservation], first: BreakPoint) -
 
 
 def _figures(observed: Sequence[LoadObservation]) -> Iterator[tuple[Indicator, str | None, Array, Array]]:
-    """Throughput and CPUs with their rates."""
     rows: list[tuple[Indicator, str | None, list[tuple[float, float | None]]]] = [
         (Indicator.THROUGHPUT, None, [(each.rate, each.values.get(ProfileMetric.THROUGHPUT)) for each in observed])
     ]
@@ -87,21 +87,7 @@ def _within(indicator: Indicator, vnf: str | None, x: Array, y: Array) -> tuple[
     if function < _MISSES * scale or broken > _HALF * function:
         return None
     knot = max(line.knots, key=lambda each: _turn(x, line.values, each.at))
-    before, after = _slopes(x, line.values, knot.at)
-    what = "throughput" if vnf is None else f"the CPU of {vnf}"
-    unit = "Gbit/s" if vnf is None else "CPUs"
-    point = BreakPoint(
-        rate=knot.at,
-        low=knot.low,
-        high=knot.high,
-        measured_rate=float(x[np.searchsorted(x, knot.at)]),
-        indicator=indicator,
-        vnf=vnf,
-        cpus_used=None,
-        cpus_there=None,
-        reason=_changes(what, unit, before, after),
-    )
-    return function / scale, point
+    return function / scale, _changes(x, knot, indicator, vnf, _slopes(x, line.values, knot.at))
 
 
 def _behind_the_rate(x: Array, y: Array, first: BreakPoint) -> BreakPoint | None:
@@ -150,17 +136,7 @@ def _behind_the_rate(x: Array, y: Array, first: BreakPoint) -> BreakPoint | None
     after = slope + float(coefficients[chosen])
     if after >= slope or high >= clear:
         return None
-    return BreakPoint(
-        rate=at,
-        low=low,
-        high=high,
-        measured_rate=float(x[np.searchsorted(x, at)]),
-        indicator=Indicator.THROUGHPUT,
-        vnf=None,
-        cpus_used=None,
-        cpus_there=None,
-        reason=_changes("throughput", "Gbit/s", slope, after),
-    )
+    return _changes(x, Knot(at, low, high), Indicator.THROUGHPUT, None, (slope, after))
 
 
 def _least(values: Array, columns: Array, places: int = 0) -> float:
@@ -180,8 +156,20 @@ def _laid(values: Array, columns: Array) -> tuple[Array, Array]:
     return np.sum(((columns @ coefficients[..., None])[..., 0] - values) ** 2, axis=-1), coefficients
 
 
-def _changes(what: str, unit: str, before: float, after: float) -> str:
-    return f"{what} changes by {after:.3g} {unit} per Gbit/s behind it, and by {before:.3g} before"
+def _changes(x: Array, knot: Knot, indicator: Indicator, vnf: str | None, slopes: tuple[float, float]) -> BreakPoint:
+    """`slopes`: before and behind it."""
+    what, unit = ("throughput", "Gbit/s") if vnf is None else (f"the CPU of {vnf}", "CPUs")
+    return BreakPoint(
+        rate=knot.at,
+        low=knot.low,
+        high=knot.high,
+        measured_rate=float(x[np.searchsorted(x, knot.at)]),
+        indicator=indicator,
+        vnf=vnf,
+        cpus_used=None,
+        cpus_there=None,
+        reason=f"{what} changes by {slopes[1]:.3g} {unit} per Gbit/s behind it, and by {slopes[0]:.3g} before",
+    )
 
 
 def _slopes(x: Array, values: Array, at: float) -> tuple[float, float]:

@@ -54,7 +54,6 @@ _LEVEL = 1e-6
 _STRAIGHT = ((1, 0), *STRAIGHT_IN_POWER, (1, 2), *TWO_KNOTS)
 """Shapes of throughput, which is straight below saturation."""
 _OF_CPU = ((1, 0), (2, 0), *STRAIGHT_IN_POWER, (1, 2), (2, 1), (2, 2), *TWO_KNOTS)
-"""Shapes of the use of a CPU."""
 _ONE_BEND = ((1, 0),)
 """Shape of memory: of a soft approach to its bound, a curve or a line with two bends would take the end."""
 _LIKELIER = 6.0
@@ -95,7 +94,8 @@ def curve_break_point(
         line = best_line(x, y, shapes, noises=noises)
         if line is None or line.criterion > _smooth_criterion(x, y, noises) - better:
             return None
-        last = _end_of_growth(line)
+        # The knot from which on it no longer grows is the last one, unless it falls towards it.
+        last = 0 if line.levels[0] > line.levels[-1] else len(line.knots) - 1
         if not _grows_behind(line, x, last):
             return _at(line, last)
         behind = x >= line.knots[-1].at
@@ -118,11 +118,6 @@ def _smooth_criterion(x: Array, y: Array, noises: Sequence[str] = ANY_NOISE) -> 
     """Return the criterion of the best line without a break-point, straight or bent."""
     lines = [line for degree in (1, 2) if (line := best_line(x, y, ((degree,),), noises=noises)) is not None]
     return min((line.criterion for line in lines), default=np.inf)
-
-
-def _end_of_growth(line: BrokenLine) -> int:
-    """Number of the knot from which on a line no longer grows: the last one, unless it falls towards it."""
-    return 0 if line.levels[0] > line.levels[-1] else len(line.knots) - 1
 
 
 def _grows_behind(line: BrokenLine, x: Array, knot: int) -> bool:
@@ -356,7 +351,6 @@ def _is_at(one: BreakPoint, other: BreakPoint, step: float) -> bool:
 
 
 def _by_throughput(observed: Sequence[LoadObservation]) -> BreakPoint | None:
-    """The load at which throughput stops growing."""
     x, y = _series(observed, lambda each: each.values.get(ProfileMetric.THROUGHPUT))
     if len(np.unique(x)) >= FEWEST and (at := _end_of_throughput(x, y)) is not None:
         reason = f"throughput does not grow beyond {at.level:.4g} Gbit/s, and no CPU is known to be at its maximum"
@@ -409,7 +403,6 @@ def _mirrored(at: CurveBreakPoint) -> CurveBreakPoint:
 def _series(
     observed: Sequence[LoadObservation], value: Callable[[LoadObservation], float | None]
 ) -> tuple[Array, Array]:
-    """Rates at which a figure is known, and the figure."""
     known = [(each.rate, found) for each in observed if (found := value(each)) is not None]
     return np.array([rate for rate, _ in known]), np.array([found for _, found in known])
 

@@ -1,7 +1,7 @@
 """From trials and readings of a sampler to seconds of a sweep: packets offered and received, CPUs and memory used."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings import Usage
@@ -151,20 +151,22 @@ def second_of(result: TrialResult, rate_pps: float, second: int, cost: SecondCos
 
     `rate_pps`: asked, of each flow.
     """
-    probed = [(flow.mean_ns, flow.received) for flow in result.latency if flow.mean_ns is not None and flow.received]
-    arrived = sum(count for _, count in probed)
     return SweepSample(
         rate_pps=rate_pps,
         second=second,
         input_pps=result.offered_pps / _WAYS,
         output_pps=result.forwarded_pps / _WAYS,
         loss_ratio=result.loss_ratio,
-        delay_s=sum(mean_ns * count for mean_ns, count in probed) / arrived / 1e9 if arrived else None,
-        cpu=dict(cost.cpu),
-        busy=dict(cost.busy),
-        memory_mib=dict(cost.memory_mib),
-        available_mib=cost.available_mib,
+        delay_s=mean_delay_s((flow.mean_ns, flow.received) for flow in result.latency),
+        **asdict(cost),
     )
+
+
+def mean_delay_s(rows: Iterable[tuple[float | None, float]]) -> float | None:
+    """Mean over all packets of means in nanoseconds, each with its packets; None where nothing is known."""
+    known = [(mean_ns, packets) for mean_ns, packets in rows if mean_ns is not None and packets]
+    arrived = sum(packets for _, packets in known)
+    return sum(mean_ns * packets for mean_ns, packets in known) / arrived / 1e9 if arrived else None
 
 
 def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[SecondCost]) -> tuple[SweepSample, ...]:
@@ -185,10 +187,7 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[SecondCost]
             output_pps=each.received / each.duration_s,
             loss_ratio=max(0.0, 1 - each.received / each.sent) if each.sent else None,
             delay_s=None if each.delay_ns is None else each.delay_ns / 1e9,
-            cpu=dict(cost.cpu),
-            busy=dict(cost.busy),
-            memory_mib=dict(cost.memory_mib),
-            available_mib=cost.available_mib,
+            **asdict(cost),
         )
         for index, (each, cost) in enumerate(zip(result.intervals, known, strict=False))
     )
@@ -262,8 +261,5 @@ def sender_pps(
         return None
     rows = [after[port] - before[port] for port in ports]
     left = sum(row.tx_packets + row.tx_dropped for row in rows)
-    return max(0.0, left - _probes(results)) / sending_s / _WAYS
-
-
-def _probes(results: Iterable[TrialResult]) -> int:
-    return sum(flow.sent for result in results for flow in result.latency)
+    probes = sum(flow.sent for result in results for flow in result.latency)
+    return max(0.0, left - probes) / sending_s / _WAYS

@@ -146,9 +146,10 @@ def functions_in_words(profile: Profile) -> Iterator[str]:
     """Function of each metric below and above the break-points."""
     regions = _REGIONS[len(profile.break_points)]
     for metric, region, fit in functions_of(profile):
+        relative = "" if fit.relative_error is None else f", relative error {grouped(100 * fit.relative_error, 2)} %"
         yield (
             f"{metric} {regions[region]}: {function_in_words(fit, intervals=True)}, "
-            f"standard error {fit.standard_error:.3g} {UNITS[metric]}{_relative(fit)}, {fit.points} points"
+            f"standard error {fit.standard_error:.3g} {UNITS[metric]}{relative}, {fit.points} points"
         )
 
 
@@ -285,7 +286,3 @@ def _step_in_words(step: FlavorStep) -> str:
 
 def _named(flavor: ProfiledFlavor) -> str:
     return f"{flavor.name} ({flavor.vcpus} vCPU{'s' if flavor.vcpus != 1 else ''})"
-
-
-def _relative(fit: Fit) -> str:
-    return "" if fit.relative_error is None else f", relative error {grouped(100 * fit.relative_error, 2)} %"

@@ -240,8 +240,6 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
 
 
 class _Fields:
-    """One row."""
-
     def __init__(self, fields: Mapping[str, str], where: str) -> None:
         self.fields = fields
         self.where = where
@@ -291,7 +289,6 @@ def _point(row: _Fields) -> SweepPoint:
 
 
 def _cpu(row: _Fields) -> dict[str, tuple[float, ...]]:
-    """By VNF, in the order of the columns."""
     threads: dict[str, dict[int, float]] = {}
     for column in row.fields:
         if (found := _VCPU.fullmatch(column)) and (value := row.number(column)) is not None:
