@@ -18,11 +18,11 @@ from csit_utils.analysis.runs import (
     rows_of,
 )
 from csit_utils.analysis.trends.trend import Trend, trends
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import NONE, Acknowledged
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
+from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.report.outcomes import Tally, tally
 from csit_utils.report.study import View
 from csit_utils.report.trend_events import Changed, changed
@@ -61,7 +61,7 @@ class ReportContents:
 
     def __init__(
         self,
-        contents: Contents,
+        contents: Stored,
         *,
         mean: bool = False,
         details: Details | None = None,
@@ -217,7 +217,7 @@ class ReportContents:
         return [row for row in self.rows if row.status != "PASS"]
 
 
-def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
+def limits_of(contents: Stored, rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
     """Return the line rate of the generator's links, if the topology has it, and the highest rate that was offered.
 
     `contents`: contents with the record of one of the tests.
@@ -227,7 +227,7 @@ def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> Speedu
     return SpeedupLimits(_line_pps(contents, own), generator_limit(own))
 
 
-def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:
+def _line_pps(contents: Stored, rows: Sequence[TestRow]) -> float | None:
     row = next((row for row in rows if row.recorded and row.planned and row.origin == OWN), None)
     if row is None:
         return None

@@ -17,7 +17,6 @@ from weakref import finalize
 
 import typer
 
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import files_of
 from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.store.chosen_runs import Choice, newest
@@ -202,7 +201,7 @@ _Outcome = TypeVar("_Outcome")
 
 def from_contents(
     inputs: list[Path],
-    work: Callable[[Contents], _Outcome],
+    work: Callable[["Stored"], _Outcome],
     choose: Choice,
     published: Sequence[str] = (),
     meanwhile: Callable[[], object] | None = None,
