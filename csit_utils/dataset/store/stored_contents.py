@@ -121,16 +121,12 @@ def _refuse(name: str, _: object) -> NoReturn:
 
 
 class _Place(NamedTuple):
-    """A part of an import of a dataset."""
-
     layout: Layout
     made: Import
     part: StoredPart
 
 
 class _Opened(NamedTuple):
-    """A dataset."""
-
     layout: Layout
     imports: Sequence[Import]
     chosen: ChosenRuns
