@@ -156,7 +156,7 @@ NO_NUMBER = -1e99
 
 
 def _key(change: Change) -> list[object]:
-    return [change.service_type, *change.dimensions, str(change.metric)]
+    return [change.a.series.service_type, *change.dimensions, str(change.metric)]
 
 
 def _numbers(change: Change) -> list[float]:
