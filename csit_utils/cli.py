@@ -361,7 +361,6 @@ def _complete_streams() -> None:
 
 @contextmanager
 def _redacted_streams(*, is_console: bool) -> Iterator[None]:
-    """Replace both streams."""
     names = ("stdout", "stderr", "__stdout__", "__stderr__")  # Robot's console is the last two
     streams = {name: getattr(sys, name) for name in names}
     for name, stream in streams.items():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pandas as pd
 
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.flatten import TABLES
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import LISTS, TestRow
@@ -16,6 +15,8 @@ from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from csit_utils.dataset.store.stored_contents import Stored
 
 
 FILES: Mapping[str, type[Any]] = {"tests": TestRow, **{table.name: kind for kind, table in TABLES.items()}}
@@ -40,7 +41,7 @@ def _dtype(hint: object) -> str:
     return {str: "string", int: "Int64", float: "float64", bool: "boolean"}[kinds.pop()]
 
 
-def write_csv(contents: Contents, directory: Path) -> tuple[Path, ...]:
+def write_csv(contents: "Stored", directory: Path) -> tuple[Path, ...]:
     """Write `FILES`, with raw numbers.
 
     Histograms and published figures are left out.

@@ -274,7 +274,6 @@ class _Scanner:
         self._prefix = "".join(f"{name}." for name in self._suites)
 
     def _logged(self, message: bytes) -> Iterator[Refusal]:
-        """Cells in a message of a suite."""
         try:
             yield from logged_cells(self._source, text_of(message))
         except ValueError:

@@ -170,20 +170,12 @@ def _by_load(sentences: Mapping[str, str]) -> str | None:
     return "; ".join([f"{load}: {sentence}" for load, sentence in sentences.items()]) if sentences else None
 
 
-def _watts(label: str) -> Callable[[Any], float | None]:
-    """Return what reads the power of the system under test at a load from the part of a record."""
+def _energy(quantity: Callable[[Any, str], tuple[float, float] | None], label: str) -> Callable[[Any], float | None]:
+    """Return what reads a quantity of the system under test at a load, without its error, from an `Energy`."""
 
     def read(found: Any) -> float | None:  # noqa: ANN401 - fields of an `Energy`
-        power = watts_at(found, label)
-        return power[0] if power else None
-
-    return read
-
-
-def _joules_per_packet(label: str) -> Callable[[Any], float | None]:
-    def read(found: Any) -> float | None:  # noqa: ANN401
-        each = joules_per_packet_at(found, label)
-        return each[0] if each else None
+        value = quantity(found, label)
+        return value[0] if value else None
 
     return read
 
@@ -198,23 +190,11 @@ def _at_load(label: str, name: str) -> Callable[[Any], Any]:
     return read
 
 
-def _predicted(goal: str, name: str) -> Callable[[Any], Any]:
-    """Return what reads a field of the `PredictedGoal` of a goal."""
+def _of(key: str, value: str, name: str) -> Callable[[Any], Any]:
+    """Return what reads a field of the first of several parts of a record whose key has a value."""
 
     def read(found: Any) -> Any:  # noqa: ANN401
-        for each in found:
-            if each.goal == goal:
-                return getattr(each, name)
-        return None
-
-    return read
-
-
-def _worst_latency(label: str, name: str) -> Callable[[Any], int | None]:
-    """Return what reads a field of the `WorstLatency` at a load."""
-
-    def read(found: Any) -> int | None:  # noqa: ANN401
-        return next((getattr(each, name) for each in found if each.label == label), None)
+        return next((getattr(each, name) for each in found if getattr(each, key) == value), None)
 
     return read
 
@@ -351,16 +331,16 @@ class TestRow:
     orr_l1_bps: float | None = None
     orr_l2_bps: float | None = None
     orr_pps_per_core: float | None = None
-    pdr10_p50_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR10", "p50_ns"))] = None
+    pdr10_p50_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR10", "p50_ns"))] = None
     """Highest median latency of all instances and directions at 10 % of PDR; of the next alike."""
-    pdr10_p99_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR10", "p99_ns"))] = None
-    pdr10_p999_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR10", "p999_ns"))] = None
-    pdr50_p50_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR50", "p50_ns"))] = None
-    pdr50_p99_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR50", "p99_ns"))] = None
-    pdr50_p999_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR50", "p999_ns"))] = None
-    pdr90_p50_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p50_ns"))] = None
-    pdr90_p99_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p99_ns"))] = None
-    pdr90_p999_ns: Annotated[int | None, At("counted.latency", _worst_latency("PDR90", "p999_ns"))] = None
+    pdr10_p99_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR10", "p99_ns"))] = None
+    pdr10_p999_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR10", "p999_ns"))] = None
+    pdr50_p50_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR50", "p50_ns"))] = None
+    pdr50_p99_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR50", "p99_ns"))] = None
+    pdr50_p999_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR50", "p999_ns"))] = None
+    pdr90_p50_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR90", "p50_ns"))] = None
+    pdr90_p99_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR90", "p99_ns"))] = None
+    pdr90_p999_ns: Annotated[int | None, At("counted.latency", _of("label", "PDR90", "p999_ns"))] = None
     verdicts: Annotated[str, At("verdict.findings", _verdicts)] = ""
     """Verdicts of the whole test; those of figures follow."""
     ndr_verdict: str = ""
@@ -378,28 +358,28 @@ class TestRow:
     """None without a prior."""
     search_prior_cells: Annotated[int | None, At("search.prior.cells")] = None
     """Cells of the same run that predicted the prior; None without a prior, or if it is an earlier result."""
-    ndr_predicted_pps: Annotated[float | None, At("search.predicted", _predicted("NDR", "pps"))] = None
+    ndr_predicted_pps: Annotated[float | None, At("search.predicted", _of("goal", "NDR", "pps"))] = None
     """Lower bound by the cells measured before in the same run, used as the prior or not; then its interval of 95 %."""
-    ndr_predicted_low_pps: Annotated[float | None, At("search.predicted", _predicted("NDR", "low_pps"))] = None
-    ndr_predicted_high_pps: Annotated[float | None, At("search.predicted", _predicted("NDR", "high_pps"))] = None
-    pdr_predicted_pps: Annotated[float | None, At("search.predicted", _predicted("PDR", "pps"))] = None
-    pdr_predicted_low_pps: Annotated[float | None, At("search.predicted", _predicted("PDR", "low_pps"))] = None
-    pdr_predicted_high_pps: Annotated[float | None, At("search.predicted", _predicted("PDR", "high_pps"))] = None
+    ndr_predicted_low_pps: Annotated[float | None, At("search.predicted", _of("goal", "NDR", "low_pps"))] = None
+    ndr_predicted_high_pps: Annotated[float | None, At("search.predicted", _of("goal", "NDR", "high_pps"))] = None
+    pdr_predicted_pps: Annotated[float | None, At("search.predicted", _of("goal", "PDR", "pps"))] = None
+    pdr_predicted_low_pps: Annotated[float | None, At("search.predicted", _of("goal", "PDR", "low_pps"))] = None
+    pdr_predicted_high_pps: Annotated[float | None, At("search.predicted", _of("goal", "PDR", "high_pps"))] = None
     search_trials: Annotated[int | None, At("search.trials")] = None
     search_aborted_trials: Annotated[int | None, At("search.aborted_trials")] = None
     """Trials aborted early because their loss had decided them."""
     search_elapsed_s: Annotated[float | None, At("search.elapsed_s")] = None
-    idle_w: Annotated[float | None, At("energy", _watts(IDLE))] = None
+    idle_w: Annotated[float | None, At("energy", _energy(watts_at, IDLE))] = None
     """Power of the system under test before the deployment."""
-    pdr0_w: Annotated[float | None, At("energy", _watts("PDR0"))] = None
+    pdr0_w: Annotated[float | None, At("energy", _energy(watts_at, "PDR0"))] = None
     """Power without traffic; of the next three at 10, 50 and 90 % of PDR."""
-    pdr10_w: Annotated[float | None, At("energy", _watts("PDR10"))] = None
-    pdr50_w: Annotated[float | None, At("energy", _watts("PDR50"))] = None
-    pdr90_w: Annotated[float | None, At("energy", _watts("PDR90"))] = None
-    pdr10_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR10"))] = None
+    pdr10_w: Annotated[float | None, At("energy", _energy(watts_at, "PDR10"))] = None
+    pdr50_w: Annotated[float | None, At("energy", _energy(watts_at, "PDR50"))] = None
+    pdr90_w: Annotated[float | None, At("energy", _energy(watts_at, "PDR90"))] = None
+    pdr10_j_per_packet: Annotated[float | None, At("energy", _energy(joules_per_packet_at, "PDR10"))] = None
     """Power of the system under test over the rate at which packets came back."""
-    pdr50_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR50"))] = None
-    pdr90_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR90"))] = None
+    pdr50_j_per_packet: Annotated[float | None, At("energy", _energy(joules_per_packet_at, "PDR50"))] = None
+    pdr90_j_per_packet: Annotated[float | None, At("energy", _energy(joules_per_packet_at, "PDR90"))] = None
     pdr0_busy_cpus: Annotated[float | None, At("energy", _at_load("PDR0", "busy_cpus"))] = None
     """Data CPUs of vSwitch and NFs that were busy without traffic; of the next three at 10, 50 and 90 % of PDR."""
     pdr10_busy_cpus: Annotated[float | None, At("energy", _at_load("PDR10", "busy_cpus"))] = None

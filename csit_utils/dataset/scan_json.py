@@ -50,8 +50,6 @@ _RECORD, _REFUSED = _logged(RESULT_MARKER), _logged(REFUSED_MARKER)
 
 
 class _Test(msgspec.Struct):
-    """What is needed of a test."""
-
     name: str = ""
     tags: tuple[str, ...] = ()
     status: str = ""
@@ -86,8 +84,6 @@ def scan_json(stream: BinaryIO, source: str) -> Iterator[Scanned]:
 
 
 class _Scanner:
-    """State of the scan."""
-
     def __init__(self, source: str, blocks: Blocks) -> None:
         self._source = source
         self._blocks = blocks
@@ -161,7 +157,6 @@ class _Scanner:
         self._string = token
 
     def _part(self, segment: bytes) -> Iterator[Scanned]:
-        """Read a test, or another part of a suite."""
         inside = self._inside.pop()
         try:
             if inside == _TEST:

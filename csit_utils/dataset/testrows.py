@@ -29,35 +29,21 @@ _ALSO_READ = (
     "passed",
     "skipped",
     "message",
-    "verdict.findings.kind",
-    "verdict.findings.numbers",
-    "verdict.findings.text",
     "counted.digest",
-    "counted.costs.load",
-    "counted.costs.part",
-    "counted.costs.node",
-    "counted.costs.packets",
-    "counted.costs.packets_per_call",
-    "counted.costs.cost",
-    "counted.costs.unit",
-    "counted.costs.error",
     "counted.vswitch_clocks",
-    "counted.latency.label",
-    "counted.latency.p50_ns",
-    "counted.latency.p99_ns",
-    "counted.latency.p999_ns",
-    "search.predicted.goal",
-    "search.predicted.pps",
-    "search.predicted.low_pps",
-    "search.predicted.high_pps",
     "energy.duts",
-    "energy.loads.label",
-    "energy.loads.received_pps",
-    "energy.loads.busy_cpus",
-    "energy.loads.p99_ns",
-    "energy.loads.nodes.node",
-    "energy.loads.nodes.watts",
-    "energy.loads.nodes.error_w",
+    *(
+        f"{part}.{name}"
+        for part, names in {
+            "verdict.findings": ("kind", "numbers", "text"),
+            "counted.costs": ("load", "part", "node", "packets", "packets_per_call", "cost", "unit", "error"),
+            "counted.latency": ("label", "p50_ns", "p99_ns", "p999_ns"),
+            "search.predicted": ("goal", "pps", "low_pps", "high_pps"),
+            "energy.loads": ("label", "received_pps", "busy_cpus", "p99_ns"),
+            "energy.loads.nodes": ("node", "watts", "error_w"),
+        }.items()
+        for name in names
+    ),
 )
 """Fields for columns that depend on several of them."""
 Struct = Any
@@ -159,18 +145,6 @@ def _without_packed(text: bytes) -> bytes:
     return text[:begin] + _END if is_last else text
 
 
-def raw_asked(asked: bytes) -> Struct:
-    """Read the requested test; return a `RawRequest`.
-
-    Raises:
-        ReadError: A part is missing.
-    """
-    try:
-        return _RAW.decode(asked)
-    except msgspec.DecodeError as error:
-        raise ReadError(f"asked: {error}") from error
-
-
 _NUMBERS = ("NDR", "PDR", "SOAK", "MRR", "ORR", "LATENCY")
 _DERIVED = ("verdict", "l1_bps", "l2_bps", "pps_per_core")
 _RATES = tuple(
@@ -263,12 +237,12 @@ def _asked(text: bytes) -> _AskedColumns:
     """Return the requested test.
 
     Raises:
-        ReadError: Invalid cell, frame or profile.
+        ReadError: A part is missing, or cell, frame or profile are invalid.
     """
-    asked = raw_asked(text)
     row: dict[str, Any] = {}
     models = {}
     try:
+        asked = _RAW.decode(text)
         for name in PARTS:
             models[name], values = _part(name, bytes(getattr(asked, name)))
             row |= values
@@ -276,7 +250,7 @@ def _asked(text: bytes) -> _AskedColumns:
             if name not in PARTS:
                 row |= _values(f"asked.{name}", getattr(asked, name))
         TestType(row["test_type"])  # a check
-    except ValueError as error:
+    except (ValueError, msgspec.DecodeError) as error:
         raise ReadError(f"asked: {error}") from error
     cell, frame = models["cell"], models["frame"]
     anchor = f"test-{cell.service_type}-{cell.locator}-{row['test_type']}-".lower()

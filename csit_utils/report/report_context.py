@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.runs import (
@@ -18,7 +19,6 @@ from csit_utils.analysis.runs import (
     rows_of,
 )
 from csit_utils.analysis.trends.trend import Trend, trends
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import NONE, Acknowledged
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
@@ -31,6 +31,9 @@ from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.speedup import SpeedupLimits, generator_limit
 from csit_utils.studies.registry import measured_rows, views
 from resources.libraries.python.planning.linerate import line_rate_pps
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 
 class Details(StrEnum):
@@ -61,7 +64,7 @@ class ReportContents:
 
     def __init__(
         self,
-        contents: Contents,
+        contents: "Stored",
         *,
         mean: bool = False,
         details: Details | None = None,
@@ -217,7 +220,7 @@ class ReportContents:
         return [row for row in self.rows if row.status != "PASS"]
 
 
-def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
+def limits_of(contents: "Stored", rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
     """Return the line rate of the generator's links, if the topology has it, and the highest rate that was offered.
 
     `contents`: contents with the record of one of the tests.
@@ -227,7 +230,7 @@ def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> Speedu
     return SpeedupLimits(_line_pps(contents, own), generator_limit(own))
 
 
-def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:
+def _line_pps(contents: "Stored", rows: Sequence[TestRow]) -> float | None:
     row = next((row for row in rows if row.recorded and row.planned and row.origin == OWN), None)
     if row is None:
         return None

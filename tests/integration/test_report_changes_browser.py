@@ -14,9 +14,9 @@ from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.comparisons.comparison import Change, compare
 from csit_utils.analysis.runs import ComparisonSide
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
@@ -31,7 +31,7 @@ from tests.unit.csit_utils.histories import Rows, nights, planted
 pytestmark = [pytest.mark.parallel, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 
 
-def write_pages(contents: Contents, folder: Path) -> Path:
+def write_pages(contents: Stored, folder: Path) -> Path:
     """These two pages as the site has them."""
     shown = ReportContents(contents)
     pages = [made for page in (compare_page.PAGE, trend_page.PAGE) if (made := render(page, shown)) is not None]
@@ -156,7 +156,7 @@ NO_NUMBER = -1e99
 
 
 def _key(change: Change) -> list[object]:
-    return [change.service_type, *change.dimensions, str(change.metric)]
+    return [change.a.series.service_type, *change.dimensions, str(change.metric)]
 
 
 def _numbers(change: Change) -> list[float]:

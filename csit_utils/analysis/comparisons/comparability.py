@@ -127,7 +127,6 @@ def _remarks(a: _Side, b: _Side) -> Iterator[str]:
 
 
 def _remark(goal: GoalWords, against: GoalWords, called: str) -> Iterator[str]:
-    """Notes on one of two goals."""
     if goal.trial_s is None and against.trial_s is not None:
         yield f"{called} does not report the length of its trials"
     if goal.exceed_ratio is None and against.exceed_ratio is not None:

@@ -87,10 +87,6 @@ class CellSide:
 class Change:
     """One cell on both sides."""
 
-    service_type: str
-    nf_size: str
-    vs_dtc: int | None
-    frame: str
     dimensions: Dimensions
     metric: Measure
     a: CellSide
@@ -357,8 +353,7 @@ def _change(
         if (texts := [text for each in found if (text := each.out_of_order(one.metric))])
     ]
     return Change(
-        one.series.service_type, one.series.nf_size, one.series.vs_dtc, one.series.frame, one.dimensions,
-        one.metric, a, b, change, low, high, method, probability, None, outcome,
+        one.dimensions, one.metric, a, b, change, low, high, method, probability, None, outcome,
         (*like.differences, *like.remarks, *bound, *unsteady),
     )  # fmt: skip
 
@@ -369,9 +364,10 @@ def _by_spread(changes: Sequence[Change]) -> Sequence[Change]:
     for index, each in enumerate(changes):
         limited = inf in (each.a.high_pps, each.b.high_pps)
         if each.method is Method.BOUNDS and each.outcome is not Outcome.UNLIKE and not limited:
-            frame = each.frame.split(" ")[0].upper()
-            sizes = (each.service_type, each.nf_size, each.vs_dtc, frame, each.metric)
-            groups[*sizes, each.a.series.goals, each.b.series.goals].append(index)
+            own = each.a.series
+            frame = own.frame.split(" ")[0].upper()
+            sizes = (own.service_type, own.nf_size, own.vs_dtc, frame, each.metric)
+            groups[*sizes, own.goals, each.b.series.goals].append(index)
     judged = list(changes)
     for places in groups.values():
         sides = [(changes[index].a, changes[index].b) for index in places]

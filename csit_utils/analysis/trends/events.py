@@ -103,11 +103,6 @@ class EventGroup:
         """Number of cells of the density matrix with a change of any metric."""
         return len({(each.trend.cell.series, each.trend.cell.dimensions) for each in self.events})
 
-    @property
-    def middle(self) -> float:
-        """Median of the relative changes."""
-        return median(each.change for each in self.events)
-
 
 def events(trends: Iterable[Trend]) -> list[CellEvent]:
     """Return all events, newest first, then largest change first. Cells in two bands and drifts have none."""

@@ -167,6 +167,7 @@ def _spread(side: "CellSide") -> str:
 
 def as_object(change: "Change", called: str) -> Mapping[str, Any]:
     """Return a change as a JSON object."""
+    series = change.a.series
     sides = {
         f"{name}_{key}": value
         for name, side in (("a", change.a), ("b", change.b))
@@ -181,13 +182,13 @@ def as_object(change: "Change", called: str) -> Mapping[str, Any]:
     }
     return {
         "b": called,
-        "service_type": change.service_type,
+        "service_type": series.service_type,
         **change.dimensions.columns,
-        "nf_size": change.nf_size,
-        "vs_dtc": change.vs_dtc,
-        "frame": change.frame,
+        "nf_size": series.nf_size,
+        "vs_dtc": series.vs_dtc,
+        "frame": series.frame,
         "metric": change.metric,
-        "simulated": change.a.series.system.simulated,
+        "simulated": series.system.simulated,
         **sides,
         "change": change.change,
         "change_low": change.low,

@@ -17,12 +17,12 @@ from weakref import finalize
 
 import typer
 
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import files_of
 from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.store.chosen_runs import Choice, newest
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.redaction import command_text
 
 if TYPE_CHECKING:
     from csit_utils.dataset.store.batch import FileImport
@@ -134,8 +134,18 @@ def opened(inputs: list[Path], *, quickly: bool = False, meanwhile: Callable[[],
     )
 
 
+def refuse_no_dataset(folder: Path) -> None:
+    """Refuse what is no dataset.
+
+    Raises:
+        ConfigError: The folder is none.
+    """
+    if not is_dataset(folder):
+        made = command_text("./csit", "import", folder, "-o", "history")
+        raise ConfigError(f"{folder}: not a dataset; make one by ", made)
+
+
 def _size(path: Path) -> int:
-    """Size of the result files at a path."""
     found = (place for place in files_of(path) if isinstance(place, Path))
     return sum(place.stat().st_size for place in found if place.is_file())
 
@@ -202,7 +212,7 @@ _Outcome = TypeVar("_Outcome")
 
 def from_contents(
     inputs: list[Path],
-    work: Callable[[Contents], _Outcome],
+    work: Callable[["Stored"], _Outcome],
     choose: Choice,
     published: Sequence[str] = (),
     meanwhile: Callable[[], object] | None = None,

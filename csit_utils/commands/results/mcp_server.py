@@ -19,11 +19,10 @@ from typing import Annotated, Any, Literal
 import typer
 
 from csit_utils.commands.results.explain import page_of
+from csit_utils.commands.results.inputs import refuse_no_dataset
 from csit_utils.dataset.reference import names
-from csit_utils.dataset.store.layout import is_dataset
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.redaction import command_text
 
 _TIMEOUT_S = 120.0
 _MAX_BYTES = 2**20
@@ -64,9 +63,7 @@ def mcp(
         from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - as above
     except ImportError as error:
         raise Unsupported("the package mcp is not installed: ./csit setup requirements-mcp") from error
-    if not is_dataset(dataset):
-        made = command_text("./csit", "import", dataset, "-o", "history")
-        raise ConfigError(f"{dataset}: not a dataset; make one by ", made)
+    refuse_no_dataset(dataset)
     if not topologies.is_dir():
         raise ConfigError(f"--topologies {topologies}: no such folder")
     questions = Questions(dataset.resolve(), topologies.resolve())

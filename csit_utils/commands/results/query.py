@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.results.inputs import print_problems
+from csit_utils.commands.results.inputs import refuse_no_dataset, report_problems
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.store.layout import Layout, is_dataset
+from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import command_text, visible
@@ -84,10 +84,7 @@ def query(
     chosen = _format(form, output)
     if master is not None and engine is not QueryEngine.SPARK:
         raise ConfigError("--master is for --engine spark")
-    if not is_dataset(dataset):
-        raise ConfigError(
-            f"{dataset}: not a dataset; make one by ", command_text("./csit", "import", dataset, "-o", "history")
-        )
+    refuse_no_dataset(dataset)
     if statement is None:
         _write(*_listed(), chosen, output)
         if chosen is ResultFormat.TABLE:
@@ -98,8 +95,7 @@ def query(
 
     files = files_of(Layout(dataset))
     _write(*_answer(files, statement, engine, master), chosen, output)
-    if print_problems([problem.text for problem in files.problems]):
-        raise typer.Exit(1)
+    report_problems(files.problems)
 
 
 def _format(form: ResultFormat | None, output: Path | None) -> ResultFormat:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, report_problems
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.ledger import acknowledged_in
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names
@@ -19,6 +18,9 @@ from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.whole_files import write_whole
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 _DETAILS = ("all", "latest", "none")
 _PAGE = (".html", ".htm")
@@ -99,7 +101,7 @@ def report(
     papers = [paper(name) for name in wanted if name in paper_names()]
     known = acknowledged_in(inputs)
 
-    def written(found: Contents) -> tuple[Contents, Sequence[Path]]:
+    def written(found: "Stored") -> "tuple[Stored, Sequence[Path]]":
         from csit_utils.report.pages.compare import comparable  # noqa: PLC0415 - see _loaded
         from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - see _loaded
         from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above

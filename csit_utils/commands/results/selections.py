@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Self, TypeVar
 
 import typer
 
@@ -16,7 +16,6 @@ from csit_utils.analysis.cells import when
 from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.runs import history, night_of
 from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import ReadError, Recorded
 from csit_utils.dataset.ledger import Acknowledged, acknowledged_in
 from csit_utils.dataset.reference import names, reference_items
@@ -28,6 +27,9 @@ from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.studies.density.model import DensityRecord
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 RANGE = ".."
 _KEYS: Mapping[str, Callable[[TestRow], object]] = {
@@ -194,7 +196,7 @@ MAX_COMPARED = 60_000
 
 
 class _Read(NamedTuple):
-    contents: Contents
+    contents: "Stored"
     choose: Choice
 
 
@@ -325,12 +327,12 @@ class DatasetReader:
             paths, text, choose or self._newest, lambda found: [*found.tests, *measured_rows(found.characterizations)]
         )
 
-    def _asked(self, paths: tuple[Path, ...], text: str, choose: Choice, ask: Callable[[Contents], _Asked]) -> _Asked:
+    def _asked(self, paths: tuple[Path, ...], text: str, choose: Choice, ask: Callable[["Stored"], _Asked]) -> _Asked:
         """Ask contents; where a record is damaged, again after every record was validated, without damaged ones."""
         if paths not in self._opened:
             self._opened[paths] = opened(list(paths), quickly=True)
 
-        def read() -> Contents:
+        def read() -> "Stored":
             found = self._opened[paths].contents(columns=self._columns, choose=choose, may_be_empty=bool(text))
             self._known[paths, text] = _Read(found, choose)
             return found

@@ -3,17 +3,19 @@
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, from_contents, report_problems
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.quantities import counted
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 
 def show(
@@ -47,7 +49,7 @@ def show(
     from csit_utils.studies.density.sentences import far_below  # noqa: PLC0415 - as above
     from csit_utils.studies.registry import views  # noqa: PLC0415 - as above
 
-    def printed(found: Contents) -> Contents:
+    def printed(found: "Stored") -> "Stored":
         if form is TableForm.JSON:
             print_results(found, form=TableForm.JSON)
             others = characterization_objects(found.characterizations)

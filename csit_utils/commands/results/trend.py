@@ -114,7 +114,6 @@ def _line(found: "Trend", environments: Mapping[str, "Environment"]) -> TableLin
 
 
 def _notes(found: "Trend") -> Sequence[str]:
-    """Notes on the history of a cell."""
     bands, cell = found.bands, found.cell
     return [
         *([f"suspected {percent(found.suspected, signed=True)}"] if found.suspected is not None else []),

@@ -1,19 +1,21 @@
 """`outcome`: whether runs are complete, as an exit status for a CI pipeline."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.tables import print_sentence
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Status
 from csit_utils.report.outcomes import tally
 from resources.libraries.python.recording.marker import NOTHING_FITS
 from resources.libraries.python.recording.run_journal import has_ended
 from resources.libraries.python.redaction import command_text
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 FAILED = 1
 UNFINISHED = 3
@@ -47,7 +49,7 @@ def outcome(
     raise typer.Exit(worst)
 
 
-def unfinished(found: Contents, *, ended: bool) -> str | None:
+def unfinished(found: "Stored", *, ended: bool) -> str | None:
     """Return why a run is incomplete; None if it is complete.
 
     `ended`: whether its journal has an end.

@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import exp, inf, log, sqrt
 from pathlib import Path
 from statistics import fmean, variance
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from scipy.stats import t as student
@@ -17,7 +17,6 @@ from scipy.stats import t as student
 from csit_utils.analysis.comparisons.differences import Difference, environment_differences
 from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.units import percent, rate
@@ -29,6 +28,9 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.studies.density.planning.selection import parse_selection
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 MARGIN = 0.02
 """Difference below which figures count as the same."""
@@ -209,7 +211,7 @@ def _measured(
         yield made
 
 
-def _cells_of(stored: Contents, path: Path) -> list[tuple[int, int]]:
+def _cells_of(stored: "Stored", path: Path) -> list[tuple[int, int]]:
     """Return the largest cells of CSC of a stored run that have MRR.
 
     Raises:
@@ -222,7 +224,7 @@ def _cells_of(stored: Contents, path: Path) -> list[tuple[int, int]]:
     return found[-_MAX_CELLS:]
 
 
-def _figures(contents: Contents) -> dict[str, list[float]]:
+def _figures(contents: "Stored") -> dict[str, list[float]]:
     """Return MRR in pps by cell, in the order of measurement."""
     found: dict[str, list[float]] = {}
     for row, mrr_pps in sorted(_rates(contents), key=lambda each: each[0].started_at or ""):
@@ -230,7 +232,7 @@ def _figures(contents: Contents) -> dict[str, list[float]]:
     return found
 
 
-def _rates(contents: Contents) -> Iterator[tuple[TestRow, float]]:
+def _rates(contents: "Stored") -> Iterator[tuple[TestRow, float]]:
     """Yield tests of CSC that have MRR with it; a stored run may state any number."""
     for row in contents.tests:
         if row.service_type == "CSC" and row.nf_size == "1c" and 0 < (row.mrr_pps or 0) <= HIGHEST_PPS:
@@ -247,7 +249,7 @@ def _compared(figures: Mapping[str, Mapping[str, list[float]]], *, by_pairs: boo
     return unpaired({cell: (a[cell], b[cell]) for cell in cells})
 
 
-def _fact_differences(a: Contents, b: Contents) -> tuple[Difference, ...]:
+def _fact_differences(a: "Stored", b: "Stored") -> tuple[Difference, ...]:
     """Return differences between the environments of the last runs of both sides."""
     last = [max(each.tests, key=lambda row: row.started_at or "").environment for each in (a, b)]
     one, other = a.environments.get(last[0] or ""), b.environments.get(last[1] or "")

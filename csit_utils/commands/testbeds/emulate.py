@@ -120,7 +120,6 @@ def _show(testbed: EmulatedTestbed) -> bool:
 
 
 def _others(testbed: EmulatedTestbed) -> list[str]:
-    """Names of other running testbeds."""
     if not testbed.folder.parent.is_dir():
         return []
     folders = sorted(folder for folder in testbed.folder.parent.iterdir() if folder.is_dir())

@@ -3,6 +3,7 @@
 import sys
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -87,7 +88,7 @@ def qualify(
             way, compared = (None, ()) if brief else fastest_way(chosen, world, key, counts[0])
             for line in compared if len(compared) > 1 else ():
                 typer.echo(line, err=True)
-            progress = _Progress(time.monotonic())
+            progress = partial(_print_progress, time.monotonic())
             found = measure(
                 chosen, world, key, frames=sizes, flow_counts=counts, effort=effort, way=way, report=progress
             )
@@ -116,19 +117,13 @@ def _count(text: str) -> int:
     return int(text)
 
 
-class _Progress:
-    """Points done and remaining time, on standard error."""
-
-    def __init__(self, begin_s: float) -> None:
-        self._begin_s = begin_s
-
-    def __call__(self, point: QualifiedPoint | None, done: int, points: int) -> None:
-        if point is None or not sys.stderr.isatty():
-            return
-        left_s = (time.monotonic() - self._begin_s) / done * (points - done)
-        left = f", about {seconds(left_s)} left" if done < points else ""
-        text = f"{point.frame.name}, {point.flows} flows: {rate(point.loss_free_pps)} without loss"
-        typer.echo(f"{done}/{points} {text}{left}", err=True)
+def _print_progress(begin_s: float, point: QualifiedPoint | None, done: int, points: int) -> None:
+    if point is None or not sys.stderr.isatty():
+        return
+    left_s = (time.monotonic() - begin_s) / done * (points - done)
+    left = f", about {seconds(left_s)} left" if done < points else ""
+    text = f"{point.frame.name}, {point.flows} flows: {rate(point.loss_free_pps)} without loss"
+    typer.echo(f"{done}/{points} {text}{left}", err=True)
 
 
 def _print(found: Qualification, form: TableForm) -> None:

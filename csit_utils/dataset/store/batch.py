@@ -20,7 +20,7 @@ from blake3 import blake3
 from csit_utils.dataset.blocks import BLOCK_BYTES, Scanned, ScannedTest
 from csit_utils.dataset.foreign.csit import read_table
 from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
-from csit_utils.dataset.items import ImportedTest, Item, Problem, ReadError, Recorded, Status, Unrecorded, status_of
+from csit_utils.dataset.items import ImportedTest, Item, Problem, ReadError, Recorded, Unrecorded, status_of
 from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
 from csit_utils.dataset.robot_output import scanned
@@ -35,7 +35,7 @@ from csit_utils.dataset.store.bounded_files import (
 from csit_utils.dataset.store.layout import CHARACTERIZATIONS, DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES
-from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
+from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
 from csit_utils.processes import shared
 from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.writer import pack
@@ -57,10 +57,6 @@ def digest_of_source(source: Source) -> str:
             # The part before the damage is imported, which is not the whole file.
             digest.update(f"\0{error}".encode())
     return digest.hexdigest()
-
-
-def _ignore(_: float) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,7 @@ def _import_source(into: _Target, source: Source, digest: str) -> Import:
     """
     with source.open() as stream:
         if source.kind is Kind.PARQUET:
-            rows = _table_rows(content_of(stream), source.name, digest)
+            rows: Iterator[Entry] = (item_row(item, digest) for item in read_table(content_of(stream), source.name))
         else:
             counted = cast(BinaryIO, _Counted(stream, _size(source), into.reading))
             rows = _rows(scanned(counted, source), source.name, validated=into.validated)
@@ -122,11 +118,6 @@ def _rows(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator
                 yield Problem(source, str(error))
 
 
-def _table_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
-    for item in read_table(content, source):
-        yield item_row(item, digest)
-
-
 def _test(test: ScannedTest, text: str | bytes, source: str) -> Entry:
     """Return a test from its packed record; a plain record is read in full and packed.
 
@@ -134,17 +125,14 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Entry:
         ReadError: Not a valid record.
     """
     try:
-        row = _row(packed_head(text), test.status, test.message)
+        head = packed_head(text)
+        # Status and message are those of the record where Robot's are unknown.
+        row = head_row(head, test.status or status_of(head), test.message or plain_message(head.message))
     except ReadError:
         # A record of another study, a plain one, or an invalid one, whose error the full reader reports.
         item = recorded_test(test, text, source)
         return item_row(item, item.digest)
     return row, _detail(row, text)
-
-
-def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
-    """Return a row; status and message are those of the record if Robot's are unknown."""
-    return head_row(head, status or status_of(head), message or plain_message(head.message))
 
 
 def _detail(row: HeadRow, text: str | bytes) -> Detail:
@@ -289,7 +277,7 @@ def import_all(
     *,
     validated: bool = False,
     placed: Placing = lambda item: item,
-    reading: Callable[[float], object] = _ignore,
+    reading: Callable[[float], object] = lambda _: None,
 ) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
@@ -355,7 +343,7 @@ def _staged(
         yield from _staged_in_turn(into, files)
         return
     largest_first = sorted(files, key=_size, reverse=True)
-    quiet = replace(into, reading=_ignore)  # of several at once there is no present one
+    quiet = replace(into, reading=lambda _: None)  # of several at once there is no present one
     yield from shared(partial(_stage, quiet), largest_first, processes, meanwhile=meanwhile)
 
 
@@ -418,8 +406,6 @@ def _commit(layout: Layout, name: str, made: Import) -> FileImport:
 
 @dataclass
 class _Folder:
-    """Record files of one folder."""
-
     count: int = 0
     earlier: int = 0
     repeated: int = 0

@@ -6,28 +6,22 @@ path, and no function that calls Java.
 """
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, TypeVar
 
+import duckdb
 import pyarrow as pa
 
 from csit_utils.dataset.store.tables import TEST_COLUMNS, record_columns
 from csit_utils.dataset.store.views import RECORD_PARTS, TEST_PARTS, ViewedFiles, views
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.bounds import quoted_reason
+from resources.libraries.python.model.bounds import MAX_QUERY_BYTES, quoted, quoted_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-import re
-from collections.abc import Callable
-from difflib import get_close_matches
-from typing import TypeVar
-
-import duckdb
-
-from resources.libraries.python.model.bounds import MAX_QUERY_BYTES, quoted
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     # It would take four fifths of the memory, and write what does not fit in it into the present folder.
@@ -79,13 +73,17 @@ class DuckDb:
             )
         self._connection.execute(f"CREATE VIEW {name} AS {every}")
 
-    def check(self, statement: str) -> None:
-        """Check that a statement is one query of the views.
+    def check(self, statement: str) -> duckdb.DuckDBPyRelation:
+        """Return a statement that is one query of the views, which has not run yet.
 
         Raises:
             ConfigError: It is not; the sentence has the place, or the nearest name.
         """
-        self._bound(statement)
+        found = _asked(lambda: self._connection.extract_statements(statement))
+        if len(found) != 1 or found[0].type is not duckdb.StatementType.SELECT:
+            kinds = ", ".join(each.type.name for each in found) or "none"
+            raise ConfigError(f"SQL: expected one SELECT statement, found {kinds}; a dataset is only read")
+        return _asked(lambda: self._connection.sql(statement))
 
     def run(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """Return the columns and the rows of a query.
@@ -93,16 +91,9 @@ class DuckDb:
         Raises:
             ConfigError: It is wrong, or needs too much memory; also while the rows are read.
         """
-        bound = self._bound(statement)
+        bound = self.check(statement)
         reader = _asked(lambda: bound.to_arrow_reader(_BATCH_ROWS))
         return reader.schema, _batches(reader)
-
-    def _bound(self, statement: str) -> duckdb.DuckDBPyRelation:
-        found = _asked(lambda: self._connection.extract_statements(statement))
-        if len(found) != 1 or found[0].type is not duckdb.StatementType.SELECT:
-            kinds = ", ".join(each.type.name for each in found) or "none"
-            raise ConfigError(f"SQL: expected one SELECT statement, found {kinds}; a dataset is only read")
-        return _asked(lambda: self._connection.sql(statement))
 
 
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

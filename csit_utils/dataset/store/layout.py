@@ -183,7 +183,8 @@ class Layout:
                 folder.mkdir(parents=True, exist_ok=True)
                 if any(each.name != _LOCK for each in folder.iterdir()):
                     raise ConfigError(f"{folder}: neither a dataset nor empty; choose a new folder")
-                _write_head(folder, sync=not temporary)
+                head = msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n"
+                replace_file(folder / _HEAD, head, sync=not temporary)
         except OSError as error:
             raise ConfigError(f"{folder}: cannot create a dataset: {error.strerror or error}") from error
         return cls(folder, temporary=temporary)
@@ -311,7 +312,3 @@ def _sync(path: Path, *, forget: bool = False) -> None:
             os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(number)
-
-
-def _write_head(folder: Path, *, sync: bool) -> None:
-    replace_file(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=sync)

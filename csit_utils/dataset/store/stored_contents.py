@@ -121,16 +121,12 @@ def _refuse(name: str, _: object) -> NoReturn:
 
 
 class _Place(NamedTuple):
-    """A part of an import of a dataset."""
-
     layout: Layout
     made: Import
     part: StoredPart
 
 
 class _Opened(NamedTuple):
-    """A dataset."""
-
     layout: Layout
     imports: Sequence[Import]
     chosen: ChosenRuns
@@ -143,7 +139,7 @@ class _Opened(NamedTuple):
 
 
 class Stored:
-    """Implementation of `contents.Contents` by datasets. Of a test in two of them, the first counts.
+    """Rows of all tests of datasets, and records of single tests. Of a test in two of them, the first counts.
 
     Args:
         wanted: Columns of rows that are read; None for all of them.
@@ -251,7 +247,7 @@ class Stored:
 
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
-        """Environments by digest."""
+        """Environments by digest, see `TestRow.environment`."""
         every = {
             digest: (dataset.layout, each, raw)
             for dataset in self._datasets
@@ -268,7 +264,7 @@ class Stored:
 
     @cached_property
     def characterizations(self) -> Sequence[Recorded]:
-        """Records of other studies by time."""
+        """Records of other studies by time, which are not among the tests."""
         found: dict[str, Recorded] = {}
         for layout, each in ((one.layout, each) for one in self._datasets for each in one.imports):
             if not each.characterizations:
@@ -285,7 +281,13 @@ class Stored:
         return sorted(found.values(), key=lambda item: item.record.started_at)
 
     def rows(self, *kinds: type[RowT], anchors: Collection[str] | None = None) -> Iterator[RowT]:
-        """Yield the rows of some of `TABLES`, without histograms unless some tests are asked for."""
+        """Yield the rows of some of `TABLES`, of tests with these anchors or of all; each record is read once.
+
+        Without anchors histograms are left out.
+
+        Raises:
+            ReadError: A record is damaged.
+        """
         keys = {"verdict", *(TABLES[kind].key for kind in kinds)}
         for row, kind, text in self._details(anchors):
             if kind == RECORD_DETAIL:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload, side_by_side
@@ -16,6 +16,9 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.studies.sweep.model import SweepRecord
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class ProfileView:
 GOAL_COLUMNS = ("goal", "loss ratio", "exceed ratio", "bounds within", "first trials", "final trials", "evidence")
 
 
-def facts(contents: Contents) -> tuple[Fact, ...]:
+def facts(contents: "Stored") -> tuple[Fact, ...]:
     """Return what the results are of."""
     recorded = [row for row in contents.tests if row.recorded and row.world != PUBLISHED]
     others = contents.characterizations
@@ -109,7 +112,7 @@ def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
     return (min(times), max(times)) if times else None
 
 
-def profiles(contents: Contents) -> tuple[ProfileView, ...]:
+def profiles(contents: "Stored") -> tuple[ProfileView, ...]:
     """Return all distinct search profiles."""
     one_of_each = {(row.profile, row.goals): row.anchor for row in contents.tests if row.recorded and row.profile}
     found = (contents.record(anchor).asked.profile for anchor in one_of_each.values())

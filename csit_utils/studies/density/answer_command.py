@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from csit_utils.analysis.grouping import is_measured
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS_OR_NIGHT, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import NDR, OWN, PDR, InstanceRow, LatencyRow
@@ -26,6 +25,9 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import check_folder
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIMES_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
@@ -126,7 +128,7 @@ def answer(
     if output is not None and not measure:
         raise ConfigError(f"--output {output} is the folder of the trials of --measure, which is not given")
 
-    def answered(known: Contents) -> list[DensityAnswer]:
+    def answered(known: "Stored") -> list[DensityAnswer]:
         metric = next(each for each in (PDR, NDR) if each == goal.upper()) if goal else _best_known(known)
         return [
             each
@@ -173,7 +175,7 @@ class _OpenTrial:
         return [word for name, value in self.variables for word in ("-v", f"{name}:{value}")] + [self.suite]
 
 
-def _open_trials(known: Contents, found: Sequence[DensityAnswer]) -> list[_OpenTrial]:
+def _open_trials(known: "Stored", found: Sequence[DensityAnswer]) -> list[_OpenTrial]:
     """Return the trials that decide open answers.
 
     Raises:
@@ -182,7 +184,7 @@ def _open_trials(known: Contents, found: Sequence[DensityAnswer]) -> list[_OpenT
     return list(dict.fromkeys(_open_trial(known, each) for each in found if each.trial_pps is not None))
 
 
-def _open_trial(known: Contents, each: DensityAnswer) -> _OpenTrial:
+def _open_trial(known: "Stored", each: DensityAnswer) -> _OpenTrial:
     row = each.next.run.row if each.next.run else None
     cell = f"{each.series.service_type} {each.next.services}x{each.nfs}"
     if row is None or row.origin != OWN or (record := known.record(row.anchor)).rerun is None:
@@ -219,17 +221,17 @@ def _run(trial: _OpenTrial, folder: Path) -> None:
         raise CsitError(f"{folder}: the trial of {trial.label} failed: {why}")
 
 
-def _best_known(known: Contents) -> Measure:
+def _best_known(known: "Stored") -> Measure:
     """The goal that is asked for by default: a tool that searches for NDR only would leave all answers open."""
     return next((each for each in (PDR, NDR) if any(is_measured(row, each) for row in known.tests)), PDR)
 
 
-def _frames(known: Contents) -> dict[str, float]:
+def _frames(known: "Stored") -> dict[str, float]:
     """Mean L2 size in bytes by name of the frame size."""
     return {row.frame: row.frame_mean_bytes for row in known.tests if row.frame and row.frame_mean_bytes}
 
 
-def _answers(known: Contents, question: Question, frame: str) -> list[DensityAnswer]:
+def _answers(known: "Stored", question: Question, frame: str) -> list[DensityAnswer]:
     seen = evidence(known.tests, known.rows(InstanceRow, LatencyRow), known.refused)
     return [each for each in answers(question, seen) if each.series.frame == frame]
 

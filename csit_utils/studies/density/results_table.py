@@ -3,17 +3,19 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from csit_utils.analysis.grouping import beside, bounds, is_measured
 from csit_utils.commands.tables import TableForm, TableLine, print_table
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, LatencyRow, TestRow
 from csit_utils.report.details.testview import bounds_text, p99_at_half_pdr
 from csit_utils.report.units import DASH, latency
 from csit_utils.studies.density.analysis.density import verdict_of
 from resources.libraries.python.search.findings.verdict import verdict_text
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 _LEFT = ("testbed", "cell", "test", "frame", "verdict")
 """Heads of columns that hold words."""
@@ -29,7 +31,7 @@ _STYLES = {
 }
 
 
-def print_results(contents: Contents, *, why: bool = False, form: TableForm = TableForm.TABLE) -> None:
+def print_results(contents: "Stored", *, why: bool = False, form: TableForm = TableForm.TABLE) -> None:
     """Print one line per test.
 
     `why`: print the evidence of each verdict below its test.
@@ -39,7 +41,7 @@ def print_results(contents: Contents, *, why: bool = False, form: TableForm = Ta
     print_table(heads, lines, form, _LEFT)
 
 
-def _lines_of(contents: Contents, *, why: bool, with_raw: bool) -> tuple[list[str], list[TableLine]]:
+def _lines_of(contents: "Stored", *, why: bool, with_raw: bool) -> tuple[list[str], list[TableLine]]:
     rows = contents.tests
     latencies: dict[str, list[LatencyRow]] = {}
     for each in contents.rows(LatencyRow):

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from csit_utils.commands.results.inputs import INPUTS, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
-from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Recorded
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
@@ -30,6 +29,9 @@ from resources.libraries.python.studies.interference.model import (
     PairsFindings,
     Resource,
 )
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.stored_contents import Stored
 
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")
 _LEFT = ("target", "beside")
@@ -100,7 +102,7 @@ def place(
     report_problems(found.problems)
 
 
-def _chosen(contents: Contents, inputs: Sequence[Path], name: str, frame: str) -> list[tuple[Recorded, Interference]]:
+def _chosen(contents: "Stored", inputs: Sequence[Path], name: str, frame: str) -> list[tuple[Recorded, Interference]]:
     """Return all studies of one name and, if given, one frame size."""
     found = [
         (item, item.record.interference)

@@ -108,7 +108,7 @@ def test_single_runs_of_many_cells_are_judged_by_how_differently_cells_changed()
     found = [each for each in compare(one_run(rng), one_run(rng, fallen)).changes if each.metric == PDR]
     assert {each.method for each in found} == {Method.SPREAD}
     assert [each.outcome is Outcome.REGRESSION for each in found] == [
-        (each.service_type, *each.dimensions) == PLACES[3] for each in found
+        (each.a.series.service_type, *each.dimensions) == PLACES[3] for each in found
     ]
     everything = compare(one_run(rng), one_run(rng, dict.fromkeys(PLACES, 0.9)))
     assert {each.outcome for each in everything.changes} == {Outcome.REGRESSION}

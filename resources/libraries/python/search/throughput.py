@@ -252,7 +252,6 @@ class _Plain:
 def _runner(
     session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None, from_overload: Overload | None
 ) -> _Runner:
-    """The profile's algorithm."""
     match profile.algorithm:
         case Algorithm.MLRSEARCH:
             # Asked for rarely, and the library of MLRsearch takes long to import.

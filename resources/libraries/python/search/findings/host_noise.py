@@ -166,22 +166,22 @@ class HostNoise:
             stops[path.instance, path.direction] = tuple(found)
         return stops
 
-    def loss_ratio(self, load_pps: float, queue_frames: int = QUEUE_FRAMES) -> float:
+    def loss_ratio(self, load_pps: float) -> float:
         """Share of the packets of all flows that interruptions lose at a load, in [0, 1].
 
         `load_pps`: Aggregate of all instances and directions.
         """
-        flows = [_lost_on(stops, load_pps, queue_frames) for stops in self._stops.values()]
+        flows = [_lost_on(stops, load_pps) for stops in self._stops.values()]
         return min(1.0, sum(flows) / len(flows)) if flows else 0.0
 
-    def highest_pps(self, loss_ratio: float, most_pps: float, queue_frames: int = QUEUE_FRAMES) -> float:
+    def highest_pps(self, loss_ratio: float, most_pps: float) -> float:
         """Highest load, up to `most_pps`, at which interruptions lose at most that share of the packets."""
-        if self.loss_ratio(most_pps, queue_frames) <= loss_ratio:
+        if self.loss_ratio(most_pps) <= loss_ratio:
             return most_pps
         low, high = 0.0, most_pps
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.loss_ratio(middle, queue_frames) <= loss_ratio else (low, middle)
+            low, high = (middle, high) if self.loss_ratio(middle) <= loss_ratio else (low, middle)
         return low
 
     def delay_ns(self, instance: int, direction: str, quantile: float, utilization: float = 0.0) -> float:
@@ -226,7 +226,7 @@ class HostNoise:
             if row.label == OVERLOAD_LABEL or not flow.lost or not stops:
                 continue
             worst = max((stop.noise for stop in stops), key=lambda noise: noise.longest_ns)
-            host_lost = flow.sent * min(1.0, _lost_on(stops, row.load_pps, QUEUE_FRAMES))
+            host_lost = flow.sent * min(1.0, _lost_on(stops, row.load_pps))
             found.append(LossCause(row.label, flow, host_lost, worst, row.lost_at, generator))
         return tuple(found)
 
@@ -274,16 +274,16 @@ def _received_at(path: Path) -> list[str]:
     return [hop.interface for hop in path.hops if hop.counter == "rx"]
 
 
-def _lost_on(stops: Iterable[_Stop], load_pps: float, queue_frames: int) -> float:
+def _lost_on(stops: Iterable[_Stop], load_pps: float) -> float:
     """Share of a flow's packets that interruptions on its path lose at an aggregate load."""
-    return sum(_lost(stop.noise, load_pps * stop.share, queue_frames) for stop in stops)
+    return sum(_lost(stop.noise, load_pps * stop.share) for stop in stops)
 
 
-def _lost(noise: CpuNoise, rate_pps: float, queue_frames: int) -> float:
+def _lost(noise: CpuNoise, rate_pps: float) -> float:
     """Share of a queue's packets that interruptions of its CPU lose."""
     if rate_pps <= 0:
         return 0.0
-    lost = sum(number * max(0.0, gap_s * rate_pps - queue_frames) for gap_s, number in noise.gaps())
+    lost = sum(number * max(0.0, gap_s * rate_pps - QUEUE_FRAMES) for gap_s, number in noise.gaps())
     return lost / (rate_pps * noise.observed_s)
 
 

@@ -144,7 +144,6 @@ class _Reading:
 
 
 def _readings(path: Path, flow: FlowCount, seen: Counters) -> list[_Reading]:
-    """The hops of one flow."""
     return [
         _Reading(hop, count_at(hop, flow, path, seen), 0 if hop.shared else _dropped(hop, seen)) for hop in path.hops
     ]

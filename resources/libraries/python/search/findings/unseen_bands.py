@@ -70,21 +70,20 @@ def never(_low: int, _high: int) -> float:
 def unseen_bands(count: int, low: int = 0, missed: Callable[[int, int], float] = never) -> UnseenBands:
     """Return what so many values without two bands say about them."""
     share = max(SHARE, low / count if count else 0.0)
-    chance = _chance(count, share, lambda found: _seen(found, count, missed))
+    chance = _chance(count, share, _seen(0, count, missed))
     further = range(1, _MAX_FURTHER + 1)
-    settles = (more for more in further if _chance(more, share, _with(low, count + more, missed)) <= SETTLED)
+    settles = (more for more in further if _chance(more, share, _seen(low, count + more, missed)) <= SETTLED)
     return UnseenBands(count, low, share, chance, next(settles, None))
 
 
-def _with(low: int, count: int, missed: Callable[[int, int], float]) -> Callable[[int], float]:
-    return lambda found: _seen(low + found, count, missed)
+def _seen(low: int, count: int, missed: Callable[[int, int], float]) -> Callable[[int], float]:
+    """Return the probability that bands are missed of all values, by how many the lower one has beside `low`."""
 
+    def chance(found: int) -> float:
+        lower = low + found
+        return 1.0 if min(lower, count - lower) < fewest(count) else missed(lower, count - lower)
 
-def _seen(low: int, count: int, missed: Callable[[int, int], float]) -> float:
-    """Probability that bands are missed of which the lower one has so many of all values."""
-    if min(low, count - low) < fewest(count):
-        return 1.0
-    return missed(low, count - low)
+    return chance
 
 
 def _chance(count: int, share: float, missed: Callable[[int], float]) -> float:
