@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from csit_utils import cli
 from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
@@ -27,6 +28,7 @@ from resources.libraries.python.testbed.maintenance.preparation import Preparati
 from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
 from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange
+from tests.unit.csit_utils.approved import wording
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.measured_extras import sampled
@@ -82,8 +84,7 @@ def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
 
-_SIM = str(PROJECT / "topologies" / "sim.yaml")
-_LAB = str(PROJECT / "topologies" / "available" / "lab-2n-vpp.yaml")
+_TOPOLOGIES = PROJECT / "topologies"
 _COMMANDS = (
     "show {studies} {before}",
     "show {studies} {before} --why",
@@ -99,13 +100,13 @@ _COMMANDS = (
     "profile small={points} large={points} --rate 0.1 --loss 1",
     "profile --chain a={points},b={points} --path {points} --rate 0.1",
     "explain pdr",
-    f"plan {_SIM} --cells 1x1,10x10",
-    f"plan {_SIM} --cell CSC_2x2_1c",
-    f"plan {_LAB} --cpus DUT1={{cpus}} --cell CSC_2x2_1c",
-    f"doctor {_SIM}",
-    f"status {_SIM}",
-    f"qualify {_SIM} --frames 64B --flows 2 --brief",
-    f"night {_SIM} --hours 1 --cells 1x1,2x1 --data {{before}}",
+    "plan {sim} --cells 1x1,10x10",
+    "plan {sim} --cell CSC_2x2_1c",
+    "plan {lab} --cpus DUT1={cpus} --cell CSC_2x2_1c",
+    "doctor {sim}",
+    "status {sim}",
+    "qualify {sim} --frames 64B --flows 2 --brief",
+    "night {sim} --hours 1 --cells 1x1,2x1 --data {before}",
     "chains chains/four-vnfs.yaml",
     "interference interference/pairs.yaml",
     "outage outage/routers.yaml",
@@ -116,17 +117,17 @@ _COMMANDS = (
 )
 """With `_` for a space in a word."""
 _MESSAGES = (
-    f"cleanup {_SIM}",
-    f"prepare {_SIM} --dry-run",
-    f"reserve {_SIM} --reason test",
-    f"release {_SIM}",
+    "cleanup {sim}",
+    "prepare {sim} --dry-run",
+    "reserve {sim} --reason test",
+    "release {sim}",
     "emulate status --name none",
     "import {studies} {before} -o history",
     "export {before} {studies} --uti -o uti",
     "report {before} -o page.html",
     "outcome {before}",
     "show {before}/no/such/folder/of/results/that/anyone/ever/measured/on/this/machine/output.xml",
-    f"plan {_SIM} --cells 1x1,2x2,3x3x3,4x4,5x5",
+    "plan {sim} --cells 1x1,2x2,3x3x3,4x4,5x5",
     "convert {points} -o lab.yaml",
     "schema none",
 )
@@ -163,14 +164,15 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     head = "input_pps,output_pps,input_gbps,output_gbps,firewall_cpu_percent,delay_ms"
     (folder / "points.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     (folder / "bisection.yaml").write_text(
-        f"source: {{versions: [v1, {'v' * 90}, v3]}}\ninstall: ['true', '{{revision}}']\ntopology: {_SIM}\n"
-        "cell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
+        f"source: {{versions: [v1, {'v' * 90}, v3]}}\ninstall: ['true', '{{revision}}']\n"
+        f"topology: {_TOPOLOGIES / 'sim.yaml'}\ncell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
         encoding="utf-8",
     )
     cpus = [f"{cpu},{cpu % 32},0,0" for cpu in range(64)]  # as `lscpu -p` prints them
     (folder / "cpus.txt").write_text("\n".join(["# CPU,Core,Socket,Node", *cpus]) + "\n", encoding="utf-8")
     names = ("cpus.txt", "studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
-    return {name.partition(".")[0]: str(folder / name) for name in names}
+    topologies = {"sim": str(_TOPOLOGIES / "sim.yaml"), "lab": str(_TOPOLOGIES / "available" / "lab-2n-vpp.yaml")}
+    return {name.partition(".")[0]: str(folder / name) for name in names} | topologies
 
 
 def printed(
@@ -191,9 +193,10 @@ def test_every_command_is_shown_on_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("command", [*_COMMANDS, *_MESSAGES])
-def test_commands_fit_a_terminal_of_80_columns_and_are_whole_in_a_pipe(
+def test_commands_say_what_is_approved_and_fit_a_terminal_of_80_columns(
     command: str,
     inputs: dict[str, str],
+    approved: SnapshotAssertion,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -202,6 +205,10 @@ def test_commands_fit_a_terminal_of_80_columns_and_are_whole_in_a_pipe(
     monkeypatch.setenv("COLUMNS", str(_WIDTH))
     monkeypatch.setenv("NO_COLOR", "1")
     piped = printed(command, inputs, capsys, monkeypatch)
+    text = re.sub(r"(CSIT_RESERVATION=)\S+", r"\1...", "\n".join(piped))
+    for place, name in ((PROJECT, "project"), (tmp_path, "here"), (Path(inputs["studies"]).parent, "inputs")):
+        text = text.replace(str(place), f"<{name}>")
+    assert command.startswith("emulate") or wording(text) == approved, "whatever machines are emulated here"
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     shown = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in printed(command, inputs, capsys, monkeypatch)]
