@@ -4,10 +4,12 @@ import base64
 import hashlib
 import re
 import shlex
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.items import Problem, Status, Unrecorded
@@ -27,6 +29,7 @@ from csit_utils.report.messages import message_parts
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, every_page, render
+from csit_utils.report.site import rendered as rendered_test
 from csit_utils.report.study import Page
 from csit_utils.report.units import DASH
 from csit_utils.studies.density import headlines
@@ -47,23 +50,27 @@ from resources.libraries.python.search.losses import flow_in_words, worst_flow
 from resources.libraries.python.studies.density.model import DensityRecord
 from tests.builders import cpus, plan_of, qualification, qualified_point
 from tests.loaded import Dataset, rows_of_tests
+from tests.unit.csit_utils.approved import wording_of_page
 from tests.unit.csit_utils.builders import (
     CSC,
     CSP,
     IMIX,
     NDR,
     PROFILE,
+    RECORD,
+    VERDICT,
     VSC,
     does_not_fit,
     goal_result,
     mrr_result,
     refused_cell,
     result,
+    soaked,
 )
 from tests.unit.csit_utils.builders import PDR as PDR_GOAL
 from tests.unit.csit_utils.characterized_pages import words
 from tests.unit.csit_utils.datasets import dataset_of, latency_test, plain
-from tests.unit.csit_utils.histories import Rows, row
+from tests.unit.csit_utils.histories import Rows, planted, row
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import BURSTS, LOSSES, METERED, power_at
 from tests.unit.csit_utils.rendered_pages import page_of
@@ -280,6 +287,47 @@ def nights(*rates: float) -> list[DensityRecord]:
         plain(1, 1, rate, started_at=f"{day}T00:00:00Z", finished_at=f"{day}T00:10:00Z")
         for day, rate in zip(days, rates, strict=True)
     ]
+
+
+@cache
+def measured() -> ReportContents:
+    """Three nights of a cell whose instances share unfairly, and one of everything else that pages tell."""
+    every = dataset_of(*nights(200e3, 210e3, 230e3))
+    dense = fair(0.8, result(CSC, 2, 1, located=located({"vswitch": 75, "nf-1-1": 25}, 0.97), energy=METERED))
+    lossy = result(VSC, 1, 1, losses=LOSSES, back_to_back=BURSTS, oversubscribed=True)
+    others = (
+        dense,
+        lossy,
+        soaked(4),
+        mrr_result(CSP, 2, 1),
+        result(CSP, 1, 1, simulated=True),
+        does_not_fit(CSC, 8, 2),
+    )
+    failed = plain(4, 1, 2e5, passed=False, message="nf-4-1 is down", search=RECORD, verdict=VERDICT)
+    skipped = Unrecorded("S.u", "u", ("CSC", "4R1C"), "output.xml", Status.SKIP, "needs VPP")
+    every.recorded += dataset_of(*others, failed).recorded
+    every.add(skipped)
+    every.add(refused_cell(10, 2, _REASON))
+    every.add(Problem("b.xml", "b.xml: broken off"))
+    return ReportContents(InMemory(every))
+
+
+@pytest.mark.parametrize(
+    "name", [page.name for page in every_page() if page.group != "Studies" and page.name != "metrics"]
+)
+def test_words_of_a_page_are_approved(name: str, approved: SnapshotAssertion) -> None:
+    shown = ReportContents(planted()) if name in {"compare", "trend"} else measured()
+    assert wording_of_page(str(rendered(name, shown).html)) == approved
+
+
+CASES = {"search": (VSC, 1), "soak": (CSC, 4), "mrr": (CSP, 2), "unfit": (CSC, 8)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_words_of_the_page_of_a_test_are_approved(case: str, approved: SnapshotAssertion) -> None:
+    shown = measured()
+    anchor = next(row.anchor for row in shown.rows if (row.service_type, row.nf_chains) == CASES[case])
+    assert wording_of_page(str(rendered_test(shown, anchor).html)) == approved
 
 
 def test_three_runs_make_a_box_and_two_do_not() -> None:
