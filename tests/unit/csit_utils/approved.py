@@ -7,7 +7,7 @@ from syrupy.extensions.amber import AmberSnapshotExtension
 from syrupy.location import PyTestLocation
 from syrupy.types import SnapshotIndex
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)?)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?")
 _NUMBER = re.compile(r"(?<![\w.#])(?<![A-Za-z]-)(?<![A-Za-z]-\d-)\d[\d,]*(?:\.\d+)*(?:e[+-]?\d+)?(?![\w.]*\w)")
 _COEFFICIENT = re.compile(r"=-?#(?: \(-?# to -?#\))?,?")
 """Of a fitted function: whether it has an interval, and its sign where it is next to zero, are of the processor."""
@@ -25,7 +25,7 @@ class Approved(AmberSnapshotExtension):
         return str(Path(super().dirname(test_location=test_location), test_location.basename))
 
     @classmethod
-    def get_file_basename(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:
+    def get_file_basename(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:  # noqa: ARG003
         return re.split(r"[][ ]", f"{test_location.testname}[others")[1]
 
     @classmethod

@@ -148,7 +148,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("inputs")
     (folder / "studies").mkdir()
     for number, record in enumerate([*one_of_each(), chain_studied(), interfered()]):
-        (folder / "studies" / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
+        begun = record.model_copy(update={"started_at": f"2026-01-01T00:0{number}:00+00:00"})
+        (folder / "studies" / f"{number}.json").write_text(begun.model_dump_json(), encoding="utf-8")
     for name, night, polls in (("before", 20, 100), ("after", 21, 500)):
         stacks = sampled({"nf-1-1;poll;filter_of_a_long_name_that_no_column_has_room_for": polls, "vswitch;poll": 500})
         results = [
@@ -193,7 +194,7 @@ def test_every_command_is_shown_on_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("command", [*_COMMANDS, *_MESSAGES])
-def test_commands_say_what_is_approved_and_fit_a_terminal_of_80_columns(
+def test_commands_say_what_is_approved_and_fit_a_terminal_of_80_columns(  # noqa: PLR0917 - fixtures
     command: str,
     inputs: dict[str, str],
     approved: SnapshotAssertion,
