@@ -16,7 +16,6 @@ from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis import answers as asked
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, AnswerVerdict, answers, evidence
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
-from resources.libraries.python.errors import ConfigError
 from tests.loaded import Dataset, rows_of_tests
 from tests.unit.csit_utils import histories
 from tests.unit.csit_utils.builders import CSC, CSP, PDR, does_not_fit, goal_result, refused_cell, result, trial
@@ -339,19 +338,6 @@ def test_the_command_and_the_best_configuration_of_each_service_type(tmp_path: P
     found = answered(write_output_xml(tmp_path / "output.xml", results), "--best")
     best = [(each["service_type"], each["instances"], each["nf_nodes"]) for each in found]
     assert best == [("CSC", 2, 2), ("CSP", 1, 4)]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--rate 1kpps --p99 soon", "soon"),
-        ("--rate 1kpps --goal MRR", "--goal MRR: choose from "),
-        ("--rate 1kpps --layer L3", "--layer L3: choose from "),
-    ],
-)  # fmt: skip
-def test_the_command_refuses_choices_that_do_not_exist(options: str, said: str) -> None:
-    found = invoked("answer", "x", *options.split()).exception
-    assert isinstance(found, ConfigError) and said in str(found)
 
 
 def test_only_a_cell_that_planning_refused_does_not_fit() -> None:

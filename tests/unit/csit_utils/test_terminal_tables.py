@@ -2,6 +2,7 @@
 
 import io
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -84,7 +85,7 @@ def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
 
-_TOPOLOGIES = PROJECT / "topologies"
+_SPECS = "tests/characterization/specs"
 _COMMANDS = (
     "show {studies} {before}",
     "show {studies} {before} --why",
@@ -101,8 +102,8 @@ _COMMANDS = (
     "profile --chain a={points},b={points} --path {points} --rate 0.1",
     "explain pdr",
     "plan {sim} --cells 1x1,10x10",
-    "plan {sim} --cell CSC_2x2_1c",
-    "plan {lab} --cpus DUT1={cpus} --cell CSC_2x2_1c",
+    "plan {sim} --cell 'CSC 2x2 1c'",
+    "plan {lab} --cpus DUT1={cpus} --cell 'CSC 2x2 1c'",
     "doctor {sim}",
     "status {sim}",
     "qualify {sim} --frames 64B --flows 2 --brief",
@@ -115,7 +116,6 @@ _COMMANDS = (
     "size clearwater/deployment.json clearwater/workload.json",
     "bisect {bisection} --list",
 )
-"""With `_` for a space in a word."""
 _MESSAGES = (
     "cleanup {sim}",
     "prepare {sim} --dry-run",
@@ -125,13 +125,48 @@ _MESSAGES = (
     "import {studies} {before} -o history",
     "export {before} {studies} --uti -o uti",
     "report {before} -o page.html",
-    "outcome {before}",
-    "show {before}/no/such/folder/of/results/that/anyone/ever/measured/on/this/machine/output.xml",
-    "plan {sim} --cells 1x1,2x2,3x3x3,4x4,5x5",
-    "convert {points} -o lab.yaml",
-    "schema none",
 )
-"""Those that print sentences, and errors."""
+"""Those that print sentences."""
+_ERRORS = (
+    "show {before}/no/such/folder/of/results/that/anyone/ever/measured/on/this/machine/output.xml",
+    "show {project}/README.md",
+    "plan {sim} --cells 1x1,2x2,3x3x3,4x4,5x5",
+    "plan {specs}/chains/four-vnfs.yaml",
+    "plan -v CELL:1x1",
+    "plan --cells 0x1",
+    "plan --cell 'CSC 1x2 1c+2c+1c'",
+    "answer x --rate 1kpps --p99 soon",
+    "answer x --rate 1kpps --goal MRR",
+    "answer x --rate 1kpps --layer L3",
+    "convert {points} -o lab.yaml",
+    "outcome {before}",
+    "schema none",
+    "explain speed",
+    "place {studies} --server gateway+x",
+    "place {studies} --study other",
+    "profile",
+    "profile nowhere.csv",
+    "profile {before}",
+    "profile {points} {points}",
+    "profile {points} --rate 1",
+    "profile {points} --vcpus nat=2",
+    "profile {pair} --vcpus pair=2",
+    "profile --chain {points}",
+    "profile --chain {points} --rate 1 --shares 1,1",
+    "interference {specs}/chains/four-vnfs.yaml",
+    "outage {specs}/chains/four-vnfs.yaml",
+    "stateful {specs}/chains/four-vnfs.yaml",
+    "chains {sim}",
+    "size {specs}/snort/workload.json {specs}/snort/deployment.json",
+    "regoal {before} --goal mine",
+    "compare night=2026-01-01",
+    "compare {before} {before} --outcome worse",
+    "gate {before} {before} --tolerance much",
+    "gate before=none x.xml",
+    "trend {before} --false-alarms 2",
+    "export {before} -o uti",
+)
+"""Those that are refused in one sentence, and write nothing."""
 _OTHERS = {
     "local": "a run with real packets; its console is that of robot, and it ends with show",
     "robot": "see below",
@@ -166,34 +201,44 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "points.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     (folder / "bisection.yaml").write_text(
         f"source: {{versions: [v1, {'v' * 90}, v3]}}\ninstall: ['true', '{{revision}}']\n"
-        f"topology: {_TOPOLOGIES / 'sim.yaml'}\ncell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
+        f"topology: {PROJECT}/topologies/sim.yaml\ncell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
         encoding="utf-8",
     )
     cpus = [f"{cpu},{cpu % 32},0,0" for cpu in range(64)]  # as `lscpu -p` prints them
     (folder / "cpus.txt").write_text("\n".join(["# CPU,Core,Socket,Node", *cpus]) + "\n", encoding="utf-8")
-    names = ("cpus.txt", "studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
-    topologies = {"sim": str(_TOPOLOGIES / "sim.yaml"), "lab": str(_TOPOLOGIES / "available" / "lab-2n-vpp.yaml")}
-    return {name.partition(".")[0]: str(folder / name) for name in names} | topologies
+    pair = [head.replace("firewall", "router_cpu_percent,firewall"), *(f"1,{row}" for row in rows)]
+    (folder / "pair.csv").write_text("\n".join(pair) + "\n", encoding="utf-8")
+    names = ("cpus.txt", "pair.csv", "studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
+    files = {
+        "sim": "topologies/sim.yaml",
+        "lab": "topologies/available/lab-2n-vpp.yaml",
+        "project": "",
+        "specs": _SPECS,
+    }
+    own = {name.partition(".")[0]: str(folder / name) for name in names}
+    return own | {name: str(PROJECT / path) for name, path in files.items()}
 
 
 def printed(
     command: str, inputs: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
-    arguments = [word.format(**inputs).replace("CSC_2x2_1c", "CSC 2x2 1c") for word in command.split()]
-    monkeypatch.setattr(sys, "argv", ["csit", *arguments])
-    with suppress(SystemExit):
-        cli.main()
+) -> tuple[list[str], object]:
+    """Lines of output and error, and the status."""
+    monkeypatch.setattr(sys, "argv", ["csit", *shlex.split(command.format(**inputs))])
+    try:
+        status: object = cli.main()
+    except SystemExit as ended:
+        status = ended.code
     out, err = capsys.readouterr()
-    assert out or command in _MESSAGES, err
+    assert out or command not in _COMMANDS, err
     assert out + err and "internal error" not in err
-    return (out + err).splitlines()
+    return (out + err).splitlines(), status
 
 
 def test_every_command_is_shown_on_a_terminal() -> None:
-    assert {command.split()[0] for command in (*_COMMANDS, *_MESSAGES)} | set(_OTHERS) == set(cli.COMMANDS)
+    assert {command.split()[0] for command in (*_COMMANDS, *_MESSAGES, *_ERRORS)} | set(_OTHERS) == set(cli.COMMANDS)
 
 
-@pytest.mark.parametrize("command", [*_COMMANDS, *_MESSAGES])
+@pytest.mark.parametrize("command", [*_COMMANDS, *_MESSAGES, *_ERRORS])
 def test_commands_say_what_is_approved_and_fit_a_terminal_of_80_columns(  # noqa: PLR0917 - fixtures
     command: str,
     inputs: dict[str, str],
@@ -205,14 +250,18 @@ def test_commands_say_what_is_approved_and_fit_a_terminal_of_80_columns(  # noqa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(_WIDTH))
     monkeypatch.setenv("NO_COLOR", "1")
-    piped = printed(command, inputs, capsys, monkeypatch)
+    piped, status = printed(command, inputs, capsys, monkeypatch)
     text = re.sub(r"(CSIT_RESERVATION=)\S+", r"\1...", "\n".join(piped))
     for place, name in ((PROJECT, "project"), (tmp_path, "here"), (Path(inputs["studies"]).parent, "inputs")):
         text = text.replace(str(place), f"<{name}>")
-    assert command.startswith("emulate") or wording(text) == approved, "whatever machines are emulated here"
+    if command in _ERRORS:
+        assert (status, len(piped), [*tmp_path.iterdir()]) == (2, 1, [])
+        assert text == approved
+    elif not command.startswith("emulate"):  # whatever runs here
+        assert wording(text) == approved
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
-    shown = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in printed(command, inputs, capsys, monkeypatch)]
+    shown = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in printed(command, inputs, capsys, monkeypatch)[0]]
     assert [line for line in shown if len(line) > _WIDTH and " " in line.strip()] == []  # a word alone may be longer
     assert not any("\x1b" in line for line in piped)
     if any("\t" in line for line in piped):  # a table, of which a pipe gets every row in one line
