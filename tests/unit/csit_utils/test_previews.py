@@ -30,7 +30,6 @@ from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.csit_utils.characterization_records import record
-from tests.unit.csit_utils.study_records import chain_studied
 from tests.unit.studies.interference.measurements import Company, measured
 from tests.unit.studies.interference.measurements import spec_of as contenders_of
 
@@ -258,10 +257,6 @@ def test_one_of_several_studies_is_named_the_newest_counts(capsys: pytest.Captur
     assert "more:" in printed(capsys, "place", *paths, "--study", "more")
     with pytest.raises(ConfigError, match="pairs was not measured with guaranteed CPU time"):
         printed(capsys, "place", paths[0], "--guaranteed-cpu")
-    with pytest.raises(ConfigError, match="contains no interference study"):
-        printed(capsys, "place", written(tmp_path / "chains.json", chain_studied()))
-    with pytest.raises(ConfigError, match="contains no chain study"):
-        printed(capsys, "suspects", pairs_record(tmp_path))
 
 
 def test_measurements_of_interference_are_counted_and_timed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

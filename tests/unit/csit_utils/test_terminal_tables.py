@@ -129,7 +129,7 @@ _MESSAGES = (
 """Those that print sentences."""
 _ERRORS = (
     "show {before}/no/such/folder/of/results/that/anyone/ever/measured/on/this/machine/output.xml",
-    "show {project}/README.md",
+    "show {specs}/chains/four-vnfs.yaml",
     "plan {sim} --cells 1x1,2x2,3x3x3,4x4,5x5",
     "plan {specs}/chains/four-vnfs.yaml",
     "plan -v CELL:1x1",
@@ -163,6 +163,10 @@ _ERRORS = (
     "compare {before} {before} --outcome worse",
     "gate {before} {before} --tolerance much",
     "gate before=none x.xml",
+    "place {before}",
+    "suspects {before}",
+    "night",
+    "night --hours x",
     "trend {before} --false-alarms 2",
     "export {before} -o uti",
 )
@@ -209,12 +213,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     pair = [head.replace("firewall", "router_cpu_percent,firewall"), *(f"1,{row}" for row in rows)]
     (folder / "pair.csv").write_text("\n".join(pair) + "\n", encoding="utf-8")
     names = ("cpus.txt", "pair.csv", "studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
-    files = {
-        "sim": "topologies/sim.yaml",
-        "lab": "topologies/available/lab-2n-vpp.yaml",
-        "project": "",
-        "specs": _SPECS,
-    }
+    files = {"sim": "topologies/sim.yaml", "lab": "topologies/available/lab-2n-vpp.yaml", "specs": _SPECS}
     own = {name.partition(".")[0]: str(folder / name) for name in names}
     return own | {name: str(PROJECT / path) for name, path in files.items()}
 
