@@ -331,8 +331,6 @@ def test_the_command_and_the_best_configuration_of_each_service_type(tmp_path: P
     (found,) = answered(path)
     assert (found["instances"], found["rate_pps"], found["next_limit"]) == (4, 90_000, "not measured")
     assert found["worst_instance_pps"] == pytest.approx(98_400)
-    said = invoked("answer", path, "--rate", "90kpps").stdout
-    assert "How many instances fit at 90.0 kpps each, loss as for PDR?" in said
     cells = ((CSC, 1, 1), (CSC, 2, 1), (CSC, 2, 2), (CSP, 1, 4))
     results = [result(*cell, histograms=False, pdr=goal_result(PDR, 4e5)) for cell in cells]
     found = answered(write_output_xml(tmp_path / "output.xml", results), "--best")

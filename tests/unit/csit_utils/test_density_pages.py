@@ -295,39 +295,25 @@ def measured() -> ReportContents:
     every = dataset_of(*nights(200e3, 210e3, 230e3))
     dense = fair(0.8, result(CSC, 2, 1, located=located({"vswitch": 75, "nf-1-1": 25}, 0.97), energy=METERED))
     lossy = result(VSC, 1, 1, losses=LOSSES, back_to_back=BURSTS, oversubscribed=True)
-    others = (
-        dense,
-        lossy,
-        soaked(4),
-        mrr_result(CSP, 2, 1),
-        result(CSP, 1, 1, simulated=True),
-        does_not_fit(CSC, 8, 2),
-    )
+    others = dense, lossy, soaked(4), mrr_result(CSP, 2, 1), result(CSP, 1, 1, simulated=True), does_not_fit(CSC, 8, 2)
     failed = plain(4, 1, 2e5, passed=False, message="nf-4-1 is down", search=RECORD, verdict=VERDICT)
-    skipped = Unrecorded("S.u", "u", ("CSC", "4R1C"), "output.xml", Status.SKIP, "needs VPP")
     every.recorded += dataset_of(*others, failed).recorded
-    every.add(skipped)
-    every.add(refused_cell(10, 2, _REASON))
-    every.add(Problem("b.xml", "b.xml: broken off"))
+    skipped = Unrecorded("S.u", "u", ("CSC", "4R1C"), "output.xml", Status.SKIP, "needs VPP")
+    for each in (skipped, refused_cell(10, 2, _REASON), Problem("b.xml", "b.xml: broken off")):
+        every.add(each)
     return ReportContents(InMemory(every))
 
 
-@pytest.mark.parametrize(
-    "name", [page.name for page in every_page() if page.group != "Studies" and page.name != "metrics"]
-)
+PAGES = [page.name for page in every_page() if page.group != "Studies" and page.name != "metrics"]
+OF_TESTS = {"search": (VSC, 1), "soak": (CSC, 4), "mrr": (CSP, 2), "unfit": (CSC, 8)}
+
+
+@pytest.mark.parametrize("name", [*PAGES, *OF_TESTS])
 def test_words_of_a_page_are_approved(name: str, approved: SnapshotAssertion) -> None:
-    shown = ReportContents(planted()) if name in {"compare", "trend"} else measured()
-    assert wording_of_page(str(rendered(name, shown).html)) == approved
-
-
-CASES = {"search": (VSC, 1), "soak": (CSC, 4), "mrr": (CSP, 2), "unfit": (CSC, 8)}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_words_of_the_page_of_a_test_are_approved(case: str, approved: SnapshotAssertion) -> None:
-    shown = measured()
-    anchor = next(row.anchor for row in shown.rows if (row.service_type, row.nf_chains) == CASES[case])
-    assert wording_of_page(str(rendered_test(shown, anchor).html)) == approved
+    shown, cell = ReportContents(planted()) if name in {"compare", "trend"} else measured(), OF_TESTS.get(name)
+    anchors = [row.anchor for row in shown.rows if (row.service_type, row.nf_chains) == cell]
+    made = rendered_test(shown, anchors[0]) if anchors else rendered(name, shown)
+    assert wording_of_page(str(made.html)) == approved
 
 
 def test_three_runs_make_a_box_and_two_do_not() -> None:
