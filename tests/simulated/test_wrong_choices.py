@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, Ended, csit
+from tests.simulated.in_process import DENSITY, QUIETLY, SIM, Ended, csit
 
-SPECS = STUDIES / "specs"
-NOT_OF_CHAINS = ("plan", "interference", "outage", "stateful")
 ON_SIM = ("robot", "-v", f"TOPOLOGY:{SIM}", *QUIETLY)
 
 
@@ -41,32 +39,6 @@ def test_a_matrix_of_which_nothing_fits_fails_with_the_numbers_and_without_a_rec
     assert "needs 153 cores on NUMA 0, 28 available" in ended.stdout
     assert "Traceback" not in ended.stdout + ended.stderr
     assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "word"),
-    [
-        (("show", "README.md"), "README.md"),
-        *(((command, "{specs}/chains/four-vnfs.yaml"), "four-vnfs.yaml") for command in NOT_OF_CHAINS),
-        (("chains", "{sim}"), str(SIM)),
-        (("size", "{specs}/snort/workload.json", "{specs}/snort/deployment.json"), "workload.json"),
-        (("regoal", "{density}", "--goal", "mine"), "mine"),
-        (("profile", "{density}/output.xml"), "output.xml"),
-        (("compare", "night=2026-01-01"), "nothing to compare with"),
-        (("compare", "{density}", "{density}", "--outcome", "worse"), "--outcome 'worse'"),
-        (("gate", "{density}", "{density}", "--tolerance", "much"), "--tolerance 'much'"),
-        (("gate", "before=none", "x.xml"), "before=none"),
-        (("trend", "{density}", "--false-alarms", "2"), "probability"),
-        (("explain", "speed"), "speed"),
-        (("schema", "speed"), "speed"),
-        (("export", "{density}", "-o", "{tmp}/uti"), "--uti"),
-    ],
-)
-def test_a_file_of_something_else_and_a_question_without_an_answer_are_refused(
-    words: tuple[str, ...], word: str, density: Path, tmp_path: Path
-) -> None:
-    refused(csit(*(each.format(density=density, tmp=tmp_path, specs=SPECS, sim=SIM) for each in words)), word)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_single_runs_of_few_cells_are_not_judged_and_do_not_pass_the_gate(density: Path) -> None:

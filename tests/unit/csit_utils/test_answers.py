@@ -16,7 +16,6 @@ from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis import answers as asked
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, AnswerVerdict, answers, evidence
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
-from resources.libraries.python.errors import ConfigError
 from tests.loaded import Dataset, rows_of_tests
 from tests.unit.csit_utils import histories
 from tests.unit.csit_utils.builders import CSC, CSP, PDR, does_not_fit, goal_result, refused_cell, result, trial
@@ -332,26 +331,11 @@ def test_the_command_and_the_best_configuration_of_each_service_type(tmp_path: P
     (found,) = answered(path)
     assert (found["instances"], found["rate_pps"], found["next_limit"]) == (4, 90_000, "not measured")
     assert found["worst_instance_pps"] == pytest.approx(98_400)
-    said = invoked("answer", path, "--rate", "90kpps").stdout
-    assert "How many instances fit at 90.0 kpps each, loss as for PDR?" in said
     cells = ((CSC, 1, 1), (CSC, 2, 1), (CSC, 2, 2), (CSP, 1, 4))
     results = [result(*cell, histograms=False, pdr=goal_result(PDR, 4e5)) for cell in cells]
     found = answered(write_output_xml(tmp_path / "output.xml", results), "--best")
     best = [(each["service_type"], each["instances"], each["nf_nodes"]) for each in found]
     assert best == [("CSC", 2, 2), ("CSP", 1, 4)]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--rate 1kpps --p99 soon", "soon"),
-        ("--rate 1kpps --goal MRR", "--goal MRR: choose from "),
-        ("--rate 1kpps --layer L3", "--layer L3: choose from "),
-    ],
-)  # fmt: skip
-def test_the_command_refuses_choices_that_do_not_exist(options: str, said: str) -> None:
-    found = invoked("answer", "x", *options.split()).exception
-    assert isinstance(found, ConfigError) and said in str(found)
 
 
 def test_only_a_cell_that_planning_refused_does_not_fit() -> None:

@@ -64,16 +64,6 @@ def test_expected_errors_are_one_sentence(
     assert capsys.readouterr().err == f"{sentence}\n"
 
 
-@pytest.mark.parametrize("wrong", [["--hours", "x"], []])
-def test_a_wrong_command_line_names_the_help_of_the_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrong: list[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["csit", "night", *wrong])
-    assert cli.main() == 2
-    said = capsys.readouterr().err
-    assert said.endswith(" (see ./csit night --help)\n") and said.count("\n") == 1
-
-
 def test_a_defect_is_one_sentence_with_a_log_for_its_owner_and_debug_shows_the_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

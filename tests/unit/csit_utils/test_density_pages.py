@@ -4,10 +4,12 @@ import base64
 import hashlib
 import re
 import shlex
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.items import Problem, Status, Unrecorded
@@ -27,6 +29,7 @@ from csit_utils.report.messages import message_parts
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import RenderedPage, every_page, render
+from csit_utils.report.site import rendered as rendered_test
 from csit_utils.report.study import Page
 from csit_utils.report.units import DASH
 from csit_utils.studies.density import headlines
@@ -47,23 +50,27 @@ from resources.libraries.python.search.losses import flow_in_words, worst_flow
 from resources.libraries.python.studies.density.model import DensityRecord
 from tests.builders import cpus, plan_of, qualification, qualified_point
 from tests.loaded import Dataset, rows_of_tests
+from tests.unit.csit_utils.approved import wording_of_page
 from tests.unit.csit_utils.builders import (
     CSC,
     CSP,
     IMIX,
     NDR,
     PROFILE,
+    RECORD,
+    VERDICT,
     VSC,
     does_not_fit,
     goal_result,
     mrr_result,
     refused_cell,
     result,
+    soaked,
 )
 from tests.unit.csit_utils.builders import PDR as PDR_GOAL
 from tests.unit.csit_utils.characterized_pages import words
 from tests.unit.csit_utils.datasets import dataset_of, latency_test, plain
-from tests.unit.csit_utils.histories import Rows, row
+from tests.unit.csit_utils.histories import Rows, planted, row
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.measured_extras import BURSTS, LOSSES, METERED, power_at
 from tests.unit.csit_utils.rendered_pages import page_of
@@ -186,7 +193,7 @@ def test_the_page_shows_throughput_per_core_and_ratios_of_service_types() -> Non
     page = page_of(of(VSC, 1, 2, 80e3), of(CSC, 1, 2, 100e3), of(CSC, 1, 1, 125e3), of(CSC, 2, 1, 120e3))
     assert "0.80 : 1.00 : \N{EN DASH}" in page.text
     assert "48 %" in page.text, "2x1: 120 of 2 x 125"
-    assert "How many instances fit at 20.0 kpps each, loss as for PDR?" in page.text
+    assert "How many instances fit at 20.0 kpps each" in page.text
 
 
 _REASON = "needs 33 cores on NUMA 0, 28 available"
@@ -234,7 +241,7 @@ def fair(index: float, made: DensityRecord) -> DensityRecord:
 def test_the_fairness_page_has_maps_of_unfair_series_and_a_sentence_for_others() -> None:
     tests = (result(CSC, 1, 1), fair(0.8, result(CSC, 2, 1)), fair(0.8, mrr_result(CSC, 2, 1)))
     made = page(fairness.PAGE, dataset_of(*tests, fair(1.0, result(CSP, 2, 1))))
-    assert "all 1 cells of CSP" in words(made) and "Least fair cells" in words(made)
+    assert "all 1 cells of CSP" in words(made)
     assert len({figure.title for figure in made.figures}) == len(made.figures) == 3, "shares are of trials of MRR"
     fair_only = page(fairness.PAGE, dataset_of(fair(0.9995, result(CSC, 2, 1)), fair(1.0, result(CSC, 4, 1))))
     assert fair_only.figures == () and "All 2 cells with several instances are fair" in words(fair_only)
@@ -282,6 +289,33 @@ def nights(*rates: float) -> list[DensityRecord]:
     ]
 
 
+@cache
+def measured() -> ReportContents:
+    """Three nights of a cell whose instances share unfairly, and one of everything else that pages tell."""
+    every = dataset_of(*nights(200e3, 210e3, 230e3))
+    dense = fair(0.8, result(CSC, 2, 1, located=located({"vswitch": 75, "nf-1-1": 25}, 0.97), energy=METERED))
+    lossy = result(VSC, 1, 1, losses=LOSSES, back_to_back=BURSTS, oversubscribed=True)
+    others = dense, lossy, soaked(4), mrr_result(CSP, 2, 1), result(CSP, 1, 1, simulated=True), does_not_fit(CSC, 8, 2)
+    failed = plain(4, 1, 2e5, passed=False, message="nf-4-1 is down", search=RECORD, verdict=VERDICT)
+    every.recorded += dataset_of(*others, failed).recorded
+    skipped = Unrecorded("S.u", "u", ("CSC", "4R1C"), "output.xml", Status.SKIP, "needs VPP")
+    for each in (skipped, refused_cell(10, 2, _REASON), Problem("b.xml", "b.xml: broken off")):
+        every.add(each)
+    return ReportContents(InMemory(every))
+
+
+PAGES = [page.name for page in every_page() if page.group != "Studies" and page.name != "metrics"]
+OF_TESTS = {"search": (VSC, 1), "soak": (CSC, 4), "mrr": (CSP, 2), "unfit": (CSC, 8)}
+
+
+@pytest.mark.parametrize("name", [*PAGES, *OF_TESTS])
+def test_words_of_a_page_are_approved(name: str, approved: SnapshotAssertion) -> None:
+    shown, cell = ReportContents(planted()) if name in {"compare", "trend"} else measured(), OF_TESTS.get(name)
+    anchors = [row.anchor for row in shown.rows if (row.service_type, row.nf_chains) == cell]
+    made = rendered_test(shown, anchors[0]) if anchors else rendered(name, shown)
+    assert wording_of_page(str(made.html)) == approved
+
+
 def test_three_runs_make_a_box_and_two_do_not() -> None:
     assert page(spread.PAGE, dataset_of(*nights(200e3, 210e3))) is None
     made = page(spread.PAGE, dataset_of(*nights(200e3, 210e3, 230e3)))
@@ -319,8 +353,7 @@ def test_failures_are_grouped_and_linked() -> None:
     made = dataset_of(*down, unrecorded=(skipped,))
     made.add(Problem("b.xml", "b.xml: broken off"))
     shown = page(failures.PAGE, made)
-    for said in ("failed 3 … is down", "b.xml: broken off", "./csit doctor"):
-        assert said in words(shown)
+    assert "failed 3 … is down" in words(shown)
     assert shown.count == 4
     assert len(re.findall(r'href="#test-csc-\dr1c', str(shown.html))) == 3
 

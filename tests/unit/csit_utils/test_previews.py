@@ -30,7 +30,6 @@ from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.csit_utils.characterization_records import record
-from tests.unit.csit_utils.study_records import chain_studied
 from tests.unit.studies.interference.measurements import Company, measured
 from tests.unit.studies.interference.measurements import spec_of as contenders_of
 
@@ -251,31 +250,13 @@ def test_all_are_placed_on_two_servers_and_one_on_named(capsys: pytest.CaptureFi
     assert (advice["object"], advice["best"]["servers"]) == ("advice", [["a", "c"], ["b"]])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--server", "a+x"), "x: not a network function of this study; choose from a, b, c"),
-        (("--study", "other"), "--study other: no such study; choose from pairs"),
-        (("--guaranteed-cpu",), "pairs was not measured with guaranteed CPU time"),
-    ],
-)
-def test_invalid_values_are_reported(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], message: str
-) -> None:
-    path = pairs_record(tmp_path)
-    with pytest.raises(ConfigError, match=message):
-        printed(capsys, "place", path, *words)
-
-
 def test_one_of_several_studies_is_named_the_newest_counts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     paths = (pairs_record(tmp_path), *(pairs_record(tmp_path, "more", f"2026-0{at}-02T00:00:00Z") for at in (1, 2)))
     with pytest.raises(ConfigError, match="the results have 2 studies; choose one by --study: "):
         printed(capsys, "place", *paths)
     assert "more:" in printed(capsys, "place", *paths, "--study", "more")
-    with pytest.raises(ConfigError, match="contains no interference study"):
-        printed(capsys, "place", written(tmp_path / "chains.json", chain_studied()))
-    with pytest.raises(ConfigError, match="contains no chain study"):
-        printed(capsys, "suspects", pairs_record(tmp_path))
+    with pytest.raises(ConfigError, match="pairs was not measured with guaranteed CPU time"):
+        printed(capsys, "place", paths[0], "--guaranteed-cpu")
 
 
 def test_measurements_of_interference_are_counted_and_timed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

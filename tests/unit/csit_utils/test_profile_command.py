@@ -37,9 +37,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write("firewall", 1.5, 1, 1.0, 0.4)
     write("chain", 1.5, 1, 1.0, 0.6)
     write("path", 9.0, 1, 0.1, 0.1)
-    threads = {name: (growing_to(0.9, 1.0),) for name in ("router", "firewall")}
-    pair = sweep_of(rates, plain_router(1.0, 1, 0.2), threads, 0.003, seed=1)
-    (folder / "pair.csv").write_text(csv_text(statistics(pair)), encoding="utf-8")
     return folder
 
 
@@ -113,25 +110,6 @@ def test_a_chain_is_predicted_with_its_path_branches_and_shared_cpus_and_the_err
     shared = rows(*branches, "--shared-cpus")
     assert [line["model"] for line in shared] == ["hungriest", "shared_cpus"]
     assert shared[1]["throughput_predicted_gbps"] == pytest.approx(1.5, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "give an S_statistics CSV or --chain"),
-        (("nowhere.csv",), "nowhere.csv: cannot be read"),
-        (("{files}/one.csv", "{files}/one.csv"), "two files are named 'one'"),
-        (("{files}/one.csv", "--rate", "1"), "--rate 1: needs a bound, --loss or --delay"),
-        (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: no such VNF; choose from one"),
-        (("{files}/pair.csv", "--vcpus", "pair=2"), "it is a service of 2 VNFs; give pair/firewall=N or pair/router=N"),
-        (("--chain", "{files}/one.csv"), "--chain needs either --against (a measured chain) or --rate"),
-        (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: give 1 numbers above 0"),
-    ],
-)
-def test_a_wrong_question_gets_one_sentence(files: Path, arguments: tuple[str, ...], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        run(*(argument.format(files=files) for argument in arguments))
-    assert message in str(caught.value)
 
 
 def convert(*arguments: str) -> None:

@@ -6,6 +6,7 @@ from itertools import product
 from typing import get_args
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from csit_utils import cli
 from csit_utils.dataset.rows import MEASURES
@@ -20,6 +21,7 @@ from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.sweep.model import SweepRecord
 from resources.libraries.python.testbed.node.checks import processors as noise_check
 from tests.builders import SIM, cpu_noise, plan_of
+from tests.unit.csit_utils.approved import wording_of_page
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 from tests.unit.csit_utils.study_records import one_of_every_kind
@@ -41,8 +43,11 @@ def pages(records: list[Record]) -> dict[str, RenderedPage]:
 
 
 @pytest.mark.parametrize("name", OF_KINDS)
-def test_every_figure_has_its_place_and_every_choice_its_variant(pages: dict[str, RenderedPage], name: str) -> None:
+def test_words_are_approved_and_every_figure_has_its_place_and_every_choice_its_variant(
+    pages: dict[str, RenderedPage], name: str, approved: SnapshotAssertion
+) -> None:
     html = str(pages[name].html)
+    assert wording_of_page(html) == approved
     identities = [figure.identity for page in pages.values() for figure in page.figures]
     assert len(identities) == len(set(identities))
     assert pages[name].figures

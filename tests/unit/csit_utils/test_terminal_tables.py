@@ -2,6 +2,7 @@
 
 import io
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
 from csit_utils import cli
 from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
@@ -27,6 +29,7 @@ from resources.libraries.python.testbed.maintenance.preparation import Preparati
 from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
 from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange
+from tests.unit.csit_utils.approved import wording
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import one_of_each
 from tests.unit.csit_utils.measured_extras import sampled
@@ -82,55 +85,43 @@ def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
 
-_SIM = str(PROJECT / "topologies" / "sim.yaml")
-_LAB = str(PROJECT / "topologies" / "available" / "lab-2n-vpp.yaml")
+_SPECS = "tests/characterization/specs"
 _COMMANDS = (
-    "show {studies} {before}",
-    "show {studies} {before} --why",
-    "suspects {studies} --why",
-    "place {studies}",
-    "trend {studies} --all",
-    "compare {before} {after}",
-    "gate {before} {after}",
-    "why {before} {after} --all",
-    "regoal {before}",
-    "answer {before} --rate 100kpps --p99 1ms",
-    "profile {points}",
+    "show {studies} {before}", "show {studies} {before} --why", "suspects {studies} --why", "place {studies}",
+    "trend {studies} --all", "compare {before} {after}", "gate {before} {after}", "why {before} {after} --all",
+    "regoal {before}", "answer {before} --rate 100kpps --p99 1ms", "profile {points}",
     "profile small={points} large={points} --rate 0.1 --loss 1",
-    "profile --chain a={points},b={points} --path {points} --rate 0.1",
-    "explain pdr",
-    f"plan {_SIM} --cells 1x1,10x10",
-    f"plan {_SIM} --cell CSC_2x2_1c",
-    f"plan {_LAB} --cpus DUT1={{cpus}} --cell CSC_2x2_1c",
-    f"doctor {_SIM}",
-    f"status {_SIM}",
-    f"qualify {_SIM} --frames 64B --flows 2 --brief",
-    f"night {_SIM} --hours 1 --cells 1x1,2x1 --data {{before}}",
-    "chains chains/four-vnfs.yaml",
-    "interference interference/pairs.yaml",
-    "outage outage/routers.yaml",
-    "outage outage/routers.yaml --list",
-    "stateful stateful/nat.yaml",
-    "size clearwater/deployment.json clearwater/workload.json",
+    "profile --chain a={points},b={points} --path {points} --rate 0.1", "explain pdr", "plan {sim} --cells 1x1,10x10",
+    "plan {sim} --cell 'CSC 2x2 1c'", "plan {lab} --cpus DUT1={cpus} --cell 'CSC 2x2 1c'", "doctor {sim}",
+    "status {sim}", "qualify {sim} --frames 64B --flows 2 --brief",
+    "night {sim} --hours 1 --cells 1x1,2x1 --data {before}", "chains chains/four-vnfs.yaml",
+    "interference interference/pairs.yaml", "outage outage/routers.yaml", "outage outage/routers.yaml --list",
+    "stateful stateful/nat.yaml", "size clearwater/deployment.json clearwater/workload.json",
     "bisect {bisection} --list",
-)
-"""With `_` for a space in a word."""
+)  # fmt: skip
 _MESSAGES = (
-    f"cleanup {_SIM}",
-    f"prepare {_SIM} --dry-run",
-    f"reserve {_SIM} --reason test",
-    f"release {_SIM}",
-    "emulate status --name none",
-    "import {studies} {before} -o history",
-    "export {before} {studies} --uti -o uti",
+    "cleanup {sim}", "prepare {sim} --dry-run", "reserve {sim} --reason test", "release {sim}",
+    "emulate status --name none", "import {studies} {before} -o history", "export {before} {studies} --uti -o uti",
     "report {before} -o page.html",
-    "outcome {before}",
+)  # fmt: skip
+"""Those that print sentences."""
+_ERRORS = (
     "show {before}/no/such/folder/of/results/that/anyone/ever/measured/on/this/machine/output.xml",
-    f"plan {_SIM} --cells 1x1,2x2,3x3x3,4x4,5x5",
-    "convert {points} -o lab.yaml",
-    "schema none",
-)
-"""Those that print sentences, and errors."""
+    "show {specs}/chains/four-vnfs.yaml", "plan {sim} --cells 1x1,2x2,3x3x3,4x4,5x5",
+    "plan {specs}/chains/four-vnfs.yaml", "plan -v CELL:1x1", "plan --cells 0x1", "plan --cell 'CSC 1x2 1c+2c+1c'",
+    "answer x --rate 1kpps --p99 soon", "answer x --rate 1kpps --goal MRR", "answer x --rate 1kpps --layer L3",
+    "convert {points} -o lab.yaml", "outcome {before}", "schema none", "explain speed",
+    "place {studies} --server gateway+x", "place {studies} --study other", "profile", "profile nowhere.csv",
+    "profile {before}", "profile {points} {points}", "profile {points} --rate 1", "profile {points} --vcpus nat=2",
+    "profile {pair} --vcpus pair=2", "profile --chain {points}", "profile --chain {points} --rate 1 --shares 1,1",
+    "interference {specs}/chains/four-vnfs.yaml", "outage {specs}/chains/four-vnfs.yaml",
+    "stateful {specs}/chains/four-vnfs.yaml", "chains {sim}",
+    "size {specs}/snort/workload.json {specs}/snort/deployment.json", "regoal {before} --goal mine",
+    "compare night=2026-01-01", "compare {before} {before} --outcome worse", "gate {before} {before} --tolerance much",
+    "gate before=none x.xml", "place {before}", "suspects {before}", "night", "night --hours x",
+    "trend {before} --false-alarms 2", "export {before} -o uti",
+)  # fmt: skip
+"""Those that are refused in one sentence, and write nothing."""
 _OTHERS = {
     "local": "a run with real packets; its console is that of robot, and it ends with show",
     "robot": "see below",
@@ -147,7 +138,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("inputs")
     (folder / "studies").mkdir()
     for number, record in enumerate([*one_of_each(), chain_studied(), interfered()]):
-        (folder / "studies" / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
+        begun = record.model_copy(update={"started_at": f"2026-01-01T00:0{number}:00+00:00"})
+        (folder / "studies" / f"{number}.json").write_text(begun.model_dump_json(), encoding="utf-8")
     for name, night, polls in (("before", 20, 100), ("after", 21, 500)):
         stacks = sampled({"nf-1-1;poll;filter_of_a_long_name_that_no_column_has_room_for": polls, "vswitch;poll": 500})
         results = [
@@ -163,37 +155,44 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     head = "input_pps,output_pps,input_gbps,output_gbps,firewall_cpu_percent,delay_ms"
     (folder / "points.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     (folder / "bisection.yaml").write_text(
-        f"source: {{versions: [v1, {'v' * 90}, v3]}}\ninstall: ['true', '{{revision}}']\ntopology: {_SIM}\n"
-        "cell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
+        f"source: {{versions: [v1, {'v' * 90}, v3]}}\ninstall: ['true', '{{revision}}']\n"
+        f"topology: {PROJECT}/topologies/sim.yaml\ncell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
         encoding="utf-8",
     )
     cpus = [f"{cpu},{cpu % 32},0,0" for cpu in range(64)]  # as `lscpu -p` prints them
     (folder / "cpus.txt").write_text("\n".join(["# CPU,Core,Socket,Node", *cpus]) + "\n", encoding="utf-8")
-    names = ("cpus.txt", "studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
-    return {name.partition(".")[0]: str(folder / name) for name in names}
+    pair = [head.replace("firewall", "router_cpu_percent,firewall"), *(f"1,{row}" for row in rows)]
+    (folder / "pair.csv").write_text("\n".join(pair) + "\n", encoding="utf-8")
+    names = ("cpus.txt", "pair.csv", "studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
+    files = {"sim": "topologies/sim.yaml", "lab": "topologies/available/lab-2n-vpp.yaml", "specs": _SPECS}
+    own = {name.partition(".")[0]: str(folder / name) for name in names}
+    return own | {name: str(PROJECT / path) for name, path in files.items()}
 
 
 def printed(
     command: str, inputs: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
-    arguments = [word.format(**inputs).replace("CSC_2x2_1c", "CSC 2x2 1c") for word in command.split()]
-    monkeypatch.setattr(sys, "argv", ["csit", *arguments])
-    with suppress(SystemExit):
-        cli.main()
+) -> tuple[list[str], object]:
+    """Lines of output and error, and the status."""
+    monkeypatch.setattr(sys, "argv", ["csit", *shlex.split(command.format(**inputs))])
+    try:
+        status: object = cli.main()
+    except SystemExit as ended:
+        status = ended.code
     out, err = capsys.readouterr()
-    assert out or command in _MESSAGES, err
+    assert out or command not in _COMMANDS, err
     assert out + err and "internal error" not in err
-    return (out + err).splitlines()
+    return (out + err).splitlines(), status
 
 
 def test_every_command_is_shown_on_a_terminal() -> None:
-    assert {command.split()[0] for command in (*_COMMANDS, *_MESSAGES)} | set(_OTHERS) == set(cli.COMMANDS)
+    assert {command.split()[0] for command in (*_COMMANDS, *_MESSAGES, *_ERRORS)} | set(_OTHERS) == set(cli.COMMANDS)
 
 
-@pytest.mark.parametrize("command", [*_COMMANDS, *_MESSAGES])
-def test_commands_fit_a_terminal_of_80_columns_and_are_whole_in_a_pipe(
+@pytest.mark.parametrize("command", [*_COMMANDS, *_MESSAGES, *_ERRORS])
+def test_commands_say_what_is_approved_and_fit_a_terminal_of_80_columns(  # noqa: PLR0917 - fixtures
     command: str,
     inputs: dict[str, str],
+    approved: SnapshotAssertion,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -201,10 +200,18 @@ def test_commands_fit_a_terminal_of_80_columns_and_are_whole_in_a_pipe(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(_WIDTH))
     monkeypatch.setenv("NO_COLOR", "1")
-    piped = printed(command, inputs, capsys, monkeypatch)
+    piped, status = printed(command, inputs, capsys, monkeypatch)
+    text = re.sub(r"(CSIT_RESERVATION=)\S+", r"\1...", "\n".join(piped))
+    for place, name in ((PROJECT, "project"), (tmp_path, "here"), (Path(inputs["studies"]).parent, "inputs")):
+        text = text.replace(str(place), f"<{name}>")
+    if command in _ERRORS:
+        assert (status, len(piped), [*tmp_path.iterdir()]) == (2, 1, [])
+        assert text == approved
+    elif not command.startswith("emulate"):  # whatever runs here
+        assert wording(text) == approved
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
-    shown = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in printed(command, inputs, capsys, monkeypatch)]
+    shown = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in printed(command, inputs, capsys, monkeypatch)[0]]
     assert [line for line in shown if len(line) > _WIDTH and " " in line.strip()] == []  # a word alone may be longer
     assert not any("\x1b" in line for line in piped)
     if any("\t" in line for line in piped):  # a table, of which a pipe gets every row in one line
