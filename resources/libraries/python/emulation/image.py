@@ -2,8 +2,9 @@
 
 What agents import is on the disk too, as on a node of earlier runs: sending it takes an emulated machine a minute.
 
-The disk is Debian 12 with its kernel 6.1, or the release that is asked for, whatever this machine runs. A cached image is used for as long as it is there
-and was made by the present recipe; removing its folder brings the newest packages.
+The disk is Debian 12 with its kernel 6.1, or another release that is asked for, whatever this machine runs. A cached
+image is used for as long as it is there and was made by the present recipe; removing its folder brings the newest
+packages.
 """
 
 import hashlib
