@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
 
 from csit_utils.analysis.flames import StackSide
 from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.papers import PublishedFigure
-from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.details.flames import FlameGraph
-from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import RecordTables, plots
 from csit_utils.report.record_page import sections
 from csit_utils.report.report_context import ReportContents
@@ -31,7 +31,6 @@ from resources.libraries.python.studies.chains.analysis.sentences import (
 )
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.model import (
-    ChainRun,
     ChainsRecord,
     ChainStacks,
     ChainStudy,
@@ -210,44 +209,27 @@ class SuspectView:
         return self.rank <= MAX_EXPLAINED and bool(self.suspect.reasons or self.changed)
 
 
-@dataclass(frozen=True)
-class StudiedChains:
-    """A study on the page."""
-
-    view: View
-    chains: Figure | None
-    parts: Figure | None
-    """Delay and loss by part, of suspects."""
-    compared: tuple[Figure, ...]
-    """Throughput, distances and resources against the volume; samples over time."""
-    traced: tuple[Figure, ...]
-    """Figures of what was traced: workflow classes, events and state transitions."""
-    suspects: tuple[SuspectView, ...]
-    runs: tuple[ChainRun, ...]
-    failed: tuple[ChainRun, ...]
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All that the page's script needs."""
-        return (*filter(None, (self.chains, self.parts)), *self.compared, *self.traced)
-
-
-def _studied(view: View) -> StudiedChains:
+def _studied(view: View) -> Mapping[str, Any]:
+    """Values of a study for the template, its figures by the note below them."""
     study = view.record.chain_study
     if study is None:
-        return StudiedChains(view, None, None, (), (), (), (), ())
+        return {"view": view, "figures": []}
     tables = RecordTables(view.anchor, view.simulated, study)
     graphs = graphs_figure(view.anchor, study, simulated=view.simulated)
-    return StudiedChains(
-        view,
-        next(iter(plots(tables, chains_plot(study))), None),
-        next(iter(plots(tables, parts_plot())), None),
-        tuple(plots(tables, *compared_plots(study))),
-        (*plots(tables, *traced_plots(study)), *([graphs] if graphs else [])),
-        tuple(_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)),
-        tuple(run for run in study.runs if run.failed is None),
-        tuple(run for run in study.runs if run.failed is not None),
-    )
+    drawn = {
+        "chains": plots(tables, chains_plot(study)),
+        "parts": plots(tables, parts_plot()),
+        "compared": plots(tables, *compared_plots(study)),
+        "traced": [*plots(tables, *traced_plots(study)), *([graphs] if graphs else [])],
+    }
+    return {
+        "view": view,
+        **drawn,
+        "figures": list(chain.from_iterable(drawn.values())),
+        "suspects": [_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)],
+        "runs": [run for run in study.runs if run.failed is None],
+        "failed": [run for run in study.runs if run.failed is not None],
+    }
 
 
 def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> SuspectView:
@@ -293,8 +275,10 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         return None
     papers = sections(shown.papers, "chains", found, _highest_throughput)
     words = workload_words, cause_in_words, bound_in_words, sizes_words, amount, feature
-    made = keys_of_page("studies", found, [_studied(view) for view in found], papers)
-    return {**made, **{each.__name__: each for each in words}}
+    studies = [_studied(view) for view in found]
+    figures = [figure for each in studies for figure in each["figures"]]
+    figures += [figure for each in papers for figure in each.figures]
+    return {"studies": studies, "papers": papers, "figures": figures, **{each.__name__: each for each in words}}
 
 
 PAGE = Page("chain_study", "Chain study", _build)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
 from csit_utils.report.report_context import ReportContents
@@ -244,7 +243,8 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     if not chains:
         return None
     chained = [Chained(view, shown.characterizations) for view in chains]
-    return {**keys_of_page("chained", chains, chained), "metrics": list(ProfileMetric)}
+    figures = [figure for each in chained for figure in each.figures]
+    return {"chained": chained, "metrics": list(ProfileMetric), "figures": figures}
 
 
 def _alone(view: View, every: Sequence[View]) -> PartMeasurements:
