@@ -46,7 +46,7 @@ _LINK = re.compile(r'href="#(?<!\whref="#)([^"]+)"')
 
 def _overview(shown: ReportContents) -> Mapping[str, object]:
     blocks = (block for view in shown.systems if not view.published for block in view.blocks)
-    question = next((block.tables.questions[-1].question for block in blocks if block.tables.questions), None)
+    question = next((block.questions[-1].question for block in blocks if block.questions), None)
     changed = {line.href for line in shown.changes}
     followed = ((f"#{CellNames.address(trend.cell)}", trend) for trend in shown.trends) if changed else ()
     return {

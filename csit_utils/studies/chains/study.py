@@ -1,6 +1,6 @@
 """Chain studies in reports: their page, records, and explanations."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -20,7 +20,7 @@ from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.analysis import tables
-from resources.libraries.python.studies.chains.analysis.features import Feature, feature
+from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.analysis.reasons import amount
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
@@ -176,19 +176,6 @@ MAX_EXPLAINED = 20
 
 
 @dataclass(frozen=True)
-class ChangedFeature:
-    """A feature of a VNF that is not as when the VNF was alone."""
-
-    row: FeatureDeviation
-    feature: Feature
-
-    @property
-    def ratio(self) -> float | None:
-        """Change against the VNF alone; None from nothing."""
-        return self.row.here / self.row.alone - 1 if self.row.alone else None
-
-
-@dataclass(frozen=True)
 class SuspectView:
     """A suspect on the page."""
 
@@ -196,7 +183,8 @@ class SuspectView:
     """Id of its reasons and evidence, for links."""
     rank: int
     suspect: Suspect
-    changed: tuple[ChangedFeature, ...]
+    changed: Sequence[FeatureDeviation]
+    """Features of its VNFs that are not as when these were alone."""
     grown: tuple[str, ...] = ()
     """Functions that take more time than in the reference."""
     flames: FlameGraph | None = None
@@ -233,7 +221,8 @@ def _studied(view: View) -> Mapping[str, Any]:
 
 
 def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> SuspectView:
-    found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
+    changed = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
+    found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, changed[:MAX_CHANGED])
     if not study.stacks or rank > MAX_EXPLAINED:
         return found
     if cell := stacks_of(study, suspect, simulated=view.simulated):
@@ -248,11 +237,6 @@ def _unsampled(study: ChainStudy, suspect: Suspect) -> str:
     failed = [f"{each.chain.name} was {each.sampled}" for each in pair if each.stacks is None]
     empty = [f"no packet or no sample of {each.chain.name}" for each in pair if each.stacks is not None]
     return "; ".join(failed or empty) or "it is not among the first suspects"
-
-
-def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
-    rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
-    return tuple(ChangedFeature(row, feature(row.feature)) for row in rows[:MAX_CHANGED])
 
 
 def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float | None:
