@@ -241,6 +241,11 @@ class SeriesLayout:
             if cell.row is not None:
                 yield place, cell.row
 
+    def named(self) -> Iterator[tuple[TestRow, str, str]]:
+        """Tests, with the names of their cells and of sizes and frame."""
+        sizes = ", ".join(filter(None, (self.series.sizes, self.series.frame)))
+        return ((row, f"{self.series.service_type} {place[0]}x{place[1]}", sizes) for place, row in self.found())
+
 
 def layouts(
     rows: Sequence[TestRow],
