@@ -21,7 +21,8 @@ def characterization_lines(found: Sequence[View], *, why: bool = False) -> Itera
     for view in found:
         yield _line(view)
         if why:
-            yield from (f"    {' '.join(line.split())}" for line in _details(view))
+            details = (*kind_of(view.item).lines_of(view.record), *view.warnings)
+            yield from (f"    {' '.join(line.split())}" for line in details)
 
 
 def characterization_objects(items: Iterable[Recorded]) -> Iterator[Mapping[str, Any]]:
@@ -75,11 +76,6 @@ def _line(view: View) -> str:
     ]
     name = kind_of(view.item).name.lower()
     return " ".join([*marks, f"{name} {view.title} ({view.record.test_name}):", view.headline])
-
-
-def _details(view: View) -> Iterator[str]:
-    yield from kind_of(view.item).lines_of(view.record)
-    yield from view.warnings
 
 
 def write_characterizations(items: Sequence[Recorded], directory: Path) -> tuple[Path, ...]:

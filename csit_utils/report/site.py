@@ -265,8 +265,21 @@ def write_site(
             write_whole(folder / files[page.name], html, sync=False)
         write_messages(shown, _marked_title(shown), folder, places, url)
 
-    navigation = [(f"../{files[page.name]}", page) for page in pages]
-    TestPages(shown, folder, places, missing, navigation).write(processes, progress, write_subjects)
+    from_tests = [(f"../{files[page.name]}", page) for page in pages]
+
+    def write_test(anchor: str) -> str:
+        page = rendered(shown, anchor).linked(places, "../", missing)
+        html = shell(shown, [page], from_tests, assets="../assets/")
+        write_whole(folder / TESTS / f"{anchor}.html", html, sync=False)
+        return anchor
+
+    anchors = [row.anchor for row in shown.rows if row.anchor in shown.paged]
+    # The first page fills caches that the forked processes share.
+    first, rest = anchors[:1], anchors[1:]
+    several = processes if len(rest) >= _FEW else 1
+    written = chain(map(write_test, first), shared(write_test, rest, several, meanwhile=write_subjects))
+    for _ in _counted(written, len(anchors), progress):
+        pass
     return folder / "index.html"
 
 
@@ -305,45 +318,6 @@ def _no_page(row: TestRow) -> str:
         f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} shows it;"
         "\n./csit report --details all writes a page for every test."
     )
-
-
-@dataclass(frozen=True)
-class TestPages:
-    """Data shared by all pages of tests."""
-
-    __test__ = False  # not a pytest class
-
-    shown: ReportContents
-    folder: Path
-    places: Mapping[str, str]
-    """File of each anchor of the site."""
-    missing: Mapping[str, TestRow]
-    """Tests without a page, by anchor."""
-    navigation: Links
-
-    def write(
-        self, processes: int = 1, progress: Progress = _silent, meanwhile: Callable[[], object] | None = None
-    ) -> None:
-        """Write all pages.
-
-        Args:
-            processes: The most processes; few pages are written by one.
-            progress: Called with the number of written pages.
-            meanwhile: Called by this process, while the others have begun.
-        """
-        anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
-        # The first page fills caches that the forked processes share.
-        first, rest = anchors[:1], anchors[1:]
-        several = processes if len(rest) >= _FEW else 1
-        written = chain(map(self._one, first), shared(self._one, rest, several, meanwhile=meanwhile))
-        for _ in _counted(written, len(anchors), progress):
-            pass
-
-    def _one(self, anchor: str) -> str:
-        page = rendered(self.shown, anchor).linked(self.places, "../", self.missing)
-        html = shell(self.shown, [page], self.navigation, assets="../assets/")
-        write_whole(self.folder / TESTS / f"{anchor}.html", html, sync=False)
-        return anchor
 
 
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:

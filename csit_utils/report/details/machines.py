@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.report.figures import Figure, bars, categories, no_choice, scatter
+from csit_utils.report.figures import Figure, axis, bars, scatter
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import DASH, common_unit
 from resources.libraries.python.model.measurements.energy import IDLE, Energy, EnergyAtLoad
@@ -157,9 +157,12 @@ def qualification_figure(
         )
         for number, (name, rate_pps) in enumerate(known)
     ]
-    layout = categories(f"rate of all flows, {unit}", barmode="group")
-    layout["xaxis"]["title"] = {"text": "frame size and flows, looped back"}
-    return no_choice(identity, title, data, layout, simulated=simulated)
+    layout = {
+        "xaxis": {"type": "category", "title": {"text": "frame size and flows, looped back"}},
+        "yaxis": axis(f"rate of all flows, {unit}"),
+        "barmode": "group",
+    }
+    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
 
 
 def _point_name(point: QualifiedPoint) -> str:

@@ -38,6 +38,11 @@ _SHORT = {
 """Short forms of verdicts."""
 
 
+def cell_name(row: TestRow) -> str:
+    """Return service type and size; the name of a test without a place in a matrix."""
+    return f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
+
+
 def verdict_of(row: TestRow, metric: Measure) -> tuple[str, ...]:
     """Return the verdict kinds of a figure, most important first; those of the whole test if the row has no others."""
     own: str | None = getattr(row, f"{metric.lower()}_verdict")

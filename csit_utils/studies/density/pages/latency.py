@@ -13,6 +13,7 @@ from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import loads_of
 from csit_utils.studies.density.latency_maps import NO_LATENCY, MatrixBlock, matrix_maps
+from resources.libraries.python.quantities import counted
 
 _MAX_CURVES = 24
 """Blocks with curves. Histograms are large, and every test has its own curves on its page."""
@@ -104,10 +105,6 @@ def _trace(place: Place, name: str, rows: Iterable[LatencyRow], colour: int) -> 
             "colour": colour,
             "samples": found.count,
             "perDecade": PER_DECADE,
-            "facets": {"instances": _count(place[0], "instance"), "NFs each": _count(place[1], "NF"), "series": name},
+            "facets": {"instances": counted(place[0], "instance"), "NFs each": counted(place[1], "NF"), "series": name},
         },
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number > 1 else ''}"
