@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice, product
 from math import inf, log
-from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -138,12 +137,8 @@ def _rows(side: ComparisonSide) -> list[TestRow]:
 PAGE = Page("compare", "Compare", _build, group="History")
 
 
-class RunFigure(NamedTuple):
-    """A figure of a run."""
-
-    run: int
-    """Number of the run in the history."""
-    figure: CellFigure
+_RunFigure = tuple[int, CellFigure]
+"""Number of a run in the history, and a figure of it."""
 
 
 def data(history: History, sides: Iterable[ComparisonSide], environments: Mapping[str, Environment]) -> Json:
@@ -217,12 +212,12 @@ def student_table() -> Json:
     }
 
 
-def _known(history: History) -> dict[CellMetric, list[RunFigure]]:
+def _known(history: History) -> dict[CellMetric, list[_RunFigure]]:
     """Figures by cell, in the order of cells and of time."""
-    found: dict[CellMetric, list[RunFigure]] = {}
+    found: dict[CellMetric, list[_RunFigure]] = {}
     for number, run in enumerate(history.runs):
         for cell, own in figures(run.rows).items():
-            found.setdefault(cell, []).extend(RunFigure(number, each) for each in own)
+            found.setdefault(cell, []).extend((number, each) for each in own)
     return {cell: found[cell] for cell in sorted(found)}
 
 
@@ -246,7 +241,7 @@ def _unlike(examples: Sequence[Series], metrics: set[Measure]) -> Iterator[list[
 
 
 def _cell(
-    cell: CellMetric, found: Sequence[RunFigure], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
+    cell: CellMetric, found: Sequence[_RunFigure], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
 ) -> Json:
     """Figures of a cell, without what all of them share.
 
@@ -255,7 +250,7 @@ def _cell(
     unit, if not packets per second, `l` address of its trend, if it has one.
     """
     series = cell.series
-    each = [known.figure for known in found]
+    runs, each = [run for run, _ in found], [figure for _, figure in found]
     ends = [interval(one, cell.metric) for one in each]
     ups = [None if high_pps == inf else high_pps for _, high_pps in ends]
     halves = [None if one.width_pps is None else one.width_pps / 2 for one in each]
@@ -268,13 +263,13 @@ def _cell(
         "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",
         "g": goals.index(series.goals),
         "k": kinds.index(_kind(series)),
-        "r": [known.run for known in found],
+        "r": runs,
         "v": [_digits(one.value_pps) for one in each],
         "u": [None if up is None else _digits(up) for up in ups],
     }
     if (of := unit(cell.metric, series)) != PPS:
         made["x"] = of
-    if len({known.run for known in found}) > 1:
+    if len(set(runs)) > 1:
         made["l"] = names.address(cell)
     optional: Json = {
         "e": [_digits(one.error_pps) for one in each],
