@@ -118,9 +118,9 @@ def bars(
     return trace | {"type": "bar"}
 
 
-def axis(title: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
+def axis(title: str) -> Json:
     """Return an axis from zero with its title, which is escaped."""
-    return {"title": {"text": escape(title)}, "rangemode": "tozero", **more}
+    return {"title": {"text": escape(title)}, "rangemode": "tozero"}
 
 
 def one_choice(identity: str, title: str, variants: Json, *, simulated: bool) -> Figure | None:

@@ -70,11 +70,7 @@ def _overview(shown: ReportContents) -> Mapping[str, object]:
 OVERVIEW = Page("overview", "Overview", _overview)
 
 
-def _help(_shown: ReportContents) -> Mapping[str, object]:
-    return {"sections": explanations_by_heading()}
-
-
-_HELP = Page("metrics", "Help", _help)
+_HELP: Page[ReportContents] = Page("metrics", "Help", lambda _: {"sections": explanations_by_heading()})
 
 
 @cache
@@ -119,17 +115,14 @@ class RenderedPage:
         """Return all anchors."""
         return {self.name, *_ID.findall(self.html)}
 
-    def linked(
-        self, places: Mapping[str, str], up: str = "", missing: Mapping[str, TestRow] | None = None
-    ) -> "RenderedPage":
+    def linked(self, places: Mapping[str, str], missing: Mapping[str, TestRow], up: str = "") -> "RenderedPage":
         """Return the page with links to other files.
 
         Args:
             places: File by anchor, for anchors in other files.
-            up: Relative path from this page's folder to that of `places`.
             missing: Tests without a page by anchor, for a text instead of a link.
+            up: Relative path from this page's folder to that of `places`.
         """
-        missing = missing or {}
         own = self.ids
 
         def lead(found: re.Match[str]) -> str:
@@ -229,7 +222,7 @@ def single_file(shown: ReportContents, progress: Progress = _silent) -> str:
         pages.insert(place, all_rendered(shown, progress))
     places = {anchor: "" for page in pages for anchor in page.ids}
     missing = _missing(shown, places)
-    linked = [page.linked({}, missing=missing) if missing else page for page in pages]
+    linked = [page.linked({}, missing) if missing else page for page in pages]
     return shell(shown, linked, [(f"#{page.name}", page) for page in pages])
 
 
@@ -261,14 +254,14 @@ def write_site(
     def write_subjects() -> None:
         navigation = [(files[page.name], page) for page in pages]
         for page in pages:
-            html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
+            html = shell(shown, [page.linked(places, missing)], navigation, assets="assets/")
             write_whole(folder / files[page.name], html, sync=False)
         write_messages(shown, _marked_title(shown), folder, places, url)
 
     from_tests = [(f"../{files[page.name]}", page) for page in pages]
 
     def write_test(anchor: str) -> str:
-        page = rendered(shown, anchor).linked(places, "../", missing)
+        page = rendered(shown, anchor).linked(places, missing, "../")
         html = shell(shown, [page], from_tests, assets="../assets/")
         write_whole(folder / TESTS / f"{anchor}.html", html, sync=False)
         return anchor

@@ -14,7 +14,7 @@ from csit_utils.analysis.comparisons.comparability import likeness, resolution_p
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
 from csit_utils.analysis.grouping import Series, asks_for
 from csit_utils.analysis.node_costs import largest, node_changes_of, signed
-from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
+from csit_utils.analysis.runs import ComparisonSide, History, SideKind
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
 from csit_utils.report.cell_maps import shades
@@ -104,10 +104,6 @@ def _node_rows(pairs: Sequence[Pair]) -> Iterator[Row]:
     return islice(changed, _MAX_NODES)
 
 
-def _signed(value: float) -> str:
-    return signed(value).replace("-", MINUS)
-
-
 _NODES = Table(
     "nodes",
     _node_rows,
@@ -118,7 +114,7 @@ _NODES = Table(
         Column("node", text=True),
         Column("cost_a", "A", digits3),
         Column("cost_b", "B", digits3),
-        Column("difference", write=_signed),
+        Column("difference", write=lambda value: signed(value).replace("-", MINUS)),
         Column("error", "±", digits3),
         Column("unit", "per packet", text=True),
         Column("packets_per_call_a", "packets per call, A", digits3),
@@ -157,7 +153,11 @@ def data(history: History, sides: Iterable[ComparisonSide], environments: Mappin
     views = environment_views(environments, history.runs, {})
     places = {view.digest: place for place, view in enumerate(views)}
     return {
-        "runs": [_run(run, places) for run in history.runs],
+        # Name, numbers of its environments, whether it is simulated.
+        "runs": [
+            [run.name, [places[digest] for digest in run.environments if digest in places], run.simulated]
+            for run in history.runs
+        ],
         "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in sides],
         "metrics": metrics,
         "less_is_better": [number for number, metric in enumerate(metrics) if metric.less_is_better],
@@ -219,11 +219,6 @@ def _known(history: History) -> dict[CellMetric, list[_RunFigure]]:
         for cell, own in figures(run.rows).items():
             found.setdefault(cell, []).extend((number, each) for each in own)
     return {cell: found[cell] for cell in sorted(found)}
-
-
-def _run(run: Run, places: Mapping[str, int]) -> list[object]:
-    """Name, numbers of its environments, whether it is simulated."""
-    return [run.name, [places[digest] for digest in run.environments if digest in places], run.simulated]
 
 
 def _kind(series: Series) -> tuple[object, ...]:

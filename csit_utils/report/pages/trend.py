@@ -379,7 +379,12 @@ def payload(
                 "name": system.title,
                 "simulated": system.simulated,
                 "runs": [
-                    [run.name.removeprefix(f"{called(run.testbed)} "), _stamp(run), _version(run)] for run in line.runs
+                    [
+                        run.name.removeprefix(f"{called(run.testbed)} "),
+                        f"{run.started_at:%Y-%m-%d %H:%M}" if run.started_at else "",
+                        ", ".join([*run.versions, *run.revisions]),
+                    ]
+                    for run in line.runs
                 ],
             }
             for system, line in lines.items()
@@ -456,14 +461,6 @@ def _anchors(trend: Trend) -> list[str]:
     if len({head for head, _, _ in parts}) == 1:
         return [f"{parts[0][0]}-", " ".join(tail for _, _, tail in parts)]
     return ["", " ".join(each.row.anchor for each in trend.figures)]
-
-
-def _stamp(run: Run) -> str:
-    return f"{run.started_at:%Y-%m-%d %H:%M}" if run.started_at else ""
-
-
-def _version(run: Run) -> str:
-    return ", ".join([*run.versions, *run.revisions])
 
 
 def _short(value: float) -> float:

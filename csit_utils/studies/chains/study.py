@@ -38,7 +38,7 @@ from resources.libraries.python.studies.chains.model import (
     Reference,
     Suspect,
 )
-from resources.libraries.python.studies.chains.model.spec import Chain, Mode, load_chains
+from resources.libraries.python.studies.chains.model.spec import Mode, load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 
 
@@ -87,7 +87,10 @@ def _remarks(
     yield f"the reference is {reference.relation}"
     missing = [name for name in suspect.chain.order if name not in reference.chain.order]
     if missing:
-        hops = [1 + _inline(study, chain) for chain in (suspect.chain, reference.chain)]
+        hops = [
+            1 + sum(study.spec.vnf(name).mode is Mode.INLINE for name in chain.order)
+            for chain in (suspect.chain, reference.chain)
+        ]
         yield (
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} left out; the vSwitch forwards a packet "
             f"{hops[0]} times, in the reference {hops[1]} times"
@@ -107,10 +110,6 @@ def _remarks(
             yield (
                 f"{each.chain.name} had {bandwidth(now)} when it was sampled, {bandwidth(before)} when it was measured"
             )
-
-
-def _inline(study: ChainStudy, chain: Chain) -> int:
-    return sum(study.spec.vnf(name).mode is Mode.INLINE for name in chain.order)
 
 
 EXPLANATIONS = (
