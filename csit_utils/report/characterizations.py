@@ -1,42 +1,16 @@
-"""Records of studies other than density: on pages, on a terminal, and as CSV files."""
+"""Records of studies other than density: on a terminal, and as CSV files."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from csit_utils.dataset.items import Recorded
-from csit_utils.report.figures import Figure
-from csit_utils.report.record_page import PublishedSection
 from csit_utils.report.study import View
 from csit_utils.report.units import unit
 from csit_utils.studies.registry import kind_of
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.recording.writer import write_tables
-
-
-class RenderedRecord(Protocol):
-    """A record on its page."""
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """Its plots."""
-
-
-def keys_of_page(
-    name: str, found: Sequence[View], made: Sequence[RenderedRecord], papers: Sequence[PublishedSection] = ()
-) -> Mapping[str, object]:
-    """Return values for the template of a page: records as `name`, whether any is simulated, all plots.
-
-    `papers`: published figures beside them, as `papers`.
-    """
-    return {
-        name: made,
-        "simulated": any(view.record.simulated for view in found),
-        "measured": any(not view.record.simulated for view in found),
-        "papers": papers,
-        "figures": [figure for each in (*made, *papers) for figure in each.figures],
-    }
 
 
 def characterization_lines(found: Sequence[View], *, why: bool = False) -> Iterator[str]:
@@ -47,7 +21,8 @@ def characterization_lines(found: Sequence[View], *, why: bool = False) -> Itera
     for view in found:
         yield _line(view)
         if why:
-            yield from (f"    {' '.join(line.split())}" for line in _details(view))
+            details = (*kind_of(view.item).lines_of(view.record), *view.warnings)
+            yield from (f"    {' '.join(line.split())}" for line in details)
 
 
 def characterization_objects(items: Iterable[Recorded]) -> Iterator[Mapping[str, Any]]:
@@ -101,11 +76,6 @@ def _line(view: View) -> str:
     ]
     name = kind_of(view.item).name.lower()
     return " ".join([*marks, f"{name} {view.title} ({view.record.test_name}):", view.headline])
-
-
-def _details(view: View) -> Iterator[str]:
-    yield from kind_of(view.item).lines_of(view.record)
-    yield from view.warnings
 
 
 def write_characterizations(items: Sequence[Recorded], directory: Path) -> tuple[Path, ...]:

@@ -118,35 +118,14 @@ def bars(
     return trace | {"type": "bar"}
 
 
-def axis(title: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
+def axis(title: str) -> Json:
     """Return an axis from zero with its title, which is escaped."""
-    return {"title": {"text": escape(title)}, "rangemode": "tozero", **more}
-
-
-def categories(y: str, **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
-    """Return a layout of bars side by side or on each other, whose horizontal axis has names."""
-    return {"xaxis": {"type": "category"}, "yaxis": axis(y), **more}
-
-
-def matrix_axis(cells: Iterable[str], **more: Any) -> Json:  # noqa: ANN401 - attributes of Plotly
-    """Return a horizontal axis with cells of the density matrix in the given order."""
-    return {
-        "title": {"text": "cell: service instances x NFs per instance"},
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": list(dict.fromkeys(cells)),
-        **more,
-    }
+    return {"title": {"text": escape(title)}, "rangemode": "tozero"}
 
 
 def one_choice(identity: str, title: str, variants: Json, *, simulated: bool) -> Figure | None:
     """Return a figure with a choice for each variant; None without any."""
     return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
-
-
-def no_choice(identity: str, title: str, data: list[Json], layout: Json, *, simulated: bool) -> Figure:
-    """Return a figure with a single variant."""
-    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
 
 
 def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, simulated: bool) -> Figure | None:
@@ -162,7 +141,7 @@ def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, sim
         data = list(_curves(own))
         if data:
             variants[choice] = {"data": data, "layout": latency_layout(data)}
-    return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
+    return one_choice(identity, title, variants, simulated=simulated)
 
 
 def _curves(rows: Sequence[LatencyRow]) -> Iterator[Json]:
@@ -252,7 +231,8 @@ def stacked(panels: Sequence[Panel], across: Json) -> Json:
 
     `panels`: each with its traces.
     """
-    found = [(panel, drawn) for panel in panels if (drawn := [trace for trace in panel.traces if has_values(trace)])]
+    drawn = ((panel, [trace for trace in panel.traces if _has_values(trace)]) for panel in panels)
+    found = [(panel, traces) for panel, traces in drawn if traces]
     layout: Json = {"height": 100 + _PANEL_PX * max(1, len(found))}
     share = (1 + _GAP) / max(1, len(found))
     for number, (panel, _) in enumerate(found):
@@ -299,6 +279,5 @@ def _on_axes(letters: str, panels: Iterable[Sequence[Json]]) -> Iterator[Json]:
             listed.add(trace["name"])
 
 
-def has_values(trace: Json) -> bool:
-    """Whether a trace has a value."""
+def _has_values(trace: Json) -> bool:
     return any(value is not None for value in trace["y"])

@@ -1,6 +1,6 @@
 """Pages that show all records of a kind by declared blocks, with published figures beside the user's own."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -22,12 +22,8 @@ class OwnFigure:
 
     view: View
     value: float
-    unit: str
-
-    @property
-    def text(self) -> str:
-        """The figure with its unit."""
-        return f"{digits3(self.value)} {self.unit}".strip()
+    text: str
+    """With its unit."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class PublishedRow:
     @property
     def text(self) -> str:
         """The published figure with its unit."""
-        return f"{digits3(self.figure.value)} {self.figure.unit}".strip()
+        return _with_unit(self.figure.value, self.figure)
 
     def change(self, own: OwnFigure) -> str:
         """Return an own figure relative to the published one."""
@@ -70,20 +66,25 @@ def sections(
     """
     made = []
     for paper in papers:
-        rows = tuple(PublishedRow(figure, tuple(_own(figure, found, value))) for figure in paper.of(kind))
+        rows = tuple(
+            PublishedRow(
+                figure,
+                tuple(
+                    OwnFigure(view, own, _with_unit(own, figure))
+                    for view in (found if figure.match else ())
+                    if (own := value(view.record, figure)) is not None
+                ),
+            )
+            for figure in paper.of(kind)
+        )
         if rows:
             bars = _bars(paper, kind, rows)
             made.append(PublishedSection(paper, rows, (*([] if bars is None else [bars]), *figures(paper))))
     return made
 
 
-def _own(
-    figure: PublishedFigure, found: Sequence[View], value_of: Callable[[Any, PublishedFigure], float | None]
-) -> Iterator[OwnFigure]:
-    if figure.match:
-        for view in found:
-            if (value := value_of(view.record, figure)) is not None:
-                yield OwnFigure(view, value, figure.unit)
+def _with_unit(value: float, of: PublishedFigure) -> str:
+    return f"{digits3(value)} {of.unit}".strip()
 
 
 def _bars(paper: Paper, kind: str, rows: Sequence[PublishedRow]) -> Figure | None:

@@ -46,7 +46,7 @@ _LINK = re.compile(r'href="#(?<!\whref="#)([^"]+)"')
 
 def _overview(shown: ReportContents) -> Mapping[str, object]:
     blocks = (block for view in shown.systems if not view.published for block in view.blocks)
-    question = next((block.tables.questions[-1].question for block in blocks if block.tables.questions), None)
+    question = next((block.questions[-1].question for block in blocks if block.questions), None)
     changed = {line.href for line in shown.changes}
     followed = ((f"#{CellNames.address(trend.cell)}", trend) for trend in shown.trends) if changed else ()
     return {
@@ -70,11 +70,7 @@ def _overview(shown: ReportContents) -> Mapping[str, object]:
 OVERVIEW = Page("overview", "Overview", _overview)
 
 
-def _help(_shown: ReportContents) -> Mapping[str, object]:
-    return {"sections": explanations_by_heading()}
-
-
-_HELP = Page("metrics", "Help", _help)
+_HELP: Page[ReportContents] = Page("metrics", "Help", lambda _: {"sections": explanations_by_heading()})
 
 
 @cache
@@ -119,17 +115,14 @@ class RenderedPage:
         """Return all anchors."""
         return {self.name, *_ID.findall(self.html)}
 
-    def linked(
-        self, places: Mapping[str, str], up: str = "", missing: Mapping[str, TestRow] | None = None
-    ) -> "RenderedPage":
+    def linked(self, places: Mapping[str, str], missing: Mapping[str, TestRow], up: str = "") -> "RenderedPage":
         """Return the page with links to other files.
 
         Args:
             places: File by anchor, for anchors in other files.
-            up: Relative path from this page's folder to that of `places`.
             missing: Tests without a page by anchor, for a text instead of a link.
+            up: Relative path from this page's folder to that of `places`.
         """
-        missing = missing or {}
         own = self.ids
 
         def lead(found: re.Match[str]) -> str:
@@ -229,7 +222,7 @@ def single_file(shown: ReportContents, progress: Progress = _silent) -> str:
         pages.insert(place, all_rendered(shown, progress))
     places = {anchor: "" for page in pages for anchor in page.ids}
     missing = _missing(shown, places)
-    linked = [page.linked({}, missing=missing) if missing else page for page in pages]
+    linked = [page.linked({}, missing) if missing else page for page in pages]
     return shell(shown, linked, [(f"#{page.name}", page) for page in pages])
 
 
@@ -261,12 +254,25 @@ def write_site(
     def write_subjects() -> None:
         navigation = [(files[page.name], page) for page in pages]
         for page in pages:
-            html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
+            html = shell(shown, [page.linked(places, missing)], navigation, assets="assets/")
             write_whole(folder / files[page.name], html, sync=False)
         write_messages(shown, _marked_title(shown), folder, places, url)
 
-    navigation = [(f"../{files[page.name]}", page) for page in pages]
-    TestPages(shown, folder, places, missing, navigation).write(processes, progress, write_subjects)
+    from_tests = [(f"../{files[page.name]}", page) for page in pages]
+
+    def write_test(anchor: str) -> str:
+        page = rendered(shown, anchor).linked(places, missing, "../")
+        html = shell(shown, [page], from_tests, assets="../assets/")
+        write_whole(folder / TESTS / f"{anchor}.html", html, sync=False)
+        return anchor
+
+    anchors = [row.anchor for row in shown.rows if row.anchor in shown.paged]
+    # The first page fills caches that the forked processes share.
+    first, rest = anchors[:1], anchors[1:]
+    several = processes if len(rest) >= _FEW else 1
+    written = chain(map(write_test, first), shared(write_test, rest, several, meanwhile=write_subjects))
+    for _ in _counted(written, len(anchors), progress):
+        pass
     return folder / "index.html"
 
 
@@ -305,45 +311,6 @@ def _no_page(row: TestRow) -> str:
         f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} shows it;"
         "\n./csit report --details all writes a page for every test."
     )
-
-
-@dataclass(frozen=True)
-class TestPages:
-    """Data shared by all pages of tests."""
-
-    __test__ = False  # not a pytest class
-
-    shown: ReportContents
-    folder: Path
-    places: Mapping[str, str]
-    """File of each anchor of the site."""
-    missing: Mapping[str, TestRow]
-    """Tests without a page, by anchor."""
-    navigation: Links
-
-    def write(
-        self, processes: int = 1, progress: Progress = _silent, meanwhile: Callable[[], object] | None = None
-    ) -> None:
-        """Write all pages.
-
-        Args:
-            processes: The most processes; few pages are written by one.
-            progress: Called with the number of written pages.
-            meanwhile: Called by this process, while the others have begun.
-        """
-        anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
-        # The first page fills caches that the forked processes share.
-        first, rest = anchors[:1], anchors[1:]
-        several = processes if len(rest) >= _FEW else 1
-        written = chain(map(self._one, first), shared(self._one, rest, several, meanwhile=meanwhile))
-        for _ in _counted(written, len(anchors), progress):
-            pass
-
-    def _one(self, anchor: str) -> str:
-        page = rendered(self.shown, anchor).linked(self.places, "../", self.missing)
-        html = shell(self.shown, [page], self.navigation, assets="../assets/")
-        write_whole(self.folder / TESTS / f"{anchor}.html", html, sync=False)
-        return anchor
 
 
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:

@@ -45,7 +45,7 @@ class CellStacks:
             for name, side in zip(self.sides, (self.a, self.b), strict=True)
         )
         costs = tuple(each for each in tables if each is not None) if self.per_packet else ()
-        return replace(found, notes=tuple(f"{_upper(remark)}." for remark in self.remarks), costs=costs)
+        return replace(found, notes=tuple(f"{remark[:1].upper()}{remark[1:]}." for remark in self.remarks), costs=costs)
 
 
 def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record) -> Iterator[CellStacks]:
@@ -60,7 +60,9 @@ def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record
         if cell in of_b:
             one, other = (StackSide(tuple(_stacks(rows, record))) for rows in (of_a[cell], of_b[cell]))
             if one.total and other.total:
-                yield CellStacks(_name(cell), one, other, bool(cell[0]), tuple(remarks(one, other)))
+                simulated, service, dimensions, nf_size, vs_dtc, frame = cell
+                name = f"{service} {dimensions} NF-{nf_size} vSwitch-{vs_dtc}c {frame}"
+                yield CellStacks(name, one, other, bool(simulated), tuple(remarks(one, other)))
 
 
 def _by_cell(rows: Sequence[TestRow]) -> dict[tuple[object, ...], list[TestRow]]:
@@ -70,11 +72,6 @@ def _by_cell(rows: Sequence[TestRow]) -> dict[tuple[object, ...], list[TestRow]]
             cell = (row.simulated, row.service_type, row.dimensions, row.nf_size, row.vs_dtc, row.frame)
             found.setdefault(cell, []).append(row)
     return {cell: each[-MAX_RUNS:] for cell, each in found.items()}
-
-
-def _name(cell: tuple[object, ...]) -> str:
-    _, service, dimensions, nf_size, vs_dtc, frame = cell
-    return f"{service} {dimensions} NF-{nf_size} vSwitch-{vs_dtc}c {frame}"
 
 
 def _stacks(rows: Sequence[TestRow], record: Record) -> Iterator[Stacks]:
@@ -140,7 +137,3 @@ def _amounts(row: StackDifference, per_packet: bool) -> str:
     if per_packet:
         return f"{row.ns_b:.0f} ns per packet, {row.ns_a:.0f} in the reference"
     return f"{percent(row.share_b)} of the CPU time, {percent(row.share_a)} before"
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

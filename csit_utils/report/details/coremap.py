@@ -39,19 +39,6 @@ class CpuView:
 
 
 @dataclass(frozen=True)
-class AffinityView:
-    """Affinity of the data thread of a receive queue."""
-
-    owner: str
-    queue: str
-    thread: int
-    """Index of the data thread within its owner."""
-    planned: int
-    actual: str
-    kept: bool
-
-
-@dataclass(frozen=True)
 class MachineView:
     """One machine's CPUs."""
 
@@ -77,7 +64,8 @@ class CoreMapView:
     """The (first) DUT first."""
     tones: tuple[tuple[str, str], ...]
     """Colour class and its meaning."""
-    affinity: tuple[AffinityView, ...]
+    affinity: tuple[tuple[Affinity, int, bool], ...]
+    """Of the data thread of each receive queue, with its index within its owner, and whether it is as planned."""
     affinity_text: str
     cache: tuple[tuple[str, str], ...] = ()
     """Owners of ways of the last-level cache, with their ways."""
@@ -96,8 +84,8 @@ def core_map(result: DensityRecord) -> CoreMapView | None:
     tones = {view.tone for machine in machines for cpu in machine.cpus for view in cpu.threads}
     ports = (port for link in result.plan.links for port in (link.a, link.b))
     threads = {name: index for port in ports for name, index in zip(port.queue_names, port.queues, strict=True)}
-    affinity = tuple(_affinity(row, threads.get(row.name, 0)) for row in result.affinity)
-    kept = sum(row.kept for row in affinity)
+    affinity = tuple((row, threads.get(row.name, 0), row.actual_cpus == (row.planned_cpu,)) for row in result.affinity)
+    kept = sum(as_planned for *_, as_planned in affinity)
     text = f"{kept} of {len(affinity)} data threads ran on their planned CPU" if affinity else ""
     cache = tuple((each.owner, str(each)) for each in result.plan.cache)
     return CoreMapView(machines, _legend(tones), affinity, text, cache)
@@ -160,8 +148,3 @@ def _legend(tones: set[str]) -> tuple[tuple[str, str], ...]:
     shared = [(_SHARED, "NFs of all instances")] if _SHARED in tones else []
     nfs = sorted(tone for tone in tones if tone.startswith("nf"))
     return (*named, *shared, *((tone, f"NFs of instance {int(tone[2:]) + 1}") for tone in nfs))
-
-
-def _affinity(row: Affinity, thread: int) -> AffinityView:
-    actual = ", ".join(map(str, row.actual_cpus)) or "not found"
-    return AffinityView(row.owner, row.name, thread, row.planned_cpu, actual, row.actual_cpus == (row.planned_cpu,))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from csit_utils.report.figures import Figure, bars, categories, no_choice, scatter
+from csit_utils.report.figures import Figure, axis, bars, scatter
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import DASH, common_unit
 from resources.libraries.python.model.measurements.energy import IDLE, Energy, EnergyAtLoad
@@ -139,12 +139,16 @@ def qualification_figure(
     if view is None or not view.points:
         return None
     known = [(name, rate_pps) for name, rate_pps in figures if rate_pps is not None]
-    every = [getattr(point, field) for _, field in _RATES for point in view.points]
-    scale, unit = common_unit([value for value in every if value is not None])
+    rates: dict[str, list[float | None]] = {
+        label: [getattr(point, field) for point in view.points] for label, field in _RATES
+    }
+    scale, unit = common_unit([value for own in rates.values() for value in own if value is not None])
     names = [_point_name(point) for point in view.points]
     data = [
-        bars(label, [(_point_name(point), _scaled(getattr(point, field), scale)) for point in view.points], number)
-        for number, (label, field) in enumerate(_RATES)
+        bars(
+            label, [(name, None if pps is None else pps / scale) for name, pps in zip(names, own, strict=True)], number
+        )
+        for number, (label, own) in enumerate(rates.items())
     ]
     at = names if view.bound is None else [_point_name(view.bound)]
     data += [
@@ -157,17 +161,16 @@ def qualification_figure(
         )
         for number, (name, rate_pps) in enumerate(known)
     ]
-    layout = categories(f"rate of all flows, {unit}", barmode="group")
-    layout["xaxis"]["title"] = {"text": "frame size and flows, looped back"}
-    return no_choice(identity, title, data, layout, simulated=simulated)
+    layout = {
+        "xaxis": {"type": "category", "title": {"text": "frame size and flows, looped back"}},
+        "yaxis": axis(f"rate of all flows, {unit}"),
+        "barmode": "group",
+    }
+    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
 
 
 def _point_name(point: QualifiedPoint) -> str:
     return f"{escape(point.frame.name)}, {counted(point.flows, 'flow')}"
-
-
-def _scaled(rate_pps: float | None, scale: float) -> float | None:
-    return None if rate_pps is None else rate_pps / scale
 
 
 _SHARED = "The generator runs on the same machine: its power is part of that of the system under test."

@@ -68,23 +68,13 @@ class LossView:
         self.usage = found.usage
 
 
-@dataclass(frozen=True)
-class Shares:
-    """A throughput figure by instance and direction."""
-
-    item: ItemizedFigure
-    verdict: tuple[str, ...]
-
-    @property
-    def title(self) -> str:
-        """Heading."""
-        where = {"MRR": "MRR, in overload", "ORR": "ORR, in overload", "overload": "in overload"}.get(self.item.number)
-        return where or f"{self.item.number}, at its lower bound"
-
-
-def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
-    """Return all throughput figures of a test by instance and direction."""
-    return tuple(Shares(item, result.verdict.of(item.number)) for item in result.itemized)
+def shares_of(result: DensityRecord) -> tuple[tuple[str, ItemizedFigure, tuple[str, ...]], ...]:
+    """Return all throughput figures of a test by instance and direction, with heading and verdict."""
+    where = {"MRR": "MRR, in overload", "ORR": "ORR, in overload", "overload": "in overload"}
+    return tuple(
+        (where.get(item.number, f"{item.number}, at its lower bound"), item, result.verdict.of(item.number))
+        for item in result.itemized
+    )
 
 
 def bursts_text(found: BackToBack | None) -> str:
@@ -300,7 +290,7 @@ def _goals(result: DensityRecord, row: TestRow) -> list[GoalView]:
             trials = len(found.receive_rates_pps)
             definition = f"{trials} trials, {rate(found.offered_pps)} offered, at any loss"
             text = f"{rate(found.mean_pps)}{spread}"
-            verdicts = _verdict_of(result.verdict, name)
+            verdicts = result.verdict.of(name), result.verdict.evidence_of(name)
             views.append(GoalView(name, definition, found.mean_pps, None, text, True, bps, *verdicts))
     return [each for view in views for each in (view, *_beside(view.name, row))]
 
@@ -309,10 +299,6 @@ def _beside(throughput: Measure, row: TestRow) -> Iterator[GoalView]:
     for name in beside(throughput, (row,))[1:]:
         definition = name.explanation.what if name.explanation else ""
         yield GoalView(name, definition, None, None, bounds_text(row, name), True, None, (), ())
-
-
-def _verdict_of(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return verdict.of(number), verdict.evidence_of(number)
 
 
 def _goal(name: Measure, found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
@@ -330,9 +316,8 @@ def _goal(name: Measure, found: GoalResult, verdict: Verdict, *, frame_l1: float
     else:
         text = f"{rate(found.lower_pps)} … {rate(found.upper_pps)}"
     bandwidth = found.lower_pps * frame_l1 if found.lower_pps is not None else None
-    return GoalView(
-        name, definition, found.lower_pps, found.upper_pps, text, found.complete, bandwidth, *_verdict_of(verdict, name)
-    )
+    verdicts = verdict.of(name), verdict.evidence_of(name)
+    return GoalView(name, definition, found.lower_pps, found.upper_pps, text, found.complete, bandwidth, *verdicts)
 
 
 def _latency(row: LatencyRow) -> LatencyView:
@@ -340,14 +325,9 @@ def _latency(row: LatencyRow) -> LatencyView:
     return LatencyView(str(row.instance), row.load, row.load_pps, row.direction, row.sent, row.received, figures)
 
 
-def _sum(counts: Iterable[int | None]) -> int | None:
+def _sum(counts: Sequence[int | None]) -> int | None:
     """Sum of counts; None if one is unknown."""
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
+    return None if None in counts else sum(filter(None, counts))
 
 
 def _merged(rows: Sequence[LatencyRow]) -> list[LatencyView]:
@@ -362,6 +342,6 @@ def _merged(rows: Sequence[LatencyRow]) -> list[LatencyView]:
         if histogram is not None:
             found = percentiles(histogram)
             figures = (found.min_ns, found.p50_ns, found.p90_ns, found.p99_ns, found.p999_ns, found.max_ns)
-        sent, received = _sum(row.sent for row in chosen), _sum(row.received for row in chosen)
+        sent, received = _sum([row.sent for row in chosen]), _sum([row.received for row in chosen])
         views.append(LatencyView(ALL_INSTANCES, load, chosen[0].load_pps, direction, sent, received, figures))
     return views

@@ -15,24 +15,8 @@ _WIDTH, _HEIGHT, _MARGIN = 1100.0, 190.0, 12.0
 _AXIS, _LABELS, _TEXT_HEIGHT = 80.0, 220.0, 15.0
 
 
-@dataclass(frozen=True)
-class Dot:
-    """One trial."""
-
-    x: float
-    y: float
-    kind: str
-    """Loss: `none`, `some` within the loss ratio of `SearchPath.number`, `much` above it; or `limited` by the
-    generator."""
-    tip: str
-
-
-@dataclass(frozen=True)
-class LevelLine:
-    """A result of the search as a horizontal line, or a tick of the vertical axis."""
-
-    y: float
-    text: str
+_Level = tuple[float, str]
+"""Height and text of a result of the search as a horizontal line, or of a tick of the vertical axis."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +25,11 @@ class SearchPath:
 
     width: float
     height: float
-    dots: tuple[Dot, ...]
-    levels: tuple[LevelLine, ...]
-    ticks: tuple[LevelLine, ...]
+    dots: tuple[tuple[float, float, str, str], ...]
+    """Place, tip and loss of each trial: `none`, `some` within the loss ratio of `number`, `much` above it; or
+    `limited` by the generator."""
+    levels: tuple[_Level, ...]
+    ticks: tuple[_Level, ...]
     number: str
     """PDR or SOAK, whose loss ratio separates `some` from `much` loss."""
 
@@ -66,23 +52,23 @@ def search_path(result: DensityRecord) -> SearchPath | None:
     goal = next((found.goal for found in (result.pdr, result.soak) if found is not None), None)
     ratio = goal.loss_ratio if goal is not None else 0.0
     dots = tuple(
-        Dot(
+        (
             round(_AXIS + _MARGIN + index * step, 1),
             height(load),
-            _kind(trial, loss_ratio, ratio),
             f"search trial {index + 1}: {rate(trial.trial.load_pps)} for {trial.trial.duration_s:g} s\n"
             f"loss {percent(loss_ratio)}",
+            _kind(trial, loss_ratio, ratio),
         )
         for index, (trial, load) in enumerate(zip(trials, loads, strict=True))
         for loss_ratio in (trial.loss_ratio,)
     )
     levels = tuple(
-        LevelLine(height(math.log(found.lower_pps)), f"{found.goal.name} {rate(found.lower_pps)}")
+        (height(math.log(found.lower_pps)), f"{found.goal.name} {rate(found.lower_pps)}")
         for found in (result.ndr, result.pdr, result.soak)
         if found is not None and found.lower_pps
     )
     name = goal.name if goal is not None else "PDR"
-    ticks = tuple(LevelLine(height(load), rate(math.exp(load))) for load in _ticks(low, high))
+    ticks = tuple((height(load), rate(math.exp(load))) for load in _ticks(low, high))
     return SearchPath(_WIDTH, _HEIGHT, dots, _apart(levels), ticks, name)
 
 
@@ -94,10 +80,12 @@ def _ticks(low: float, high: float) -> list[float]:
     return [*dict.fromkeys((low, high)), *(load for load in between if low + room < load < high - room)]
 
 
-def _apart(levels: tuple[LevelLine, ...]) -> tuple[LevelLine, ...]:
+def _apart(levels: tuple[_Level, ...]) -> tuple[_Level, ...]:
     """Merge the labels of levels that would overlap."""
-    if len(levels) == 2 and abs(levels[0].y - levels[1].y) < _TEXT_HEIGHT:
-        return (LevelLine(levels[0].y, ""), LevelLine(levels[1].y, f"{levels[0].text}, {levels[1].text}"))
+    if len(levels) == 2:
+        (one, first), (other, second) = levels
+        if abs(one - other) < _TEXT_HEIGHT:
+            return (one, ""), (other, f"{first}, {second}")
     return levels
 
 

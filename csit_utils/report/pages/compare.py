@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice, product
 from math import inf, log
-from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -15,7 +14,7 @@ from csit_utils.analysis.comparisons.comparability import likeness, resolution_p
 from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, interval
 from csit_utils.analysis.grouping import Series, asks_for
 from csit_utils.analysis.node_costs import largest, node_changes_of, signed
-from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
+from csit_utils.analysis.runs import ComparisonSide, History, SideKind
 from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MEASURES, UNBOUNDED, TestRow
 from csit_utils.report.cell_maps import shades
@@ -105,10 +104,6 @@ def _node_rows(pairs: Sequence[Pair]) -> Iterator[Row]:
     return islice(changed, _MAX_NODES)
 
 
-def _signed(value: float) -> str:
-    return signed(value).replace("-", MINUS)
-
-
 _NODES = Table(
     "nodes",
     _node_rows,
@@ -119,7 +114,7 @@ _NODES = Table(
         Column("node", text=True),
         Column("cost_a", "A", digits3),
         Column("cost_b", "B", digits3),
-        Column("difference", write=_signed),
+        Column("difference", write=lambda value: signed(value).replace("-", MINUS)),
         Column("error", "±", digits3),
         Column("unit", "per packet", text=True),
         Column("packets_per_call_a", "packets per call, A", digits3),
@@ -138,12 +133,8 @@ def _rows(side: ComparisonSide) -> list[TestRow]:
 PAGE = Page("compare", "Compare", _build, group="History")
 
 
-class RunFigure(NamedTuple):
-    """A figure of a run."""
-
-    run: int
-    """Number of the run in the history."""
-    figure: CellFigure
+_RunFigure = tuple[int, CellFigure]
+"""Number of a run in the history, and a figure of it."""
 
 
 def data(history: History, sides: Iterable[ComparisonSide], environments: Mapping[str, Environment]) -> Json:
@@ -162,7 +153,11 @@ def data(history: History, sides: Iterable[ComparisonSide], environments: Mappin
     views = environment_views(environments, history.runs, {})
     places = {view.digest: place for place, view in enumerate(views)}
     return {
-        "runs": [_run(run, places) for run in history.runs],
+        # Name, numbers of its environments, whether it is simulated.
+        "runs": [
+            [run.name, [places[digest] for digest in run.environments if digest in places], run.simulated]
+            for run in history.runs
+        ],
         "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in sides],
         "metrics": metrics,
         "less_is_better": [number for number, metric in enumerate(metrics) if metric.less_is_better],
@@ -217,18 +212,13 @@ def student_table() -> Json:
     }
 
 
-def _known(history: History) -> dict[CellMetric, list[RunFigure]]:
+def _known(history: History) -> dict[CellMetric, list[_RunFigure]]:
     """Figures by cell, in the order of cells and of time."""
-    found: dict[CellMetric, list[RunFigure]] = {}
+    found: dict[CellMetric, list[_RunFigure]] = {}
     for number, run in enumerate(history.runs):
         for cell, own in figures(run.rows).items():
-            found.setdefault(cell, []).extend(RunFigure(number, each) for each in own)
+            found.setdefault(cell, []).extend((number, each) for each in own)
     return {cell: found[cell] for cell in sorted(found)}
-
-
-def _run(run: Run, places: Mapping[str, int]) -> list[object]:
-    """Name, numbers of its environments, whether it is simulated."""
-    return [run.name, [places[digest] for digest in run.environments if digest in places], run.simulated]
 
 
 def _kind(series: Series) -> tuple[object, ...]:
@@ -246,7 +236,7 @@ def _unlike(examples: Sequence[Series], metrics: set[Measure]) -> Iterator[list[
 
 
 def _cell(
-    cell: CellMetric, found: Sequence[RunFigure], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
+    cell: CellMetric, found: Sequence[_RunFigure], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
 ) -> Json:
     """Figures of a cell, without what all of them share.
 
@@ -255,7 +245,7 @@ def _cell(
     unit, if not packets per second, `l` address of its trend, if it has one.
     """
     series = cell.series
-    each = [known.figure for known in found]
+    runs, each = [run for run, _ in found], [figure for _, figure in found]
     ends = [interval(one, cell.metric) for one in each]
     ups = [None if high_pps == inf else high_pps for _, high_pps in ends]
     halves = [None if one.width_pps is None else one.width_pps / 2 for one in each]
@@ -268,13 +258,13 @@ def _cell(
         "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",
         "g": goals.index(series.goals),
         "k": kinds.index(_kind(series)),
-        "r": [known.run for known in found],
+        "r": runs,
         "v": [_digits(one.value_pps) for one in each],
         "u": [None if up is None else _digits(up) for up in ups],
     }
     if (of := unit(cell.metric, series)) != PPS:
         made["x"] = of
-    if len({known.run for known in found}) > 1:
+    if len(set(runs)) > 1:
         made["l"] = names.address(cell)
     optional: Json = {
         "e": [_digits(one.error_pps) for one in each],

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -20,29 +19,11 @@ from resources.libraries.python.studies.sweep.model import SweepRecord
 if TYPE_CHECKING:
     from csit_utils.dataset.store.stored_contents import Stored
 
-
-@dataclass(frozen=True)
-class Fact:
-    """What the results are of."""
-
-    name: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class ProfileView:
-    """One search profile."""
-
-    name: str
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-
-
 GOAL_COLUMNS = ("goal", "loss ratio", "exceed ratio", "bounds within", "first trials", "final trials", "evidence")
 
 
-def facts(contents: "Stored") -> tuple[Fact, ...]:
-    """Return what the results are of."""
+def facts(contents: "Stored") -> tuple[tuple[str, Sequence[str]], ...]:
+    """Return what the results are of, by heading."""
     recorded = [row for row in contents.tests if row.recorded and row.world != PUBLISHED]
     others = contents.characterizations
     environments = contents.environments.values()
@@ -60,11 +41,11 @@ def facts(contents: "Stored") -> tuple[Fact, ...]:
     ended = _span([row.finished_at for row in timed if row.finished_at])
     when = f"{begun[0]:%Y-%m-%d %H:%M} to {ended[1]:%Y-%m-%d %H:%M} UTC" if begun and ended else DASH
     return (
-        Fact("What", ("; ".join(types) or DASH, f"frames {', '.join(frames)}" if frames else "")),
-        Fact("Where", _unique((*map(_where, recorded), *_where_records(item.record for item in others)))),
-        Fact("Host", _unique(line for environment in environments for line in _hosts(environment))),
-        Fact("When", (when,)),
-        Fact("Code", _unique(map(_code, environments))),
+        ("What", ("; ".join(types) or DASH, f"frames {', '.join(frames)}" if frames else "")),
+        ("Where", _unique((*map(_where, recorded), *_where_records(item.record for item in others)))),
+        ("Host", _unique(line for environment in environments for line in _hosts(environment))),
+        ("When", (when,)),
+        ("Code", _unique(map(_code, environments))),
     )
 
 
@@ -112,14 +93,17 @@ def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
     return (min(times), max(times)) if times else None
 
 
-def profiles(contents: "Stored") -> tuple[ProfileView, ...]:
-    """Return all distinct search profiles."""
+_Profile = tuple[str, Sequence[tuple[str, ...]], Sequence[str]]
+
+
+def profiles(contents: "Stored") -> tuple[_Profile, ...]:
+    """Return all distinct search profiles: name, a row per goal as `GOAL_COLUMNS`, and notes."""
     one_of_each = {(row.profile, row.goals): row.anchor for row in contents.tests if row.recorded and row.profile}
     found = (contents.record(anchor).asked.profile for anchor in one_of_each.values())
     return tuple(map(_profile, dict.fromkeys(found)))
 
 
-def _profile(profile: SearchProfile) -> ProfileView:
+def _profile(profile: SearchProfile) -> _Profile:
     rows = tuple(
         (
             goal.name,
@@ -138,7 +122,7 @@ def _profile(profile: SearchProfile) -> ProfileView:
         f"Latency: {seconds(profile.latency_duration_s)} per load, "
         f"{profile.latency_probe_pps:g} probe frames per second, instance and direction.",
     )
-    return ProfileView(profile.name, rows, notes)
+    return profile.name, rows, notes
 
 
 _SIDE_BY_SIDE = 6

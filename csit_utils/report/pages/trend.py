@@ -53,7 +53,7 @@ class SmallTrend:
             for event in found
         ]  # fmt: skip
         levels = [
-            LevelSpan(line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
+            (line.number(trend.figures[first].row), line.number(trend.figures[last].row), value)
             for first, last, value in levels_of(trend, found)
         ]
         cell = trend.cell
@@ -79,14 +79,6 @@ class SteadyCell:
         self.spread = (max(usual) - min(usual)) / middle if middle else None
         """Difference of its highest and lowest figure without outliers, relative to the median."""
         self.note = describe(trend, (), len(line.failed(cell)))
-
-
-@dataclass(frozen=True)
-class TrendGroup:
-    """Cells of a testbed."""
-
-    system: System
-    cells: tuple[SmallTrend, ...]
 
 
 class Timeline:
@@ -141,11 +133,11 @@ def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timelin
 
 def trend_groups(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
-) -> list[TrendGroup]:
+) -> list[tuple[System, list[SmallTrend]]]:
     """Return cells, given in their order, by testbed."""
     by_cell = _by_cell(found)
     return [
-        TrendGroup(system, tuple(SmallTrend(each, by_cell.get(each.cell, []), names, lines[system]) for each in own))
+        (system, [SmallTrend(each, by_cell.get(each.cell, []), names, lines[system]) for each in own])
         for system, own in groupby(trends, key=lambda trend: trend.cell.series.system)
     ]
 
@@ -186,16 +178,6 @@ def levels_of(trend: Trend, found: Iterable[CellEvent]) -> list[tuple[int, int, 
 
 
 @dataclass(frozen=True)
-class LevelSpan:
-    """A level of a series."""
-
-    first: int
-    last: int
-    """Last night, inclusive."""
-    value: float
-
-
-@dataclass(frozen=True)
 class Mark:
     """An event of a series."""
 
@@ -208,7 +190,7 @@ class Mark:
 
 def sparkline(
     values: Sequence[float | None],
-    levels: Sequence[LevelSpan] = (),
+    levels: Sequence[tuple[int, int, float]] = (),
     marks: Iterable[Mark] = (),
     failed: Iterable[int] = (),
 ) -> Markup:
@@ -216,7 +198,7 @@ def sparkline(
 
     Args:
         values: One per night in the order of time; None is a gap.
-        levels: Drawn as a step line.
+        levels: First and last night, inclusive, and value of each, drawn as a step line.
         marks: Triangles in the direction of the change, hollow ones if it is not confirmed.
         failed: Nights whose test did not pass, each a tick.
     """
@@ -233,7 +215,7 @@ def sparkline(
 
     parts = [f'<path class="v" d="{_line(values, x, y)}"/>']
     if levels:
-        steps = "".join(f"M{_at(x(one.first))} {_at(y(one.value))}H{_at(x(one.last))}" for one in levels)
+        steps = "".join(f"M{_at(x(first))} {_at(y(value))}H{_at(x(last))}" for first, last, value in levels)
         parts.append(f'<path class="l" d="{steps}"/>')
     for mark in marks:
         way = -1 if mark.better else 1
@@ -397,7 +379,12 @@ def payload(
                 "name": system.title,
                 "simulated": system.simulated,
                 "runs": [
-                    [run.name.removeprefix(f"{called(run.testbed)} "), _stamp(run), _version(run)] for run in line.runs
+                    [
+                        run.name.removeprefix(f"{called(run.testbed)} "),
+                        f"{run.started_at:%Y-%m-%d %H:%M}" if run.started_at else "",
+                        ", ".join([*run.versions, *run.revisions]),
+                    ]
+                    for run in line.runs
                 ],
             }
             for system, line in lines.items()
@@ -474,14 +461,6 @@ def _anchors(trend: Trend) -> list[str]:
     if len({head for head, _, _ in parts}) == 1:
         return [f"{parts[0][0]}-", " ".join(tail for _, _, tail in parts)]
     return ["", " ".join(each.row.anchor for each in trend.figures)]
-
-
-def _stamp(run: Run) -> str:
-    return f"{run.started_at:%Y-%m-%d %H:%M}" if run.started_at else ""
-
-
-def _version(run: Run) -> str:
-    return ", ".join([*run.versions, *run.revisions])
 
 
 def _short(value: float) -> float:

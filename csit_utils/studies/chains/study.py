@@ -1,14 +1,14 @@
 """Chain studies in reports: their page, records, and explanations."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
 
 from csit_utils.analysis.flames import StackSide
 from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.papers import PublishedFigure
-from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.details.flames import FlameGraph
-from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import RecordTables, plots
 from csit_utils.report.record_page import sections
 from csit_utils.report.report_context import ReportContents
@@ -20,7 +20,7 @@ from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.analysis import tables
-from resources.libraries.python.studies.chains.analysis.features import Feature, feature
+from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.analysis.reasons import amount
 from resources.libraries.python.studies.chains.analysis.sentences import (
     bound_in_words,
@@ -31,7 +31,6 @@ from resources.libraries.python.studies.chains.analysis.sentences import (
 )
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.model import (
-    ChainRun,
     ChainsRecord,
     ChainStacks,
     ChainStudy,
@@ -39,7 +38,7 @@ from resources.libraries.python.studies.chains.model import (
     Reference,
     Suspect,
 )
-from resources.libraries.python.studies.chains.model.spec import Chain, Mode, load_chains
+from resources.libraries.python.studies.chains.model.spec import Mode, load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 
 
@@ -88,7 +87,10 @@ def _remarks(
     yield f"the reference is {reference.relation}"
     missing = [name for name in suspect.chain.order if name not in reference.chain.order]
     if missing:
-        hops = [1 + _inline(study, chain) for chain in (suspect.chain, reference.chain)]
+        hops = [
+            1 + sum(study.spec.vnf(name).mode is Mode.INLINE for name in chain.order)
+            for chain in (suspect.chain, reference.chain)
+        ]
         yield (
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} left out; the vSwitch forwards a packet "
             f"{hops[0]} times, in the reference {hops[1]} times"
@@ -108,10 +110,6 @@ def _remarks(
             yield (
                 f"{each.chain.name} had {bandwidth(now)} when it was sampled, {bandwidth(before)} when it was measured"
             )
-
-
-def _inline(study: ChainStudy, chain: Chain) -> int:
-    return sum(study.spec.vnf(name).mode is Mode.INLINE for name in chain.order)
 
 
 EXPLANATIONS = (
@@ -177,19 +175,6 @@ MAX_EXPLAINED = 20
 
 
 @dataclass(frozen=True)
-class ChangedFeature:
-    """A feature of a VNF that is not as when the VNF was alone."""
-
-    row: FeatureDeviation
-    feature: Feature
-
-    @property
-    def ratio(self) -> float | None:
-        """Change against the VNF alone; None from nothing."""
-        return self.row.here / self.row.alone - 1 if self.row.alone else None
-
-
-@dataclass(frozen=True)
 class SuspectView:
     """A suspect on the page."""
 
@@ -197,7 +182,8 @@ class SuspectView:
     """Id of its reasons and evidence, for links."""
     rank: int
     suspect: Suspect
-    changed: tuple[ChangedFeature, ...]
+    changed: Sequence[FeatureDeviation]
+    """Features of its VNFs that are not as when these were alone."""
     grown: tuple[str, ...] = ()
     """Functions that take more time than in the reference."""
     flames: FlameGraph | None = None
@@ -210,48 +196,32 @@ class SuspectView:
         return self.rank <= MAX_EXPLAINED and bool(self.suspect.reasons or self.changed)
 
 
-@dataclass(frozen=True)
-class StudiedChains:
-    """A study on the page."""
-
-    view: View
-    chains: Figure | None
-    parts: Figure | None
-    """Delay and loss by part, of suspects."""
-    compared: tuple[Figure, ...]
-    """Throughput, distances and resources against the volume; samples over time."""
-    traced: tuple[Figure, ...]
-    """Figures of what was traced: workflow classes, events and state transitions."""
-    suspects: tuple[SuspectView, ...]
-    runs: tuple[ChainRun, ...]
-    failed: tuple[ChainRun, ...]
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """All that the page's script needs."""
-        return (*filter(None, (self.chains, self.parts)), *self.compared, *self.traced)
-
-
-def _studied(view: View) -> StudiedChains:
+def _studied(view: View) -> Mapping[str, Any]:
+    """Values of a study for the template, its figures by the note below them."""
     study = view.record.chain_study
     if study is None:
-        return StudiedChains(view, None, None, (), (), (), (), ())
+        return {"view": view, "figures": []}
     tables = RecordTables(view.anchor, view.simulated, study)
     graphs = graphs_figure(view.anchor, study, simulated=view.simulated)
-    return StudiedChains(
-        view,
-        next(iter(plots(tables, chains_plot(study))), None),
-        next(iter(plots(tables, parts_plot())), None),
-        tuple(plots(tables, *compared_plots(study))),
-        (*plots(tables, *traced_plots(study)), *([graphs] if graphs else [])),
-        tuple(_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)),
-        tuple(run for run in study.runs if run.failed is None),
-        tuple(run for run in study.runs if run.failed is not None),
-    )
+    drawn = {
+        "chains": plots(tables, chains_plot(study)),
+        "parts": plots(tables, parts_plot()),
+        "compared": plots(tables, *compared_plots(study)),
+        "traced": [*plots(tables, *traced_plots(study)), *([graphs] if graphs else [])],
+    }
+    return {
+        "view": view,
+        **drawn,
+        "figures": list(chain.from_iterable(drawn.values())),
+        "suspects": [_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)],
+        "runs": [run for run in study.runs if run.failed is None],
+        "failed": [run for run in study.runs if run.failed is not None],
+    }
 
 
 def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> SuspectView:
-    found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
+    changed = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
+    found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, changed[:MAX_CHANGED])
     if not study.stacks or rank > MAX_EXPLAINED:
         return found
     if cell := stacks_of(study, suspect, simulated=view.simulated):
@@ -266,11 +236,6 @@ def _unsampled(study: ChainStudy, suspect: Suspect) -> str:
     failed = [f"{each.chain.name} was {each.sampled}" for each in pair if each.stacks is None]
     empty = [f"no packet or no sample of {each.chain.name}" for each in pair if each.stacks is not None]
     return "; ".join(failed or empty) or "it is not among the first suspects"
-
-
-def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
-    rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
-    return tuple(ChangedFeature(row, feature(row.feature)) for row in rows[:MAX_CHANGED])
 
 
 def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float | None:
@@ -293,8 +258,10 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         return None
     papers = sections(shown.papers, "chains", found, _highest_throughput)
     words = workload_words, cause_in_words, bound_in_words, sizes_words, amount, feature
-    made = keys_of_page("studies", found, [_studied(view) for view in found], papers)
-    return {**made, **{each.__name__: each for each in words}}
+    studies = [_studied(view) for view in found]
+    figures = [figure for each in studies for figure in each["figures"]]
+    figures += [figure for each in papers for figure in each.figures]
+    return {"studies": studies, "papers": papers, "figures": figures, **{each.__name__: each for each in words}}
 
 
 PAGE = Page("chain_study", "Chain study", _build)

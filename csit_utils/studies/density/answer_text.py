@@ -141,16 +141,6 @@ class AnswerView:
     marks: tuple[str, ...]
     """Words that qualify it: simulated, oversubscribed, and verdicts of the test."""
 
-    @property
-    def instances(self) -> str:
-        """How many instances fit."""
-        return self.cells[COLUMNS.index("instances")]
-
-    @property
-    def reasons(self) -> str:
-        """Evidence, and the limit of the next instance."""
-        return "; next: ".join(self.cells[COLUMNS.index("evidence") :])
-
 
 def question_text(question: Question) -> str:
     """The question in words."""

@@ -3,7 +3,7 @@
 A matrix is an HTML table with a colour per cell, which needs no script and can be printed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import floor, log10
@@ -18,7 +18,7 @@ from csit_utils.dataset.rows import MRR, THROUGHPUTS, TestRow
 from csit_utils.report.cell_maps import Scale, colour, gradient, scale_of
 from csit_utils.report.figures import Figure
 from csit_utils.report.links import cell_anchor
-from csit_utils.report.units import DASH, common_unit, digits3, percent, rate
+from csit_utils.report.units import common_unit, digits3, percent, rate
 from csit_utils.studies.density.analysis.answers import (
     AnswerEvidence,
     Question,
@@ -27,7 +27,7 @@ from csit_utils.studies.density.analysis.answers import (
     measured_services,
 )
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices, short, verdict_of_runs
-from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
+from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, changes
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
 from csit_utils.studies.density.sentences import rare_losses, sentences
@@ -190,41 +190,7 @@ def _tip(metric: Measure, where: str, cell: MatrixCell, definition: str) -> str:
     return "\n".join(lines)
 
 
-_TYPES = ("VSC", "CSC", "CSP")
 _STEPS = (1.0, 2.0, 5.0, 10.0)
-
-
-@dataclass(frozen=True)
-class CostLine:
-    """One cell."""
-
-    cell: str
-    href: str
-    figures: tuple[str, ...]
-    """As the table's columns."""
-    oversubscribed: bool
-
-
-@dataclass(frozen=True)
-class CostTable:
-    """One matrix."""
-
-    title: str
-    metric: str
-    lines: tuple[CostLine, ...]
-
-
-@dataclass(frozen=True)
-class RatioLine:
-    """One cell with several service types."""
-
-    cell: str
-    sizes: str
-    metric: str
-    rates: tuple[str, ...]
-    """VSC, CSC, CSP."""
-    ratio: str
-    oversubscribed: bool
 
 
 @dataclass(frozen=True)
@@ -236,70 +202,16 @@ class QuestionView:
     answers: tuple[AnswerView, ...]
 
 
-@dataclass(frozen=True)
-class DensityTables:
-    """All tables of a block."""
-
-    costs: tuple[CostTable, ...] = ()
-    ratios: tuple[RatioLine, ...] = ()
-    questions: tuple[QuestionView, ...] = ()
-
-
-def density_tables(found: Sequence[Matrix], series: Sequence[Series], seen: AnswerEvidence | None) -> DensityTables:
-    """Tables of all that may be compared.
-
-    `seen`: what answers rest on; None leaves them out.
-    """
-    metric = next((each for each in BEST_FIRST if any(m.metric is each for m in found)), None)
-    chosen = [matrix for matrix in found if matrix.metric == metric]
-    costs = [CostTable(m.series.name, m.metric, tuple(map(_cost, efficiencies(m)))) for m in chosen]
-    return DensityTables(
-        tuple(table for table in costs if table.lines),
-        tuple(map(_ratio, ratios(found))),
-        tuple(_question(question, series, seen) for question in _questions(chosen, seen)) if seen else (),
-    )
-
-
-def _cost(one: Efficiency) -> CostLine:
-    return CostLine(
-        _name(one.place),
-        f"#{one.cell.runs[-1].anchor}",
-        (
-            rate(one.cell.value_pps),
-            rate(one.per_data_core_pps),
-            rate(one.per_slide_core_pps),
-            rate(one.per_real_core_pps),
-            percent(one.of_one),
-            DASH if one.hops is None else f"{digits3(one.hops)}x",
-            percent(one.per_hop),
-        ),
-        one.cell.oversubscribed,
-    )
-
-
-def _ratio(one: Ratio) -> RatioLine:
-    shares = [one.share(kind) for kind in _TYPES]
-    text = " : ".join(DASH if share is None else f"{share:.2f}" for share in shares)
-    rates = tuple(rate(one.rates_pps.get(kind)) for kind in _TYPES)
-    return RatioLine(_name(one.place), one.sizes, one.metric, rates, text, one.oversubscribed)
-
-
-def _name(place: tuple[int, int]) -> str:
-    return f"{place[0]}x{place[1]}"
-
-
-def _questions(chosen: Iterable[Matrix], seen: AnswerEvidence | None) -> list[Question]:
+def _questions(chosen: Sequence[Matrix], seen: AnswerEvidence) -> list[Question]:
     """Two questions that suit the numbers: a quarter of the best rate of an instance, and a tenth with low latency.
 
     Rounded down to 1, 2 or 5 times a power of ten.
     """
-    metrics = {matrix.metric: matrix for matrix in chosen}
-    matrices = list(chosen)
-    if seen is None or not matrices or any(metric.stdev for metric in metrics):
+    if any(matrix.metric.stdev for matrix in chosen):
         return []
     cells = [
         (place, cell)
-        for matrix in matrices
+        for matrix in chosen
         for place, cell in matrix.cells.items()
         if cell.value_pps and cell.state is not CellState.BELOW
     ]
@@ -314,7 +226,7 @@ def _questions(chosen: Iterable[Matrix], seen: AnswerEvidence | None) -> list[Qu
         if point.label in HALF_LOADS and point.p99_ns
     ]
     lowest = min((point.p99_ns or 0.0 for point in points), default=None)
-    metric = matrices[0].metric
+    metric = chosen[0].metric
     quick = Question(_down(best / 10), None if lowest is None else _down(4 * lowest), metric)
     return [Question(_down(best / 4), None, metric), quick]
 
@@ -385,7 +297,12 @@ class Block:
         """What to know before its figures are read."""
         self.sentences = (*self.findings, *sentences(changes(found), called))
         """The findings too."""
-        self.tables = density_tables(found, series, seen)
+        best = next((metric for metric in BEST_FIRST if any(matrix.metric is metric for matrix in found)), None)
+        chosen = [matrix for matrix in found if matrix.metric == best]
+        self.costs = [(matrix, lines) for matrix in chosen if (lines := efficiencies(matrix))]
+        self.ratios = ratios(found)
+        self.questions = [_question(each, series, seen) for each in _questions(chosen, seen)] if seen else []
+        """With their answers, none without what these rest on."""
         self.matrices = found
 
     @property

@@ -1,13 +1,16 @@
 """Heat maps of a density matrix and, of latency, over the instances of one cell."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 
-from csit_utils.analysis.grouping import Series, series_names
-from csit_utils.dataset.rows import LatencyRow, TestRow
+from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
+from csit_utils.dataset.rows import MRR, LatencyRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
+from csit_utils.report.figures import Figure
+from csit_utils.report.report_context import ReportContents
 from csit_utils.report.units import latency, rate
-from csit_utils.studies.density.analysis.density import CellState, Place, PlacedCell, SeriesLayout
+from csit_utils.studies.density.analysis.density import CellState, Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import (
     BOTH,
     LatencyFigure,
@@ -39,33 +42,48 @@ def matrix_map(
         where = f"{layout.series.service_type} {place[0]}x{place[1]}"
         cell = layout.cells[place]
         if cell.state is not CellState.VALUE or cell.row is None:
-            return _empty(where, cell, missing, word)
+            passed = cell.state is CellState.NOT_RUN and cell.reason == missing
+            state = cell.state.replace(" ", "-")
+            return MapSquare(word if passed else cell.state, f"{where}: {cell.reason}", state=state)
         return shown(where, place, cell.row, choice)
 
-    return CellMap(name, _CORNER, *_heads(layout), _hrefs(layout), square)
-
-
-def _hrefs(layout: SeriesLayout) -> tuple[tuple[str | None, ...], ...]:
-    """Links of all cells to the tests that they show."""
-    return tuple(
+    hrefs = tuple(
         tuple(f"#{cell.row.anchor}" if (cell := layout.cells[s, n]).row else None for n in layout.nodes)
         for s in layout.chains
     )
+    return CellMap(name, _CORNER, tuple(map(str, layout.nodes)), tuple(map(str, layout.chains)), hrefs, square)
 
 
-def _heads(layout: SeriesLayout) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of columns and of lines."""
-    return tuple(map(str, layout.nodes)), tuple(map(str, layout.chains))
+@dataclass(frozen=True)
+class MatrixBlock:
+    """What a page shows of comparable tests: one system, frame size and profile."""
+
+    system: System
+    heading: str
+    maps: tuple[CellMaps, ...]
+    plots: tuple[Figure, ...]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All that the page's script needs."""
+        return (*(maps.figure for maps in self.maps), *self.plots)
 
 
-def _empty(where: str, cell: PlacedCell, missing: str, word: str) -> MapSquare:
-    """A cell without a test that has what is shown.
+def blocks_of_type(
+    shown: ReportContents, found: Container[str], missing: str, test_type: str
+) -> Iterator[tuple[int, str, list[SeriesLayout]]]:
+    """Yield the layouts of comparable tests with their number and heading: MRR tests, or all others.
 
-    `missing`: text for cells whose tests passed without it.
-    `word`: the same in the cell itself.
+    `found`: anchors of tests that have what is shown.
+    `missing`, `test_type`: as for `layouts`.
     """
-    passed = cell.state is CellState.NOT_RUN and cell.reason == missing
-    return MapSquare(word if passed else cell.state, f"{where}: {cell.reason}", state=cell.state.replace(" ", "-"))
+
+    def has(row: TestRow) -> bool:
+        return row.anchor in found and (row.test_type == MRR) == (test_type == MRR)
+
+    placed = layouts(shown.latest, has, shown.contents.refused, missing, test_type)
+    for number, (heading, own) in enumerate(blocks_of(placed), 1):
+        yield number, heading, list(own)
 
 
 DIRECTIONS = (BOTH, "forward", "reverse")
@@ -74,8 +92,6 @@ _STATES = {UnknownReason.LOST: "lost", UnknownReason.FEW: "few", UnknownReason.N
 _PREFERRED = "PDR50"
 
 NO_LATENCY = "latency was not measured in any test of this cell"
-
-Found = Mapping[tuple[Series, Place, tuple[str, ...]], LatencyFigure | None]
 
 
 def matrix_maps(
@@ -100,13 +116,20 @@ def matrix_maps(
     if all(each is None or (each.value_ns is None and not _is_lost(each)) for each in found.values()):
         return None
     called = series_names([layout.series for layout in layouts])
+
+    def square(layout: SeriesLayout, where: str, place: Place, _row: TestRow, choice: tuple[str, ...]) -> MapSquare:
+        return _square(where, found[layout.series, place, choice], choice)
+
     return CellMaps(
         identity,
         "Latency",
         layouts[0].series.system.simulated,
         (_QUANTILES, tuple(loads), DIRECTIONS),
         (Quantile.P99, _PREFERRED if _PREFERRED in loads else loads[-1], BOTH),
-        tuple(_map(layout, called[layout.series], found) for layout in layouts),
+        tuple(
+            matrix_map(layout, called[layout.series], NO_LATENCY, "no latency", partial(square, layout))
+            for layout in layouts
+        ),
         cache(lambda choice: _scale(each for key, each in found.items() if key[2] == choice)),
         latency,
         ("latency-map", "latency heat maps"),
@@ -120,13 +143,6 @@ def _is_lost(found: LatencyFigure) -> bool:
 def _scale(found: Iterable[LatencyFigure | None]) -> Scale:
     values = [float(each.value_ns) for each in found if each is not None and each.value_ns]
     return scale_of(values, logarithmic=True, lower_is_better=True)
-
-
-def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
-    def square(where: str, place: Place, _row: TestRow, choice: tuple[str, ...]) -> MapSquare:
-        return _square(where, found[layout.series, place, choice], choice)
-
-    return matrix_map(layout, name, NO_LATENCY, "no latency", square)
 
 
 def _square(where: str, found: LatencyFigure | None, choice: tuple[str, ...]) -> MapSquare:

@@ -37,23 +37,8 @@ class PlanSquare:
     """Place in the page's data."""
 
 
-@dataclass(frozen=True)
-class PlannedMatrix:
-    """All cells of one service type and one set of sizes."""
-
-    title: str
-    columns: tuple[int, ...]
-    rows: tuple[tuple[int, tuple[PlanSquare | None, ...]], ...]
-
-
-class _Index:
-    """Texts that are there once, by number."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def __call__(self, text: str) -> int:
-        return self.numbers.setdefault(text, len(self.numbers))
+_Matrix = tuple[str, list[int], list[tuple[int, list[PlanSquare | None]]]]
+"""Title, columns and rows of a service type and set of sizes."""
 
 
 def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[Candidate], times: Times) -> str:
@@ -100,21 +85,21 @@ def _by(rows: Iterable[Candidate], key: Any) -> list[tuple[Any, list[Candidate]]
     return [(name, list(group)) for name, group in groupby(sorted(rows, key=key), key=key)]
 
 
-def _matrices(rows: Sequence[Candidate]) -> list[PlannedMatrix]:
+def _matrices(rows: Sequence[Candidate]) -> list[_Matrix]:
     def key(row: Candidate) -> tuple[str, str, str]:
         return row.cell.service_type.value, row.cell.size_name, "+".join(row.cell.nf_kinds)
 
     found = []
     for (kind, size, nf_kinds), group in groupby(rows, key=key):
         places = {row.cell.dimensions: row for row in group}
-        columns = tuple(sorted({nodes for _, nodes in places}))
-        lines = tuple(
-            (chains, tuple(_square(places.get(Dimensions(chains, nodes))) for nodes in columns))
+        columns = sorted({nodes for _, nodes in places})
+        lines = [
+            (chains, [_square(places.get(Dimensions(chains, nodes))) for nodes in columns])
             for chains in sorted({chains for chains, _ in places})
-        )
+        ]
         title = f"{kind} · NF-{size}{' · ' + nf_kinds if nf_kinds else ''}"
         fits = sum(row.fits for row in places.values())
-        found.append(PlannedMatrix(f"{title} · {fits} of {len(places)} fit", columns, lines))
+        found.append((f"{title} · {fits} of {len(places)} fit", columns, lines))
     return found
 
 
@@ -144,20 +129,25 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
     [NUMA node, cores needed, cores there, physical cores as `0,28|1,29`, threads as `owner:role cpus ...`], and for
     every further machine its name and the same five.
     """
-    texts, maps = _Index(), _Index()
+    numbers: dict[str, int] = {}
+    maps: dict[str, int] = {}
+
+    def texts(found: Iterable[str]) -> list[int]:
+        return [numbers.setdefault(text, len(numbers)) for text in found]
+
     cells = {}
     for row in rows:
         even = row.balance
         cells[key_of(row)] = [
             row.cell.name,
             core_usage(row.cell),
-            [texts(reason.text) for reason in row.reasons],
-            [texts(text) for text in (*even.uneven(), *row.port_warnings)] if even else [],
-            [texts(text) for text in even.siblings()] if even else [],
-            maps(_encoded(row.cores)) if row.cores else -1,
-            [texts(str(port)) for port in row.ports],
+            texts(reason.text for reason in row.reasons),
+            texts((*even.uneven(), *row.port_warnings)) if even else [],
+            texts(even.siblings()) if even else [],
+            maps.setdefault(_encoded(row.cores), len(maps)) if row.cores else -1,
+            texts(map(str, row.ports)),
         ]
-    return {"cells": cells, "texts": list(texts.numbers), "maps": [text.split("\n") for text in maps.numbers]}
+    return {"cells": cells, "texts": list(numbers), "maps": [text.split("\n") for text in maps]}
 
 
 def _encoded(cores: CoreMap) -> str:

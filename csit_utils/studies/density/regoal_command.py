@@ -11,6 +11,7 @@ from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_table
 from csit_utils.dataset.items import ImportedTest, ImportedTrial, Item, Recorded
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.units import DASH
+from csit_utils.studies.density.analysis.density import cell_name
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView
 from resources.libraries.python.model.measurements.trial import TrialResult
@@ -71,7 +72,7 @@ def _tests(items: Iterable[Item]) -> Iterator[_Test]:
                 frame = frame_text(record.asked.frame)
                 yield _Test(record.test_id, record.cell.name, frame, record.simulated, record.trials)
             case ImportedTest(row=row):
-                cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
+                cell = cell_name(row)
                 if row.vs_dtc is not None:  # cells of one folder and of the next may differ in it alone
                     cell += f" vSwitch-{row.vs_dtc}c"
                 yield _Test(row.test_id, cell, row.frame or DASH, bool(row.simulated), item.trials)

@@ -11,7 +11,7 @@ from csit_utils.dataset.measures import PPS, Measure
 from csit_utils.dataset.rows import MRR, NDR, ORR, PDR, SOAK, LatencyRow, TestRow
 from csit_utils.report.details.testview import bounds_text, p99_at_half_pdr
 from csit_utils.report.units import DASH, latency
-from csit_utils.studies.density.analysis.density import verdict_of
+from csit_utils.studies.density.analysis.density import cell_name, verdict_of
 from resources.libraries.python.search.findings.verdict import verdict_text
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ def _metrics(rows: Sequence[TestRow]) -> list[Measure]:
 
 def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Measure], several: Collection[str]) -> list[str]:
     """Texts of a row; `several` are the columns of `TestRow` by which tests differ."""
-    cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
     sizes += f" vSwitch-{row.vs_dtc}c" if row.vs_dtc and "vs_dtc" in several else ""
     texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {_PARAGRAPHS.sub('; ', row.message)}"]
@@ -91,7 +90,7 @@ def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Measure], se
         texts.append("oversubscribed")
     return [
         *([row.testbed or DASH] if "testbed" in several else []),
-        cell + sizes,
+        cell_name(row) + sizes,
         *([row.test_type or DASH] if "test_type" in several else []),
         row.frame or DASH,
         *(bounds_text(row, metric) for metric in metrics),

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
-from csit_utils.report.figures import Figure, matrix_axis
+from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, Place, verdict_of_runs
 from csit_utils.studies.density.sentences import figure_text
+from resources.libraries.python.quantities import counted
 
 _FACETS = {"NF size": "NF size", "vSwitch": "vSwitch"}
 _ACROSS = tuple(
@@ -36,11 +37,9 @@ def density_figure(identity: str, title: str, found: Sequence[Matrix], called: M
         # Lines of all columns in the order of their numbers, with their points from left to right.
         for matrix, place, cell in sorted(_valued(found, called), key=lambda each: each[1][::-1]):
             row = _row(matrix, place, cell, called)
+            nfs, instances = f"{counted(place[1], 'NF')} per instance", counted(place[0], "instance")
             for column, x, others in zip(
-                _ACROSS,
-                (place[0], place[1], place[0] * place[1]),
-                (_some(place[1], "NF per instance"), _some(place[0], "instance"), _some(place[1], "NF per instance")),
-                strict=True,
+                _ACROSS, (place[0], place[1], place[0] * place[1]), (nfs, instances, nfs), strict=True
             ):
                 yield {**row, column.name: x, "others": others}
 
@@ -84,7 +83,12 @@ def bars_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapp
         hover=("text",),
         hollow="oversubscribed",
         layout={
-            "xaxis": matrix_axis(f"{services}x{nfs}" for services, nfs in cells),
+            "xaxis": {
+                "title": {"text": "cell: service instances x NFs per instance"},
+                "type": "category",
+                "categoryorder": "array",
+                "categoryarray": [f"{services}x{nfs}" for services, nfs in cells],
+            },
             "bargap": max(0.2, 0.8 - 0.06 * most),  # one is no wall
         },
     )
@@ -135,11 +139,6 @@ def _row(matrix: Matrix, place: Place, cell: MatrixCell, called: Mapping[Series,
         "oversubscribed": cell.oversubscribed,
         "text": ", ".join(filter(None, (bounds, parts, verdict, marked))),
     }
-
-
-def _some(number: int, what: str) -> str:
-    noun, _, rest = what.partition(" ")
-    return f"{number} {noun}{'s' * (number > 1)} {rest}".rstrip()
 
 
 _LOADS = re.compile(r"-ip6|-\d+f\b")

@@ -1,9 +1,9 @@
 """Plots of one sweep over the real input rate, in the units of a profile, and of sweeps of one service side by side."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -257,24 +257,8 @@ Named = Sequence[tuple[str, View, Sweep]]
 """Sweeps with their names in legends."""
 
 
-@dataclass(frozen=True)
-class SweepComparison:
-    """Sweeps of one service on one testbed."""
-
-    title: str
-    simulated: bool
-    oversubscribed: bool
-    """Some of them."""
-    figure: Figure
-    """Means of all loads."""
-    more: Sequence[Figure]
-    """Fitted functions, delays below saturation."""
-    gains: tuple[str, ...]
-    """Gains of larger flavors."""
-
-
-def comparisons(found: Sequence[View]) -> list[SweepComparison]:
-    """Groups of sweeps that differ in the size of VNFs, in the frame, or in SMT."""
+def comparisons(found: Sequence[View]) -> list[Mapping[str, Any]]:
+    """Values for the template, of groups of sweeps that differ in the size of VNFs, in the frame, or in SMT."""
     groups: dict[tuple[object, ...], list[tuple[View, Sweep]]] = {}
     for view in found:
         sweep = view.record.sweep
@@ -289,7 +273,7 @@ def comparisons(found: Sequence[View]) -> list[SweepComparison]:
     return made
 
 
-def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepComparison:
+def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> Mapping[str, Any]:
     view, sweep = own[0]
     title = f"{chain_words(sweep.cell)} on {view.record.testbed}"
     titles = [each.title for each, _ in own]
@@ -327,9 +311,14 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
         facets={"frame": "frame"},
         hover=("text",),
     )
-    more = plots(tables, *([functions] if len(profiled) > 1 else []), delays)
-    crowded = any(each.oversubscribed for each, _ in own)
-    return SweepComparison(title, view.simulated, crowded, plots(tables, beside)[0], more, tuple(_flavors(own)))
+    return {
+        "title": title,
+        "simulated": view.simulated,
+        "oversubscribed": any(each.oversubscribed for each, _ in own),
+        "figure": plots(tables, beside)[0],
+        "more": plots(tables, *([functions] if len(profiled) > 1 else []), delays),
+        "gains": list(_flavors(own)),
+    }
 
 
 def _loads(own: Named) -> Iterator[Row]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
-from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
 from csit_utils.report.report_context import ReportContents
@@ -194,57 +194,44 @@ def _areas(chain: Sweep, alone: PartMeasurements, rates: Sequence[float]) -> Ite
             )
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """A line of the table of errors."""
-
-    prediction: Prediction
-    model: str
-
-    def error(self, metric: ProfileMetric) -> str:
-        """For people."""
-        return error_in_words(metric, self.prediction.errors.get(metric))
-
-    @property
-    def trusted(self) -> str:
-        """Up to which load, by metric."""
-        return "; ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(self.prediction))
-
-    @property
-    def summed(self) -> float | None:
-        """Error of the plain sum of delays; where no path was measured, that is the error of the delay."""
-        found = self.prediction
-        return found.errors.get(ProfileMetric.DELAY) if found.path is None else found.summed_delay_error
-
-    @property
-    def summed_text(self) -> str:
-        """For people."""
-        return error_in_words(ProfileMetric.DELAY, self.summed)
+def _chained(view: View, every: Sequence[View]) -> Mapping[str, Any]:
+    """Values of a chain for the template."""
+    record = view.record
+    notes = (note for prediction in record.predictions for note in prediction.notes)
+    return {
+        "view": view,
+        "way": chain_words(record.sweep.cell) if record.sweep else "",
+        "profile": f"#{profile_anchor(view)}",
+        "figures": chain_figures(view.anchor, record, _alone(view, every)),
+        "notes": [note for note in dict.fromkeys(notes) if note not in view.warnings],
+    }
 
 
-class Chained:
-    """A chain on the page."""
+def _trusted(prediction: Prediction) -> str:
+    """Up to which load, by metric."""
+    return "; ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(prediction))
 
-    def __init__(self, view: View, every: Sequence[View]) -> None:
-        record = view.record
-        self.view = view
-        self.way = chain_words(record.sweep.cell) if record.sweep else ""
-        """Direction of its packets."""
-        self.profile = f"#{profile_anchor(view)}"
-        """Link to its own profile."""
-        self.figures = tuple(chain_figures(view.anchor, record, _alone(view, every)))
-        self.predicted = tuple(Predicted(prediction, MODELS[prediction.model]) for prediction in record.predictions)
-        notes = (note for prediction in record.predictions for note in prediction.notes)
-        self.notes = [note for note in dict.fromkeys(notes) if note not in view.warnings]
-        """Of its predictions."""
+
+def _summed(prediction: Prediction) -> float | None:
+    """Error of the plain sum of delays; where no path was measured, that is the error of the delay."""
+    return prediction.errors.get(ProfileMetric.DELAY) if prediction.path is None else prediction.summed_delay_error
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     chains = [view for view in shown.characterizations if view.record.kind == "chain"]
     if not chains:
         return None
-    chained = [Chained(view, shown.characterizations) for view in chains]
-    return {**keys_of_page("chained", chains, chained), "metrics": list(ProfileMetric)}
+    chained = [_chained(view, shown.characterizations) for view in chains]
+    return {
+        "chained": chained,
+        "metrics": list(ProfileMetric),
+        "delay": ProfileMetric.DELAY,
+        "models": MODELS,
+        "error_in_words": error_in_words,
+        "trusted": _trusted,
+        "summed": _summed,
+        "figures": [figure for each in chained for figure in each["figures"]],
+    }
 
 
 def _alone(view: View, every: Sequence[View]) -> PartMeasurements:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -72,19 +73,20 @@ class Function:
         return percent(error if error is None or error > _NOTHING else 0.0)
 
 
-class Profiled:
-    """A sweep on the page."""
-
-    def __init__(self, view: View) -> None:
-        profile = view.record.profile
-        functions = functions_of(profile) if profile else ()
-        whole = profile is not None and profile.break_point is None
-        self.view, self.anchor = view, profile_anchor(view)
-        self.figures = tuple(sweep_figures(self.anchor, view.record))
-        self.functions = tuple(
-            Function(metric, "all rates" if whole else _REGIONS[region], fit) for metric, region, fit in functions
-        )
-        self.loads = _loads(view.record.sweep, RecordTables(self.anchor, view.record.simulated, None))
+def _profiled(view: View) -> Mapping[str, Any]:
+    """Values of a sweep for the template."""
+    profile, anchor = view.record.profile, profile_anchor(view)
+    whole = profile is not None and profile.break_point is None
+    return {
+        "view": view,
+        "anchor": anchor,
+        "figures": sweep_figures(anchor, view.record),
+        "functions": [
+            Function(metric, "all rates" if whole else _REGIONS[region], fit)
+            for metric, region, fit in (functions_of(profile) if profile else ())
+        ],
+        "loads": _loads(view.record.sweep, RecordTables(anchor, view.record.simulated, None)),
+    }
 
 
 _REGIONS = {"nonsat": "below", "between": "between", "sat": "saturated"}
@@ -104,11 +106,9 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind in ("sweep", "chain")]
     if not found:
         return None
-    profiled = [Profiled(view) for view in found]
+    profiled = [_profiled(view) for view in found]
     compared = comparisons(found)
     papers = sections(shown.papers, "sweep", found, _saturation, partial(functions_of_routers, found))
-    figures = [figure for each in profiled for figure in each.figures]
-    beside = [figure for each in papers for figure in each.figures]
     return {
         "answered": answered(found),
         "profile_anchor": profile_anchor,
@@ -117,7 +117,11 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "profiled": profiled,
         "papers": papers,
         "data": payload(found),
-        "figures": [*(figure for each in compared for figure in (each.figure, *each.more)), *figures, *beside],
+        "figures": [
+            *(figure for each in compared for figure in (each["figure"], *each["more"])),
+            *(figure for each in profiled for figure in each["figures"]),
+            *(figure for each in papers for figure in each.figures),
+        ],
     }
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import isclose
+from operator import attrgetter
 
 from csit_utils.analysis.grouping import Series, all_series, belongs, bounds, systems_by_source
 from csit_utils.dataset.items import Refusal
@@ -30,6 +31,7 @@ from csit_utils.studies.density.analysis.density import refusals
 from resources.libraries.python.search.load_trials import AT_RATE
 
 PERCENTILE = 0.99
+_load, _worst = attrgetter("load_pps"), attrgetter("worst_pps")
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,6 @@ def known_of(runs: Iterable[Sequence[LoadWitness]]) -> Known:
     missed = min(misses, key=_load, default=None)
     below = [each for each in mets if missed is None or each.load_pps < missed.load_pps]
     return Known(tuple(sorted(below, key=_load)), missed, tuple(sorted(contrary, key=_load)))
-
-
-def _load(each: LoadWitness) -> float:
-    return each.load_pps
 
 
 _EQUAL = 1 + 1e-9
@@ -326,10 +324,6 @@ def _judged(question: Question, cell: MeasuredCell) -> ServiceCountResult:
     point, timed = (decisive.point, decisive.run.row) if decisive else (None, None)
     tried = any(isclose(each.row.rate_load_pps or 0.0, load_pps) for each in cell.every)
     return ServiceCountResult(cell.services, verdict, run, point, timed, known, tried)
-
-
-def _worst(run: CellRun) -> float:
-    return run.worst_pps
 
 
 def _of_rates(run: CellRun) -> list[LoadWitness]:

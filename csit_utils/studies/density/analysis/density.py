@@ -22,6 +22,8 @@ from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import THROUGHPUTS, TestRow
 from resources.libraries.python.studies.density.model import RefusedCell
 
+Place = tuple[int, int]
+"""Service instances, NFs per instance."""
 _SHORT = {
     "no-traffic": "no traffic",
     "generator-bound": "TG",
@@ -34,6 +36,11 @@ _SHORT = {
     "oversubscribed": "shared",
 }
 """Short forms of verdicts."""
+
+
+def cell_name(row: TestRow) -> str:
+    """Return service type and size; the name of a test without a place in a matrix."""
+    return f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
 
 
 def verdict_of(row: TestRow, metric: Measure) -> tuple[str, ...]:
@@ -99,14 +106,14 @@ class Matrix:
     metric: Measure
     chains: tuple[int, ...]
     nodes: tuple[int, ...]
-    cells: dict[tuple[int, int], MatrixCell]
+    cells: dict[Place, MatrixCell]
 
     def values(self) -> list[float]:
         """All rates in the matrix."""
         return [cell.value_pps for cell in self.cells.values() if cell.value_pps is not None]
 
 
-def refusals(rows: Iterable[TestRow], series: Series, refused: Iterable[Refusal]) -> dict[tuple[int, int], RefusedCell]:
+def refusals(rows: Iterable[TestRow], series: Series, refused: Iterable[Refusal]) -> dict[Place, RefusedCell]:
     """Cells that do not fit on the testbed of a series, as the files say that its tests come from."""
     sources = {row.source for row in rows if series_of(row) == series}
     mine = (series.service_type, series.nf_size, series.vs_dtc)
@@ -126,19 +133,26 @@ def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[Refusal]
     """
     sources = systems_by_source(rows)
     mine = [row for row in rows if belongs(row, series, sources.get(row.source))]
-    placed: dict[tuple[int, int], list[TestRow]] = {}
-    for row in mine:
-        if (at := row.dimensions) is not None:
-            placed.setdefault(at, []).append(row)
-    left_out = refusals(mine, series, refused)
-    chains = tuple(sorted({place[0] for place in (*placed, *left_out)}))
-    nodes = tuple(sorted({place[1] for place in (*placed, *left_out)}))
+    placed, left_out, chains, nodes = _places(mine, series, refused)
     found = []
     for metric in THROUGHPUTS:
         cells = {(s, n): _cell(placed.get((s, n), []), metric, left_out.get((s, n))) for s in chains for n in nodes}
         if any(cell.value_pps is not None for cell in cells.values()):
             found.append(Matrix(series, metric, chains, nodes, _relate(cells)))
     return found
+
+
+def _places(
+    rows: Iterable[TestRow], series: Series, refused: Iterable[Refusal]
+) -> tuple[dict[Place, list[TestRow]], dict[Place, RefusedCell], tuple[int, ...], tuple[int, ...]]:
+    """Tests, and cells that do not fit, by place, and all their numbers of instances and of NFs."""
+    placed: dict[Place, list[TestRow]] = {}
+    for row in rows:
+        if (at := row.dimensions) is not None:
+            placed.setdefault(at, []).append(row)
+    left_out = refusals(rows, series, refused)
+    chains, nodes = (tuple(sorted({place[axis] for place in (*placed, *left_out)})) for axis in (0, 1))
+    return placed, left_out, chains, nodes
 
 
 def _cell(rows: list[TestRow], metric: Measure, refused: RefusedCell | None) -> MatrixCell:
@@ -197,7 +211,7 @@ def empty_cell(rows: list[TestRow]) -> MatrixCell:
     return MatrixCell(state, runs=(row,), reason=row.message or row.evidence or "no reason was recorded")
 
 
-def _relate(cells: dict[tuple[int, int], MatrixCell]) -> dict[tuple[int, int], MatrixCell]:
+def _relate(cells: dict[Place, MatrixCell]) -> dict[Place, MatrixCell]:
     base = cells.get((1, 1))
     if base is None or base.state is not CellState.VALUE or not base.value_pps:
         return cells
@@ -207,10 +221,6 @@ def _relate(cells: dict[tuple[int, int], MatrixCell]) -> dict[tuple[int, int], M
         else cell
         for place, cell in cells.items()
     }
-
-
-Place = tuple[int, int]
-"""Service instances, NFs per instance."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +250,11 @@ class SeriesLayout:
         for place, cell in sorted(self.cells.items()):
             if cell.row is not None:
                 yield place, cell.row
+
+    def named(self) -> Iterator[tuple[TestRow, str, str]]:
+        """Tests, with the names of their cells and of sizes and frame."""
+        sizes = ", ".join(filter(None, (self.series.sizes, self.series.frame)))
+        return ((row, f"{self.series.service_type} {place[0]}x{place[1]}", sizes) for place, row in self.found())
 
 
 def layouts(
@@ -271,31 +286,14 @@ def layouts(
         if not any(map(has, own)):
             continue
         lost = [row for row in rest if belongs(row, series, sources.get(row.source))]
-        found.append(_layout(series, [*own, *lost], has, refused, missing, test_type))
+        tests, left_out, chains, nodes = _places([*own, *lost], series, refused)
+        cells = {
+            (s, n): _placed(tests.get((s, n), []), has, left_out.get((s, n)), missing, test_type)
+            for s in chains
+            for n in nodes
+        }
+        found.append(SeriesLayout(series, chains, nodes, cells))
     return found
-
-
-def _layout(  # noqa: PLR0917 - as `layouts`
-    series: Series,
-    rows: Sequence[TestRow],
-    has: Callable[[TestRow], bool],
-    refused: list[Refusal],
-    missing: str,
-    test_type: str,
-) -> SeriesLayout:
-    tests: dict[Place, list[TestRow]] = {}
-    for row in rows:
-        if (at := row.dimensions) is not None:
-            tests.setdefault(at, []).append(row)
-    left_out = refusals(rows, series, refused)
-    chains = tuple(sorted({place[0] for place in (*tests, *left_out)}))
-    nodes = tuple(sorted({place[1] for place in (*tests, *left_out)}))
-    cells = {
-        (s, n): _placed(tests.get((s, n), []), has, left_out.get((s, n)), missing, test_type)
-        for s in chains
-        for n in nodes
-    }
-    return SeriesLayout(series, chains, nodes, cells)
 
 
 def _placed(

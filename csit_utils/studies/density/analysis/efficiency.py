@@ -11,7 +11,6 @@ from csit_utils.studies.density.analysis.density import CellState, Matrix, Matri
 class Efficiency:
     """One cell of S services of N NFs, with throughput T; T1 is that of 1x1 in the same matrix."""
 
-    matrix: Matrix
     place: tuple[int, int]
     cell: MatrixCell
     per_data_core_pps: float | None
@@ -41,7 +40,6 @@ def efficiencies(matrix: Matrix) -> list[Efficiency]:
         share = rate / alone if alone else None
         found.append(
             Efficiency(
-                matrix,
                 place,
                 cell,
                 _over(rate, row.data_cores),
@@ -112,7 +110,6 @@ class SizePoint:
 
     cores: float
     """Data cores of the vSwitch, or of one NF."""
-    matrix: Matrix
     cell: MatrixCell
 
     @property
@@ -164,7 +161,7 @@ def speedups(found: Iterable[Matrix]) -> list[Speedup]:
 
 def _points(sizes: Sequence[tuple[float, Matrix]], place: tuple[int, int]) -> tuple[SizePoint, ...]:
     points = [
-        SizePoint(cores, matrix, cell)
+        SizePoint(cores, cell)
         for cores, matrix in sizes
         if (cell := matrix.cells.get(place)) is not None and cell.state in _FIGURES and cell.value_pps
     ]

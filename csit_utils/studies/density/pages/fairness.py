@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
+from csit_utils.analysis.grouping import Series, System, series_names
 from csit_utils.dataset.rows import InstanceRow, TestRow
-from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
+from csit_utils.report.cell_maps import CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
-from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
-from csit_utils.studies.density.latency_maps import matrix_map
+from csit_utils.studies.density.analysis.density import Place, SeriesLayout
+from csit_utils.studies.density.latency_maps import MatrixBlock, blocks_of_type, matrix_map
 
 
 @dataclass(frozen=True)
@@ -79,42 +79,22 @@ Found = Mapping[str, Mapping[str, Fairness]]
 """By anchor of the test and number."""
 
 
-@dataclass(frozen=True)
-class FairnessBlock:
-    """Comparable tests."""
-
-    system: System
-    heading: str
-    maps: tuple[CellMaps, ...]
-    figures: tuple[Figure, ...]
-
-
-@dataclass(frozen=True)
-class UnfairRow:
-    """A line of the table of the least fair."""
-
-    row: TestRow
-    cell: str
-    sizes: str
-    fairness: Fairness
-
-
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = {anchor: fairness_of(rows) for anchor, rows in shown.evidence.instances.items()}
-    blocks: dict[tuple[System, str], FairnessBlock] = {}
-    lines: dict[tuple[str, str], UnfairRow] = {}
+    blocks: dict[tuple[System, str], MatrixBlock] = {}
+    lines: dict[tuple[str, str], tuple[TestRow, str, str, Fairness]] = {}
     fair: list[tuple[bool, str]] = []
     for group, (title, test_type, shares) in enumerate(_GROUPS):
-        mrr = test_type == "MRR"
-
-        def has(row: TestRow, mrr: bool = mrr) -> bool:
-            return row.anchor in found and (row.test_type == "MRR") == mrr
-
-        placed = layouts(shown.latest, has, shown.contents.refused, NO_COUNTS, test_type)
-        for number, (heading, own) in enumerate(blocks_of(placed), 1):
+        for number, heading, own in blocks_of_type(shown, found, NO_COUNTS, test_type):
             system = own[0].series.system
             called = series_names([layout.series for layout in own])
-            lines |= {(line.row.anchor, line.fairness.number): line for line in _lines(own, found)}
+            lines |= {
+                (row.anchor, each.number): (row, cell, sizes, each)
+                for layout in own
+                for row, cell, sizes in layout.named()
+                for each in found[row.anchor].values()
+                if each.index is not None
+            }
             least = {layout.series: _least(layout, found) for layout in own}
             equal = [layout for layout in own if FAIR <= least[layout.series] < inf]
             if equal:
@@ -126,23 +106,21 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
                 continue
             maps = fairness_maps(f"fairness-{number}-{group}", title, uneven, called, found)
             figure = shares_figure(f"shares-{number}-{group}", f"{shares}, {heading}", uneven, called, found)
-            old = blocks.get((system, heading), FairnessBlock(system, heading, (), ()))
-            figures = (*old.figures, figure) if figure else old.figures
-            blocks[system, heading] = FairnessBlock(system, heading, (*old.maps, maps), figures)
+            old = blocks.get((system, heading), MatrixBlock(system, heading, (), ()))
+            plots = (*old.plots, figure) if figure else old.plots
+            blocks[system, heading] = MatrixBlock(system, heading, (*old.maps, maps), plots)
     if not lines:
         return None
-    worst = sorted(lines.values(), key=lambda line: line.fairness.index or 0.0)
+    worst = sorted(lines.values(), key=lambda line: line[-1].index or 0.0)
     return {
         "blocks": list(blocks.values()),
         "fair": fair,
         "mixed": shown.simulated and shown.measured,
         "limit": FAIR,
-        "of": len({(line.row.testbed, line.cell, line.sizes) for line in lines.values()}),
+        "of": len({(row.testbed, cell, sizes) for row, cell, sizes, _ in lines.values()}),
         "worst": worst[:_LISTED],
         "cells": len(worst),
-        "figures": [
-            figure for block in blocks.values() for figure in (*(each.figure for each in block.maps), *block.figures)
-        ],
+        "figures": [figure for block in blocks.values() for figure in block.figures],
     }
 
 
@@ -154,21 +132,6 @@ def _indices(found: Mapping[str, Fairness]) -> list[float]:
 def _least(layout: SeriesLayout, found: Found) -> float:
     """The least index of a series; infinite without one."""
     return min((index for _, test in layout.found() for index in _indices(found[test.anchor])), default=inf)
-
-
-def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]]) -> list[UnfairRow]:
-    return [
-        UnfairRow(
-            test,
-            f"{layout.series.service_type} {place[0]}x{place[1]}",
-            ", ".join(filter(None, (layout.series.sizes, layout.series.frame))),
-            each,
-        )
-        for layout in own
-        for place, test in layout.found()
-        for each in found[test.anchor].values()
-        if each.index is not None
-    ]
 
 
 PAGE = Page("fairness", "Fairness", _build)
@@ -184,25 +147,22 @@ def fairness_maps(
     every = [each for layout in layouts for _, test in layout.found() for each in found[test.anchor].values()]
     numbers = [number for number in _ORDER if any(each.number == number and each.index is not None for each in every)]
     worst = min(each.index for each in every if each.index is not None)
+
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
+        return _square(where, found[row.anchor].get(choice[0]), choice[0])
+
     return CellMaps(
         identity,
         title,
         layouts[0].series.system.simulated,
         (tuple(numbers),),
         (numbers[0],),
-        tuple(_map(layout, called[layout.series], found) for layout in layouts),
+        tuple(matrix_map(each, called[each.series], NO_COUNTS, "not counted", square) for each in layouts),
         # Never narrower than this: the last digit of nearly equal shares is no picture.
         lambda _: Scale(min(worst, _EQUAL), 1.0),
         lambda value: f"{value:.4g}",
         ("fairness", "fairness"),
     )
-
-
-def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
-    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
-        return _square(where, found[row.anchor].get(choice[0]), choice[0])
-
-    return matrix_map(layout, name, NO_COUNTS, "not counted", square)
 
 
 def _square(where: str, each: Fairness | None, number: str) -> MapSquare:

@@ -1,20 +1,19 @@
 """Latency over the matrix: heat maps by percentile, load and direction, and curves of cells beside each other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
-from csit_utils.analysis.grouping import System, blocks_of, series_names
+from csit_utils.analysis.grouping import blocks_of, series_names
 from csit_utils.analysis.latency import curve, merge
 from csit_utils.dataset.rows import LatencyRow
-from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.figures import Figure, Json, latency_layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import loads_of
-from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
+from csit_utils.studies.density.latency_maps import NO_LATENCY, MatrixBlock, matrix_maps
+from resources.libraries.python.quantities import counted
 
 _MAX_CURVES = 24
 """Blocks with curves. Histograms are large, and every test has its own curves on its page."""
@@ -25,22 +24,12 @@ _DIRECTIONS = ("forward", "reverse")
 FACETS = ("instances", "NFs each", "series")
 
 
-@dataclass(frozen=True)
-class LatencyBlock:
-    """Comparable tests: one system, frame size and profile."""
-
-    system: System
-    heading: str
-    maps: CellMaps
-    figure: Figure | None
-
-
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     latencies = shown.evidence.latencies
     found = layouts(shown.latest, lambda row: row.anchor in latencies, shown.contents.refused, NO_LATENCY)
     parts = blocks_of(found)
     curves = _with_histograms(shown, [layout for _, own in parts[:_MAX_CURVES] for layout in own])
-    blocks: list[LatencyBlock] = []
+    blocks: list[MatrixBlock] = []
     for number, (heading, own) in enumerate(parts, 1):
         maps = matrix_maps(f"latency-map-{number}", own, latencies)
         if maps is None:
@@ -49,11 +38,8 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         if number <= _MAX_CURVES:
             title = f"Latency by percentile, {heading}"
             figure = cells_figure(f"latency-cells-{number}", title, own, curves)
-        blocks.append(LatencyBlock(own[0].series.system, heading, maps, figure))
-    if not blocks:
-        return None
-    figures = [each for block in blocks for each in (block.maps.figure, block.figure) if each is not None]
-    return {"blocks": blocks, "figures": figures}
+        blocks.append(MatrixBlock(own[0].series.system, heading, (maps,), (figure,) if figure else ()))
+    return {"blocks": blocks, "figures": [each for block in blocks for each in block.figures]} if blocks else None
 
 
 def _with_histograms(shown: ReportContents, own: Sequence[SeriesLayout]) -> Mapping[str, Sequence[LatencyRow]]:
@@ -119,10 +105,6 @@ def _trace(place: Place, name: str, rows: Iterable[LatencyRow], colour: int) -> 
             "colour": colour,
             "samples": found.count,
             "perDecade": PER_DECADE,
-            "facets": {"instances": _count(place[0], "instance"), "NFs each": _count(place[1], "NF"), "series": name},
+            "facets": {"instances": counted(place[0], "instance"), "NFs each": counted(place[1], "NF"), "series": name},
         },
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number > 1 else ''}"

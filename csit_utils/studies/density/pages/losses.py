@@ -1,19 +1,18 @@
 """Where packets are lost beyond the limit, over the matrix, and how busy those data threads are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
+from csit_utils.analysis.grouping import Series, series_names
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
-from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale
+from csit_utils.report.cell_maps import CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
 from csit_utils.report.record_blocks import Column, Plot, RecordTables
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent
-from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
+from csit_utils.studies.density.analysis.density import Place, SeriesLayout
 from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order, shares
-from csit_utils.studies.density.latency_maps import matrix_map
+from csit_utils.studies.density.latency_maps import MatrixBlock, blocks_of_type, matrix_map
 
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
@@ -26,40 +25,13 @@ Found = Mapping[str, Sequence[OwnerShare]]
 """By anchor of the test, the owner that lost most first; empty where nothing was lost."""
 
 
-@dataclass(frozen=True)
-class LossBlock:
-    """Comparable tests."""
-
-    system: System
-    title: str
-    heading: str
-    maps: CellMaps
-    figure: Figure | None
-
-
-@dataclass(frozen=True)
-class LossLine:
-    """A line of the table."""
-
-    row: TestRow
-    cell: str
-    sizes: str
-    owners: tuple[OwnerShare, ...]
-
-
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = _found(shown)
-    blocks: list[LossBlock] = []
-    lines: list[LossLine] = []
+    blocks: list[MatrixBlock] = []
+    lines: list[tuple[TestRow, str, str, Sequence[OwnerShare]]] = []
     alone: list[tuple[bool, str, str]] = []
     for group, (title, test_type) in enumerate(_GROUPS):
-        mrr = test_type == "MRR"
-
-        def has(row: TestRow, mrr: bool = mrr) -> bool:
-            return row.anchor in found and (row.test_type == "MRR") == mrr
-
-        placed = layouts(shown.latest, has, shown.contents.refused, NOT_LOCATED, test_type)
-        for number, (heading, own) in enumerate(blocks_of(placed), 1):
+        for number, heading, own in blocks_of_type(shown, found, NOT_LOCATED, test_type):
             system = own[0].series.system
             called = series_names([layout.series for layout in own])
             places = {layout.series: _only_place(layout, found) for layout in own}
@@ -74,21 +46,11 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
                 figure = bars_figure(
                     f"loss-bars-{number}-{group}", "Share of the losses of each cell", varied, called, found
                 )
-                blocks.append(LossBlock(system, title, heading, maps, figure))
-            lines += [
-                LossLine(
-                    test,
-                    f"{layout.series.service_type} {place[0]}x{place[1]}",
-                    ", ".join(filter(None, (layout.series.sizes, layout.series.frame))),
-                    tuple(found[test.anchor]),
-                )
-                for layout in own
-                for place, test in layout.found()
-                if found[test.anchor]
-            ]
+                blocks.append(MatrixBlock(system, f"{title}: {heading}", (maps,), (figure,) if figure else ()))
+            named = (each for layout in own for each in layout.named())
+            lines += [(*each, owners) for each in named if (owners := found[each[0].anchor])]
     if not lines:
         return None
-    figures = [each for block in blocks for each in (block.maps.figure, block.figure) if each is not None]
     return {
         "blocks": blocks,
         "alone": alone,
@@ -97,7 +59,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "limit": 100 * _ALL,
         "lines": lines[:_LISTED],
         "more": max(0, len(lines) - _LISTED),
-        "figures": figures,
+        "figures": [each for block in blocks for each in block.figures],
     }
 
 
@@ -134,24 +96,21 @@ def loss_maps(identity: str, layouts: Sequence[SeriesLayout], called: Mapping[Se
     `layouts`: cells that may be compared, with tests that looked for losses.
     """
     owners = owners_of(layouts, found)
+
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
+        return _square(where, found[row.anchor], choice[0])
+
     return CellMaps(
         identity,
         "Losses by owner",
         layouts[0].series.system.simulated,
         ((_LOSES_MOST, *owners),),
         (_LOSES_MOST,),
-        tuple(_map(layout, called[layout.series], found) for layout in layouts),
+        tuple(matrix_map(each, called[each.series], NOT_LOCATED, "not located", square) for each in layouts),
         lambda choice: Scale(0.0, 1.0, categories=choice[0] == _LOSES_MOST),
         percent,
         ("loss-by-hop", "loss by hop"),
     )
-
-
-def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
-    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
-        return _square(where, found[row.anchor], choice[0])
-
-    return matrix_map(layout, name, NOT_LOCATED, "not located", square)
 
 
 def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> MapSquare:

@@ -11,7 +11,7 @@ from csit_utils.report.details.testview import bound_mark, bounds_text, p99_at_h
 from csit_utils.report.report_context import ReportContents, newest_first
 from csit_utils.report.study import Page
 from csit_utils.report.units import DASH, common_unit, digits3
-from csit_utils.studies.density.analysis.density import verdict_of
+from csit_utils.studies.density.analysis.density import cell_name, verdict_of
 from csit_utils.studies.density.analysis.summary import BEST_FIRST
 
 MAX_EARLIER = 2_000
@@ -72,7 +72,7 @@ class ResultLine:
     @property
     def cell(self) -> str:
         """Its name."""
-        return _cell_name(self.row)
+        return cell_name(self.row)
 
     @property
     def sizes(self) -> str:
@@ -96,11 +96,6 @@ class ResultLine:
         return None if row is None else getattr(row, MEASURES[metric])
 
 
-def _cell_name(row: TestRow) -> str:
-    """Service type and size; the name of a test without a place in a matrix."""
-    return f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
-
-
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     rows = [row for row in newest_first(shown.latest, shown.history) if row.recorded and row.world != PUBLISHED]
     if not rows and shown.characterizations:
@@ -117,7 +112,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "place": "Run" if shown.mean else "Testbed" if several else "",
         "frames": len({line.row.frame for line in lines}) > 1,
         "sizes": len({line.sizes for line in lines}) > 1,
-        "cell_of": _cell_name,
+        "cell_of": cell_name,
         "earlier": list(_earlier(shown)),
         "left_out": left_out if (left_out := len(shown.rows) - len(shown.latest)) > MAX_EARLIER else 0,
         "measured": shown.measured,
