@@ -16,12 +16,10 @@ from xdist.workermanage import WorkerController
 
 from resources.libraries.python.drivers.host.cpu.cpu import kept_awake
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError
 from tests import retries
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
-from tests.integration.traffic import takes_turns
+from tests.integration.traffic import takes_turns, when_free
 
 _YIELDS = 19
 """Nice value of what is beside traffic, as in tox.ini."""
@@ -67,10 +65,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests of pages; what it said before a test is forgotten by `browser.events.clear()`."""
+def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(tmp_path_factory.mktemp("chromium")) as started:
         yield started
+
+
+@pytest.fixture
+def browser(_chromium: Browser) -> Iterator[Browser]:
+    """The one browser of the session, with a wide light window; it has nothing to complain about in the end."""
+    _chromium.events.clear()
+    _chromium.look(1280, 900)
+    yield _chromium
+    assert _chromium.complaints() == []
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +117,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 def machine() -> Iterator[MachineLock]:
     """The lock, waited for: other tests of this machine may be running."""
     lock = MachineLock()
+    when_free(lock.__enter__)
     with ExitStack() as held:
-
-        def busy() -> str:
-            try:
-                held.enter_context(lock)
-            except CsitError as error:
-                return str(error)
-            return ""
-
-        wait_until("machine lock", busy, 120.0, pause_s=0.1)
+        held.push(lock)
         lock.remove_leftovers()
         yield lock
