@@ -25,6 +25,9 @@ from tests.loaded import load
 
 PROJECT = Path(__file__).parents[2]
 DENSITY = PROJECT / "tests" / "density"
+SUITES = PROJECT / "tests" / "characterization"
+SPECS = SUITES / "specs"
+LOCAL, SIM = (("-v", f"TOPOLOGY:topologies/{name}.yaml") for name in ("local", "sim"))
 ELSEWHERE = r'"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
 """What of a record others change meanwhile: settings of the machine, by using it, and the work tree, by a commit."""
 
@@ -35,13 +38,27 @@ def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> l
     return [sys.executable, "-m", "robot", "--outputdir", str(output), *pages, *options, *map(str, sources)]
 
 
-def study_suite(folder: Path, specification: str, content: str) -> Path:
-    """Write a copy of a study's suite in which one specification is another."""
-    chosen = folder / "small.yaml"
+def variables(*values: str) -> tuple[str, ...]:
+    """Options of Robot that set variables, each as `NAME:value`, several of them with spaces between."""
+    return tuple(word for value in " ".join(values).split() for word in ("-v", value))
+
+
+def study_suite(folder: Path, specification: str, content: str, study: str = "") -> Path:
+    """Write a copy of a study's suite in which one specification is another, and need not have its planted fault."""
+    group = specification.split("/", maxsplit=1)[0]
+    chosen, suite = folder / "small.yaml", folder / f"{study or group}.robot"
     chosen.write_text(content, encoding="utf-8")
-    study = PROJECT / "tests" / "characterization" / f"{specification.split('/', maxsplit=1)[0]}.robot"
+    text = (SUITES / suite.name).read_text(encoding="utf-8").replace(f"{group}/", f"{SPECS}/{group}/")
+    text = text.replace(f"{SPECS}/{specification}", str(chosen)).replace("Planted Fault Should Be Found", "Run Study")
+    suite.write_text(text, encoding="utf-8")
+    return suite
+
+
+def small_suite(folder: Path, study: str, spec: str, then: str = "No Operation") -> Path:
+    """Write a suite whose one test `Small` runs a study, and then another keyword."""
+    (folder / "small.yaml").write_text(spec, encoding="utf-8")
     suite = folder / "small.robot"
-    suite.write_text(study.read_text(encoding="utf-8").replace(specification, str(chosen)), encoding="utf-8")
+    suite.write_text(_SUITE.format(study=study, spec=folder / "small.yaml", then=then), encoding="utf-8")
     return suite
 
 
@@ -245,9 +262,14 @@ def sent_packets(namespace: str = "csit-generator") -> int:
     return 0
 
 
-SUITE = """
+def study_record(output: Path) -> Any:
+    """The record of the first test of another study than density."""
+    return load([output / "output.xml"]).characterizations[0].record
+
+
+_SUITE = """
 *** Settings ***
-Library           resources.libraries.python.studies.shared.StudyLibrary    interference
+Library           resources.libraries.python.studies.shared.StudyLibrary    {study}
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
 Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
@@ -255,6 +277,7 @@ Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
 *** Test Cases ***
 Small
     Run Study    {spec}
+    {then}
 """
 
 

@@ -29,7 +29,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.local_functions import named
-from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology
+from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology, with_tg
 
 pytestmark = [
     pytest.mark.parallel,
@@ -39,13 +39,6 @@ pytestmark = [
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
 ]
 LOCAL = shipped("local")
-
-
-def sending(topology: Topology, driver: str) -> Topology:
-    """The same testbed with another way of sending."""
-    said = topology.model_dump(mode="json")
-    said["nodes"][topology.tg_name]["generator"]["driver"] = driver
-    return Topology.model_validate(said)
 
 
 @contextmanager
@@ -91,7 +84,7 @@ def read(file: Path, *expression: str) -> list[str]:
 @pytest.mark.parametrize("driver", ["auto", "ring"])
 def test_ipv6_crosses_a_router_and_a_firewall_and_tcpdump_agrees(tmp_path: Path, driver: str) -> None:
     trial = Trial(load_pps=4000, duration_s=0.5, frame=frame("128B-ip6-300f"))
-    with running(sending(LOCAL, driver), "linux_router", "linux_firewall", rows=1) as deployment:
+    with running(with_tg(LOCAL, driver), "linux_router", "linux_firewall", rows=1) as deployment:
         generator, plan = deployment.parts.generator, deployment.plan
         forward = plan.flows[0]
         with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap") as wait_for:

@@ -15,9 +15,8 @@ from tests.integration.lab_faults import STEP_FAULTS, run_losing_nodes
 from tests.integration.lab_machine import Machine
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.outage_suite import check_events, study_watched
-from tests.integration.robot_runs import run_robot, study_suite
+from tests.integration.robot_runs import run_robot, study_record, study_suite
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
-from tests.loaded import load
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_OVS = "; ".join(map(str, ovs_missing("system")))
@@ -89,7 +88,7 @@ def test_an_open_vswitch_is_started_again_moved_and_given_its_rules_anew_on_its_
         )
         run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[suite])
         wait_for_state(lab, before)
-    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    found = study_record(tmp_path / "out").outage
     assert found is not None and found.coverage == (3, 3), found
     for effect in found.effects:  # both instances cross it
         print(f"{effect.event}, instance {effect.instance}: {effect.outage_s.mean:.3f} s")
@@ -113,7 +112,7 @@ def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_bre
         )
         words = (*options(topology), "-i", "ROUTERS")
         run_losing_nodes(lab, tmp_path, STEP_FAULTS, *words, sources=[suite])
-    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    record = study_record(tmp_path / "out")
     found = record.outage
     assert record.world.value == "lab"
     assert found is not None
@@ -223,7 +222,7 @@ def test_a_vpp_under_load_passes_packets_again_and_replaces_its_access_list_with
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut | cpus})
         run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[suite])
         wait_for_state(lab, before)
-    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    found = study_record(tmp_path / "out").outage
     assert found is not None
     assert found.refused == {
         "move nf-1-1": "move is not possible for nf-1-1: the data threads of nf-1-1 are on CPU 1, and the plan has no "

@@ -22,7 +22,7 @@ from tests.builders import cell_of
 from tests.integration.local_fabric import frame as udp_frame
 from tests.integration.local_functions import named, nft, ruleset
 from tests.integration.robot_runs import PROJECT
-from tests.integration.user_space import FRAMES, cell, deployed, machine_stays_as_it_was, planned, send_and_count
+from tests.integration.user_space import FRAMES, cell, deployed, is_as_planned, machine_stays_as_it_was, send_and_count
 
 pytestmark = [
     pytest.mark.parallel,
@@ -45,8 +45,7 @@ def running(*kinds: NfKind, chains: int = 1, shared: tuple[int, ...] = ()) -> It
     asked = cell_of("CSP", chains, len(kinds), nf_kinds=kinds, shared_nodes=shared)
     with deployed(load_topology(LOCAL), asked) as deployment:
         yield deployment
-        assert deployment.problems() == ()
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        is_as_planned(deployment)
 
 
 def rules(owner: str) -> list[list[dict[str, Any]]]:

@@ -35,17 +35,24 @@ from resources.libraries.python.studies.outage.model import OutageSpec, Targeted
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
+from tests.integration.robot_runs import (
+    PROJECT,
+    network_state,
+    run_robot,
+    study_record,
+    study_suite,
+    wait_for_network_state,
+)
 from tests.integration.user_space import (
     NO_VPP,
     cell,
     deployed,
+    is_as_planned,
     planned,
     send_and_count,
     topology_with,
     vpp_topology,
 )
-from tests.loaded import load
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"
 NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
@@ -343,8 +350,7 @@ def connects_again(deployment: Deployment, product: Product) -> None:
         (happened,) = part.disturbed()
         assert happened.what == what
         send_and_count(deployment)
-        assert deployment.problems() == ()
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        is_as_planned(deployment)
 
 
 def cpus(deployment: Deployment) -> dict[str, tuple[int, ...]]:
@@ -462,7 +468,7 @@ def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) ->
     options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "-i", "ROUTERS", "--log", "NONE")
     run_robot(tmp_path / "out", *options, sources=[suite])
     wait_for_network_state(before)
-    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    found = study_record(tmp_path / "out").outage
     assert found is not None
     assert found.coverage == (16, 16)
     assert found.spec.frame.ip_version == 6

@@ -13,16 +13,40 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Recorded
+from tests.integration.pauses import BETWEEN, KEEPING, Moment, Paused
 from tests.integration.preloaded import PreloadedRun
-from tests.integration.robot_runs import DENSITY, ELSEWHERE, PROJECT, argv, csit, environment, events, run_robot
+from tests.integration.robot_runs import (
+    DENSITY,
+    ELSEWHERE,
+    PROJECT,
+    SIM,
+    argv,
+    csit,
+    environment,
+    events,
+    run_robot,
+    study_suite,
+)
 from tests.loaded import items
 
 pytestmark = pytest.mark.parallel
 
-SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "--log", "NONE", "--report", "NONE")
 MATRIX = (*SIM, "-v", "NF_SIZES:1c", "-v", "CELLS:1-3x1-2")
 """6 cells, by service type and test type."""
-MAX_KILLS = 5
+CHAINS = """\
+name: five
+vnfs:
+  - {name: gateway, kind: linux_gateway}
+  - {name: firewall, kind: linux_firewall}
+  - {name: nat, kind: linux_nat, sizes: [1c, 0.5c]}
+  - {name: router, kind: linux_router}
+  - {name: monitor, kind: tcpdump, mode: passive}
+lengths: [2]
+workloads: {volumes_mbps: [2, 4], sessions: [1, 16], frames: [64B]}
+duration_s: 2
+faults: [{chain: [nat, gateway], vnf: nat, limits: {cpu: 0.02}}]
+"""
+"""All pairs of five network functions: 34 chains, each deployed for one session and for 16."""
 TIMES = re.compile(r'"(?:started_at|finished_at|deploy_s|remove_s)":(?:"[^"]*"|[\d.e-]+|null)|' + ELSEWHERE)
 
 
@@ -40,50 +64,66 @@ def dataset(output: Path) -> list[tuple[str, ...]]:
 
 
 def files(output: Path) -> dict[str, str]:
-    found = (output / "results").iterdir()
+    """Records and tables of a run by name."""
+    found = (*(output / "results").iterdir(), *output.glob("characterization/*/*.csv"))
     return {file.name: TIMES.sub("", file.read_text(encoding="utf-8")) for file in found}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The matrix without an interruption."""
-    output = tmp_path_factory.mktemp("whole")
-    run_robot(output, *MATRIX)
-    return output
 
 
 def finished(output: Path) -> int:
     return sum(each["event"] == "finished" for each in events(output)) if output.exists() else 0
 
 
-def lines(output: Path) -> int:
-    journal = output / "journal.jsonl"
+def lines(journal: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def test_a_matrix_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: Path, whole: Path) -> None:
-    chance = random.Random(time.time_ns())
-    tests = finished(whole)
-    kills = 0
-    for _ in range(MAX_KILLS):
-        resume = ("-v", f"RESUME:{tmp_path}") if (tmp_path / "journal.jsonl").exists() else ()
-        # So many journal lines later, and then some: in a test, between two, in the middle of a line.
-        target = lines(tmp_path) + chance.randrange(1, 2 * tests // MAX_KILLS)
+def tear(journal: Path, chance: random.Random) -> None:
+    """Leave a part of the last line, as a power cut in the middle of its writing does; not of the first two steps."""
+    text = journal.read_bytes() if journal.exists() else b""
+    begin = text.rstrip(b"\n").rfind(b"\n") + 1
+    if text.count(b"\n", 0, begin) > 2:
+        journal.write_bytes(text[: chance.randrange(begin, len(text))])
+
+
+@pytest.mark.parametrize(
+    ("journal", "kills"),
+    [("journal.jsonl", 5), ("characterization/Four_Network_Functions_With_A_Planted_Fault/chains.jsonl", 10)],
+    ids=["matrix", "study"],
+)
+def test_a_run_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: Path, journal: str, kills: int) -> None:
+    """Of a matrix, and of a study for all that keep a journal of steps: how they resume is shared."""
+    seed = time.time_ns()
+    chance, whole, folder = random.Random(seed), tmp_path / "whole", tmp_path / "killed"
+    is_matrix = journal == "journal.jsonl"
+    sources = [DENSITY if is_matrix else study_suite(tmp_path, "chains/four-vnfs.yaml", CHAINS)]
+    options = MATRIX if is_matrix else SIM
+    run_robot(whole, *options, sources=sources)
+    steps = lines(whole / journal)
+    killed = 0
+    for number in range(kills):
+        header = folder / "journal.jsonl"
+        resume = ("-v", f"RESUME:{folder}") if lines(header) else ()
+        # So many journal lines later, and then some: in a test, between two, in the middle of a line. The first run is
+        # killed anywhere, before it has a journal included. A quarter of the way in all, on average.
+        more = 1 + chance.randrange(max(1, steps // (2 * kills)))
+        target = max(lines(folder / journal), 1) + more if number else 0
+        # A run that this process is too late for stands still soon afterwards.
+        late = Paused(tmp_path, [Moment(BETWEEN if is_matrix else KEEPING, call=more + 3)])
         with PreloadedRun(
-            argv(tmp_path, *MATRIX, *resume), cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            argv(folder, *options, *resume, *late.options, sources=sources), cwd=PROJECT, env=environment(),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as run:  # fmt: skip
-            while lines(tmp_path) < target and run.poll() is None:
+            while lines(folder / journal) < target and run.poll() is None:
                 time.sleep(0.002)
-            time.sleep(chance.uniform(0, 0.02))
+            time.sleep(chance.uniform(0, 0.02 if target else 0.5))
             run.send_signal(signal.SIGKILL)
-        kills += run.returncode == -signal.SIGKILL
-    assert kills >= MAX_KILLS - 1
-    assert 0 < finished(tmp_path) < tests
-    run_robot(tmp_path, *MATRIX, "-v", f"RESUME:{tmp_path}")
-    assert finished(tmp_path) == tests  # nothing was measured twice
-    assert dataset(tmp_path) == dataset(whole)
-    assert files(tmp_path) == files(whole)
+        killed += run.returncode == -signal.SIGKILL
+        if number % 2 and not is_matrix:
+            tear(folder / journal, chance)
+    assert killed == kills and 0 < lines(folder / journal) < steps, f"seed {seed}"
+    run_robot(folder, *options, "-v", f"RESUME:{folder}", sources=sources)
+    assert finished(folder) == finished(whole), f"seed {seed}: nothing is measured twice"
+    assert dataset(folder) == dataset(whole) and files(folder) == files(whole), f"seed {seed}"
 
 
 @pytest.fixture(scope="module")

@@ -25,19 +25,13 @@ from tests.integration.robot_runs import (
     network_state,
     results,
     run_robot,
+    variables,
     wait_for_network_state,
 )
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
-LOCAL = (
-    "-v",
-    "TOPOLOGY:topologies/local.yaml",
-    "-v",
-    "NF_SIZES:1c",
-    "-v",
-    "SEARCH:quick,width=0.2,sum=0.6,latency=0.4",
-)
+LOCAL = variables("TOPOLOGY:topologies/local.yaml NF_SIZES:1c SEARCH:quick,width=0.2,sum=0.6,latency=0.4")
 NOISE = ("-v", "NOISE_FLOOR:0.1")
 IDLE = "/dev/cpu_dma_latency"
 LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")

@@ -7,40 +7,21 @@ import pytest
 from robot.api import ExecutionResult
 
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.density.model import DensityRecord
-from tests.integration.robot_runs import DENSITY, results, run_robot
+from tests.integration.robot_runs import DENSITY, SIM, results, run_robot
 
 pytestmark = pytest.mark.parallel
 
-SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 
-
-@pytest.fixture(scope="module")
-def whole_matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One run of all density suites on the simulated 28-core socket."""
-    output = tmp_path_factory.mktemp("sim")
-    run_robot(output, *SIM, "-v", "SEARCH:quick", "--log", "NONE", "--report", "NONE")
-    return output
-
-
-@pytest.fixture(scope="module")
-def rows(whole_matrix: Path) -> list[DensityRecord]:
-    """Its records, read once."""
-    return results(whole_matrix)
-
-
-def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core(rows: list[DensityRecord]) -> None:
-    count = Counter((r.cell.service_type, r.asked.test_type, r.cell.size_name) for r in rows)
+def test_each_suite_runs_19_cells_with_1c_and_23_with_half_a_core_and_the_tags_of_csit(tmp_path: Path) -> None:
+    """All density suites on the simulated 28-core socket."""
+    run_robot(tmp_path, *SIM, "-v", "SEARCH:quick")
+    count = Counter((r.cell.service_type, r.asked.test_type, r.cell.size_name) for r in results(tmp_path))
     assert set(count.values()) == {19, 23}
     assert {key: value for key, value in count.items() if key[2] == "1c" and value != 19} == {}
     assert len(count) == 3 * 3 * 2
-
-
-def test_robots_own_result_has_the_tags_of_csit(whole_matrix: Path) -> None:
-    tests = list(ExecutionResult(whole_matrix / "output.xml").suite.all_tests)
+    tests = list(ExecutionResult(tmp_path / "output.xml").suite.all_tests)
     assert len(tests) == 3 * 3 * (19 + 23)
-    tags = set(tests[0].tags)
-    assert {"NF_DENSITY", "CSC", "CHAIN", "1R1C", "64B", "1C"} <= tags
+    assert {"NF_DENSITY", "CSC", "CHAIN", "1R1C", "64B", "1C"} <= set(tests[0].tags)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,15 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.stateful.model import StatefulDensity
 from resources.libraries.python.testbed.node.scripts import tunables
 from tests.builders import shipped
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
+from tests.integration.robot_runs import (
+    PROJECT,
+    network_state,
+    run_robot,
+    study_record,
+    study_suite,
+    wait_for_network_state,
+)
 from tests.integration.user_space import cell, deployed
-from tests.loaded import load
 
 LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["conntrack is missing"])])
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACK), reason=LACK)]
@@ -166,7 +172,7 @@ def studied(folder: Path, spec: str) -> StatefulDensity:
     with most_entries(20_000):
         run_robot(folder / "out", *topology, "-i", "NAT", sources=[suite])
     wait_for_network_state(before)
-    found = load([folder / "out" / "output.xml"]).characterizations[0].record.stateful
+    found = study_record(folder / "out").stateful
     assert found is not None
     return found
 

@@ -1,6 +1,7 @@
 """Every study on the simulated testbed: what ends a run at a chosen moment loses nothing, and it resumes equal."""
 
 import json
+import os
 import re
 import signal
 from collections.abc import Iterator, Mapping
@@ -14,13 +15,11 @@ from csit_utils.dataset.items import Recorded
 from resources.libraries.python.studies.sizing.run import SizeTrials
 from tests.integration.disks import filled, small_disk
 from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused, call_of
-from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot
+from tests.integration.robot_runs import DENSITY, SIM, SUITES, csit, going_on, run_robot, study_suite
 from tests.loaded import items
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
-SUITES = PROJECT / "tests" / "characterization"
-SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 OF_A_RUN = {
     "started_at",
     "finished_at",
@@ -93,24 +92,16 @@ class Study:
 
     def source(self, folder: Path) -> Path:
         """The suite, with a specification of the test's own."""
-        named, text = self.spec
-        if not named:
+        if not self.spec[0]:
             return (DENSITY if self.suite.startswith("csc") else SUITES) / self.suite
-        (folder / "spec.yaml").write_text(text, encoding="utf-8")
-        robot = (SUITES / self.suite).read_text(encoding="utf-8")
-        (folder / self.suite).write_text(
-            robot.replace(named, f"{folder}/spec.yaml")
-            .replace("clearwater/", f"{SUITES}/specs/clearwater/")
-            .replace("[Template]    Planted Fault Should Be Found", "[Template]    Run Study"),
-            encoding="utf-8",
-        )
-        return folder / self.suite
+        return study_suite(folder, *self.spec, study=self.suite.removesuffix(".robot"))
 
 
 WORKLOAD = {
     "range": {"min": 200, "max": 1000}, "increase": 200, "repeat": 1, "stop": {"below": 0.8, "loads": 1},
     "generator": f"{SUITES}/specs/clearwater/reg-dereg.sh", "duration_s": 10, "threshold": 0.9, "unit": "calls/s",
 }  # fmt: skip
+_PARTS = ("-t", "Path Alone", "-t", "Router Alone", "-t", "Firewall Alone")
 OFFERING = call_of(SizeTrials.offer)
 STUDIES: Mapping[str, Study] = {
     "density": Study(
@@ -121,9 +112,9 @@ STUDIES: Mapping[str, Study] = {
     ),
     "sweep": Study(
         "chain.robot",
-        ("-t", "Path Alone", "-v", "SWEEP_RATES:3000-60000/3000"),
-        Moment(KEEPING, call=5),
-        Moment(SENDING, call=12),
+        (*_PARTS, "-t", "Router And Firewall", "-v", "SWEEP_RATES:3000-60000/3000"),
+        Moment(KEEPING, "Chain.Router Alone", call=5),
+        Moment(SENDING, "Chain.Router Alone", call=12),
     ),
     "sizing": Study(
         "sizing.robot",
@@ -188,7 +179,10 @@ def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
 def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_results(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second run at the same time, a full disk, a request to end, and a clock that is stepped forward and back."""
+    """A second run at the same time, a full disk, a request to end, a kill, and a clock stepped forward and back.
+
+    What is killed leaves a part of a line, and a sweep resumes behind a test whose profile a later one needs.
+    """
     study = STUDIES[name]
     options, source, whole = (*SIM, *study.options), study.source(tmp_path), tmp_path / "whole"
     run_robot(whole, *options, sources=[source])
@@ -218,6 +212,11 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
             said, _ = run.communicate(timeout=600)
         assert run.returncode not in (0, None), said
         again = replace(study.sending, test="", call=1)
+        paused = Paused(tmp_path, [again])
+        with going_on(folder, *options, *resume, *paused.options, sources=[source]) as run, paused.at(again, run):
+            run.kill()
+        for journal in folder.glob("characterization/*/*.jsonl"):
+            os.truncate(journal, journal.stat().st_size - 5)
         paused = Paused(tmp_path, [again])
         with going_on(folder, *options, *resume, *paused.options, sources=[source]) as run:
             with paused.at(again, run):

@@ -15,8 +15,6 @@ import pytest
 
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.host.cpu import data_threads
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
@@ -42,6 +40,7 @@ from tests.builders import cell_of, shipped
 from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
 from tests.integration.numbered_captures import dumped, seen_at
+from tests.integration.traffic import when_free
 from tests.integration.user_space import processes
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
@@ -101,22 +100,9 @@ LONG_MS = 40
 @pytest.fixture(scope="module")
 def world() -> Iterator[Testbed]:
     """The local world, waited for: other runs of this machine may hold it."""
-    found = make_testbed(TOPOLOGY)
-
-    def busy() -> str:
-        try:
-            found.open()
-        except CsitError as error:
-            if "in use" not in str(error):
-                raise
-            return str(error)
-        return ""
-
-    wait_until("machine lock", busy, 120.0, pause_s=0.2)
-    try:
+    with closing(make_testbed(TOPOLOGY)) as found:
+        when_free(found.open)
         yield found
-    finally:
-        found.close()
 
 
 class Capped(DensityTest):

@@ -6,8 +6,6 @@ import signal
 import socket
 import stat
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,7 +33,8 @@ from resources.libraries.python.planning.names import GENERATOR
 from tests.builders import plan_of
 from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.machine_watch import processes
-from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot, wait_for_network_state
+from tests.integration.robot_runs import LOCAL, network_state, results, run_robot, variables, wait_for_network_state
+from tests.integration.user_space import victim
 
 pytestmark = [
     pytest.mark.parallel,
@@ -159,7 +158,7 @@ def test_packets_pass_through_a_guest_with_emulated_network_cards_as_soon_as_it_
         assert guests.problems() == ()
 
 
-def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> None:
+def test_threads_of_guests_run_where_they_were_planned_and_a_killed_guest_is_named(machine: MachineLock) -> None:
     plan = plan_of("local", "VSC", 1, 1)
     (cpu,) = plan.cores.cpus("nf-1-1")
     with deployed(plan, machine) as (_, guests):
@@ -180,6 +179,10 @@ def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> 
         if others:
             os.sched_setaffinity(vcpu, others)
             assert guests.affinity()["csn1x1i1"] == others | {cpu}
+        os.kill(pid, signal.SIGKILL)
+        found = guests.problems()
+        assert any(each.startswith("the virtual machine of nf-1-1 was killed by SIGKILL") for each in found), found
+        assert guests.affinity()["csn1x1i1"] == frozenset()
 
 
 @pytest.mark.parametrize("nic", ["virtio", "e1000"])
@@ -220,27 +223,11 @@ def test_a_guest_that_panics_reports_the_reason(machine: MachineLock, tmp_path: 
     assert emulators() == {}
 
 
-def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:
-    with deployed(plan_of("local", "VSC", 1, 2), machine) as (_, guests):
-        (victim,) = [pid for pid, words in emulators().items() if "-name nf-1-2," in words]
-        os.kill(victim, signal.SIGKILL)
-        found = guests.problems()
-        assert any(each.startswith("the virtual machine of nf-1-2 was killed by SIGKILL") for each in found), found
-        assert not any("nf-1-1" in problem for problem in found)
-        assert guests.affinity()["csn1x2i1"] == frozenset()
-
-
 def test_guests_that_a_killed_run_left_are_ended_by_the_next(machine: MachineLock) -> None:
     before = network_state()
     machine.__exit__(None, None, None)
-    with subprocess.Popen(
-        [sys.executable, "-c", VICTIM], cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, text=True
-    ) as victim:
-        assert victim.stdout
-        try:
-            assert victim.stdout.readline() == "deployed\n"
-        finally:
-            victim.kill()
+    with victim(VICTIM) as run:
+        run.kill()
     machine.__enter__()
     assert len(emulators()) == 1
     removed = machine.remove_leftovers()
@@ -278,10 +265,8 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
 @pytest.mark.parametrize("nic", ["virtio", "e1000"])
 def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path, nic: str) -> None:
     before = network_state()
-    run_robot(
-        tmp_path, "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10",
-        "-v", "CELLS:1x1", "-v", f"NIC_MODEL:{nic}", "--suite", "vsc-mrr",
-    )  # fmt: skip
+    words = f"NF_SIZES:1c SEARCH:quick,sum=1,time=10 CELLS:1x1 NIC_MODEL:{nic}"
+    run_robot(tmp_path, *LOCAL, *variables(words), "--suite", "vsc-mrr")
     wait_for_network_state(before)
     assert emulators() == {}
     (row,) = results(tmp_path)

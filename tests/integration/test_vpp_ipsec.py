@@ -27,6 +27,7 @@ from tests.integration.user_space import (
     VPP_PREFIX,
     cell,
     deployed,
+    is_as_planned,
     machine_stays_as_it_was,
     planned,
     send_and_count,
@@ -115,8 +116,7 @@ def test_every_packet_goes_through_the_tunnel_also_beside_others(service_type: s
         done = dict(deployment.parts.functions.processed())
         assert done == {f"nf-1-{node}": ProcessedPackets(2 * FRAMES, 0 if kind == TUNNEL else None)
                         for node, kind in enumerate(kinds, 1)}  # fmt: skip
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-        assert deployment.problems() == ()
+        is_as_planned(deployment)
 
 
 def test_a_load_is_encrypted_and_the_facts_say_by_what() -> None:

@@ -55,10 +55,6 @@ def generator() -> Iterator[BuiltInGenerator]:
         built_in.stop()
 
 
-def test_it_is_chosen_where_it_works(generator: BuiltInGenerator) -> None:
-    assert generator.facts() == {"sending": XDP}
-
-
 def test_the_ring_is_used_otherwise_with_the_reason() -> None:
     with veth_pair(NAMESPACE, (LEFT, RIGHT)):
         built_in = BuiltInGenerator(plan(), NAMESPACE)
@@ -118,12 +114,17 @@ def test_a_peer_that_receives_by_napi_only_after_the_port_came_up_is_noticed() -
 
 
 def test_frames_larger_than_a_page_are_sent_by_the_ring_with_a_note(generator: BuiltInGenerator) -> None:
+    assert generator.facts() == {"sending": XDP}, "chosen where it works"
     large = undisturbed(generator, Trial(load_pps=2000, duration_s=0.2, frame=frame("9000B"), probe_pps=50))
     assert (large.sent, large.received) == (400, 400)
     assert "sent by the TX ring: the kernel runs no XDP live frames of 8996 bytes" in (large.note or "")
     assert [flow.received for flow in large.latency] == [10, 10]
     small = undisturbed(generator, Trial(load_pps=2000, duration_s=0.2, frame=B64))
     assert small.received == 400 and "ring" not in (small.note or "")
+    probed = generator.run(Trial(load_pps=10_000, duration_s=0.5, frame=B64, probe_pps=200))
+    for flow in probed.latency:  # a cable without threads: a few microseconds, of which the clock's reading is a part
+        assert flow.min_ns is not None and 100 < flow.min_ns < 100_000
+        assert flow.p50_ns is not None and flow.p50_ns < 1_000_000
 
 
 def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: BuiltInGenerator) -> None:
@@ -138,21 +139,6 @@ def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: B
             assert struct.unpack_from("!H", row, 16)[0] == len(row) - 14
     numbers = [struct.unpack_from("!I", row, 46)[0] for row in capture.frames if row[23] == 17]
     assert numbers == list(range(120))
-
-
-def test_the_programs_stamps_are_on_the_receivers_clock(generator: BuiltInGenerator) -> None:
-    result = generator.run(Trial(load_pps=10_000, duration_s=0.5, frame=B64, probe_pps=200))
-    for flow in result.latency:
-        assert flow.min_ns is not None and flow.p50_ns is not None
-        # a cable without threads: a few microseconds, of which the clock's reading is a part
-        assert 100 < flow.min_ns < 100_000
-        assert flow.p50_ns < 1_000_000
-
-
-def test_packets_of_the_flows_alternate_on_time(generator: BuiltInGenerator) -> None:
-    result = generator.run(Trial(load_pps=10_001, duration_s=0.5, frame=B64))
-    assert [flow.sent for flow in result.flows] == [2500, 2500]
-    assert result.offered_duration_s == pytest.approx(5000 / 10_001, abs=0.0012)
 
 
 @pytest.mark.usefixtures("generator")
