@@ -174,6 +174,18 @@ def opened(path: Path) -> Iterator[Testbed]:
         world.close()
 
 
+def test_a_node_with_another_identity_is_refused_before_anything_starts(lab: Lab, tmp_path: Path) -> None:
+    topology = topology_of(lab, tmp_path)
+    lab.swap_host_key("DUT1")
+    try:
+        done = run_robot(tmp_path / "out", *options(topology, *MRR), check=False)
+    finally:
+        lab.trust()
+    assert done.returncode != 0
+    assert "host key" in done.stdout
+    assert not results(tmp_path / "out")
+
+
 def test_a_full_disk_on_a_node_is_one_sentence_with_path_and_bytes(lab: Lab, tmp_path: Path) -> None:
     lab.nodes["DUT1"].run("rm", "-rf", RUNTIMES)  # as on a node that is used for the first time
     lab.fill_disk("DUT1", str(FOLDER.parent))

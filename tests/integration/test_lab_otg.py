@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.generators.otg import Otg
-from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows
 from resources.libraries.python.errors import InUse, Unsupported
 from resources.libraries.python.model.load import load_topology
@@ -128,6 +129,27 @@ def test_a_port_that_the_server_lacks_is_named_before_anything_is_deployed(
     world = make_testbed(load_topology(file))
     with pytest.raises(Unsupported, match=r"^OTG server https://\S+: configuration: .*eth9.*; correct device or"):
         world.open()
+
+
+def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
+    file = topology(lab, tmp_path, server)
+    left = load_topology(file).tg.settings(Otg)
+    client = OtgClient(left)
+    ports = {"tg-1-1": ServerPort("port1", "cab1"), "tg-1-2": ServerPort("port2", "cab2")}
+    trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    sent = sent_flows(BOTH_WAYS, trial, latency=False, sender=f"{CONTROLLER} {ended.pid}")
+    client.configure(configuration(sent, ports, trial.duration_s))
+    client.transmit("start")
+    assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
+    world = make_testbed(load_topology(file))
+    try:
+        removed = world.open()
+    finally:
+        world.close()
+    assert f"TG: stopped 2 flows of {server.url}" in removed
+    assert client.flow_metrics() == {}
 
 
 def test_a_server_is_refused_while_a_run_of_another_testbed_has_it(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
