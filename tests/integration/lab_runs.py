@@ -1,12 +1,16 @@
 """Runs of the suites on a lab in namespaces, and what is on its nodes before, during and after them."""
 
 import subprocess
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.lab import Lab, missing
 from tests.integration.robot_runs import held_in_a_trial, network_state, sent_packets
 
@@ -19,6 +23,14 @@ TG_CPUS = [{"cpus": "0", "cores": "0"}]
 def topology_of(lab: Lab, folder: Path) -> Path:
     """Its topology file."""
     return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}})
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Testbed]:
+    """A testbed that this process has."""
+    with closing(make_testbed(load_topology(path))) as world:
+        world.open()
+        yield world
 
 
 def options(topology: Path, *more: str) -> tuple[str, ...]:

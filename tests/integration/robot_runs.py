@@ -49,8 +49,11 @@ def study_suite(folder: Path, specification: str, content: str, study: str = "")
     chosen, suite = folder / "small.yaml", folder / f"{study or group}.robot"
     chosen.write_text(content, encoding="utf-8")
     text = (SUITES / suite.name).read_text(encoding="utf-8").replace(f"{group}/", f"{SPECS}/{group}/")
-    text = text.replace(f"{SPECS}/{specification}", str(chosen)).replace("Planted Fault Should Be Found", "Run Study")
-    suite.write_text(text, encoding="utf-8")
+    text = text.replace(f"{SPECS}/{specification}", str(chosen))
+    template = "[Template]    {}"
+    suite.write_text(
+        text.replace(template.format("Planted Fault Should Be Found"), template.format("Run Study")), encoding="utf-8"
+    )
     return suite
 
 

@@ -17,7 +17,6 @@ from resources.libraries.python.drivers.functions.testpmd.driver import missing 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_output import path_of
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
@@ -28,7 +27,9 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
+from tests.captures import packets_of
 from tests.integration.local_functions import named
+from tests.integration.numbered_captures import arriving
 from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology, with_tg
 
 pytestmark = [
@@ -51,28 +52,6 @@ def running(topology: Topology, *kinds: str, rows: int = 1) -> Iterator[Deployme
         assert deployment.problems() == ()
 
 
-@contextmanager
-def tcpdump(interface: str, file: Path) -> Iterator[Callable[[int], None]]:
-    """Write the packets that arrive at a port of the generator into a file; yields what waits until it has so many."""
-
-    def wait_for(count: int) -> None:
-        wait_until("packets in the file", lambda: "" if len(read(file)) >= count else "fewer", 60.0)
-
-    words = ["tcpdump", "-i", interface, "-Q", "in", "-B", "65536", "-U", "--immediate-mode", "-w", str(file)]
-    words += ["-Z", "root", "ip6 and udp"]
-    with subprocess.Popen(
-        ["ip", "netns", "exec", "csit-generator", *words], stderr=subprocess.PIPE, text=True
-    ) as process:  # fmt: skip
-        assert process.stderr is not None
-        assert any("listening on" in line for line in process.stderr)
-        try:
-            yield wait_for
-        finally:
-            process.terminate()
-        said = process.stderr.read()
-    assert "\n0 packets dropped by kernel" in said, said
-
-
 def read(file: Path, *expression: str) -> list[str]:
     """What tcpdump says of the packets in a file that an expression selects."""
     done = subprocess.run(
@@ -87,7 +66,7 @@ def test_ipv6_crosses_a_router_and_a_firewall_and_tcpdump_agrees(tmp_path: Path,
     with running(with_tg(LOCAL, driver), "linux_router", "linux_firewall", rows=1) as deployment:
         generator, plan = deployment.parts.generator, deployment.plan
         forward = plan.flows[0]
-        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap") as wait_for:
+        with arriving(forward.rx_interface, tmp_path / "arrived.pcap", "ip6 and udp") as wait_for:
             result = generator.run(trial)
             assert [(flow.sent, flow.received) for flow in result.flows] == [(1000, 1000)] * 2
             wait_for(1000)
@@ -152,7 +131,7 @@ def test_ipv6_crosses_vswitches_and_functions_in_user_space(tmp_path: Path, name
     trial = Trial(load_pps=2000, duration_s=0.5, frame=frame("128B-ip6-100f"), probe_pps=100)
     with running(path.topology(), *path.kinds) as deployment:
         forward = deployment.plan.flows[0]
-        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap") as wait_for:
+        with arriving(forward.rx_interface, tmp_path / "arrived.pcap", "ip6 and udp") as wait_for:
             result = deployment.parts.generator.run(trial)
             first = [result.flows[0].received, result.latency[0].received]
             wait_for(sum(first))
@@ -196,16 +175,6 @@ def conntrack(*words: str) -> str:
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
-def packets(file: Path) -> list[bytes]:
-    """The packets of a file of tcpdump."""
-    content, place, found = file.read_bytes(), 24, list[bytes]()
-    while place < len(content):
-        length = int.from_bytes(content[place + 8 : place + 12], "little")
-        found.append(content[place + 16 : place + 16 + length])
-        place += 16 + length
-    return found
-
-
 @pytest.mark.skipif(not (path_of("conntrack") and shutil.which("trafgen")), reason="needs conntrack and trafgen")
 def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp_path: Path) -> None:
     flows, ours, peers = 300, tmp_path / "ours.pcap", tmp_path / "trafgen.pcap"
@@ -216,7 +185,7 @@ def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp
         def counted(file: Path, send: Callable[[], object]) -> tuple[dict[str, int], int]:
             conntrack("-F")
             before = named("nf-1-2")
-            with tcpdump(forward.rx_interface, file) as wait_for:
+            with arriving(forward.rx_interface, file, "ip6 and udp") as wait_for:
                 send()
                 wait_for(flows)
             assert len(conntrack("-f", "ipv6", "-L").splitlines()) == flows
@@ -227,6 +196,6 @@ def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp
         assert found == ({"accepted": flows, "refused": 0}, flows)
         senders = sorted(set(map(sender, read(ours))))
         assert found == counted(peers, lambda: sent_by_trafgen(forward, senders, 128 - 4 - 62, tmp_path))
-        assert sorted(packets(ours)) == sorted(packets(peers)), "the same packets, to the byte"
+        assert sorted(packets_of(ours)) == sorted(packets_of(peers)), "the same packets, to the byte"
         both = deployment.parts.generator.run(trial)
         assert [(flow.sent, flow.received) for flow in both.flows] == [(flows, flows)] * 2

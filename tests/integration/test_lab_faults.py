@@ -2,15 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.runtime import FOLDER
-from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import (
     LabFault,
@@ -27,6 +23,7 @@ from tests.integration.lab_runs import (
     TG_CPUS,
     held_in_trial,
     needs_lab,
+    opened,
     options,
     state,
     topology_of,
@@ -161,17 +158,6 @@ def test_of_two_controllers_the_second_is_refused_and_the_first_goes_on(lab: Lab
     assert "TG: this machine is in use by pid" in second.stdout
     assert f"--controller root@{os.uname().nodename} pid {os.getpid()}" in second.stdout
     assert not results(tmp_path / "out")
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[Testbed]:
-    """A testbed that this process has."""
-    world = make_testbed(load_topology(path))
-    world.open()
-    try:
-        yield world
-    finally:
-        world.close()
 
 
 def test_a_node_with_another_identity_is_refused_before_anything_starts(lab: Lab, tmp_path: Path) -> None:

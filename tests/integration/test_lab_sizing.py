@@ -20,11 +20,10 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing, SizeTrials
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.roles.service import SizedService
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import agent_is_killed, sshd_is_killed
-from tests.integration.lab_runs import TG_CPUS, needs_lab, state, wait_for_state
+from tests.integration.lab_runs import TG_CPUS, needs_lab, opened, state, wait_for_state
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, SPECS, environment
 from tests.integration.services import groups, missing_for_instances, size, specifications
@@ -75,19 +74,9 @@ def topology(lab: Lab, folder: Path, **changes: Any) -> Path:
 
 
 @contextmanager
-def opened(lab: Lab, folder: Path) -> Iterator[Testbed]:
-    world = make_testbed(load_topology(topology(lab, folder)))
-    world.open()
-    try:
-        yield world
-    finally:
-        world.close()
-
-
-@contextmanager
 def deployed(lab: Lab, folder: Path, backs: int = 1) -> Iterator[SizedService]:
     """The service that a test has written into a folder; nobody stops it."""
-    with opened(lab, folder) as world:
+    with opened(topology(lab, folder)) as world:
         asked = load_specifications(folder / "deployment.json", folder / "workload.json")
         service = world.host(asked, folder).orchestrator.service(size(backs, 1))
         service.start()
@@ -210,7 +199,7 @@ NO_GROUPS = r"^DUT1: instances cannot be limited: no control group controller cp
 
 
 def test_what_cannot_be_measured_is_one_sentence_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
-    with opened(lab, tmp_path) as world:
+    with opened(topology(lab, tmp_path)) as world:
         for number, (changes, workload, says) in enumerate(REFUSED):
             (folder := tmp_path / str(number)).mkdir()
             specifications(folder, **changes)
@@ -256,7 +245,7 @@ def test_a_size_whose_node_is_lost_under_load_is_measured_once_more(
         return offer(trials, service, monitor, load, repetition)
 
     monkeypatch.setattr(SizeTrials, "offer", offer_and_break)
-    with opened(lab, tmp_path) as world:
+    with opened(topology(lab, tmp_path)) as world:
         asked = load_specifications(tmp_path / "deployment.json", tmp_path / "workload.json")
         sizing = ServiceSizing(load_topology(topology(lab, tmp_path)), world, asked, world.environment())
         with sizing.journal()(tmp_path / "sizing.jsonl", sizing.digest()) as journal:

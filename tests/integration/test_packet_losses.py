@@ -25,7 +25,7 @@ from tests.veth_pair import (
     NAMESPACE,
     RIGHT,
     TRIALS,
-    plan,
+    generating,
     receive_by_napi,
     run,
     undisturbed,
@@ -154,10 +154,8 @@ def generator(request: pytest.FixtureRequest) -> Iterator[BuiltInGenerator]:
         for name in (INNER_RIGHT, RIGHT):
             run(*inside, "set", name, "up")
             receive_by_napi(NAMESPACE, name)
-        built_in = BuiltInGenerator(plan(), NAMESPACE, request.param)
-        built_in.start()
-        yield built_in
-        built_in.stop()
+        with generating(NAMESPACE, request.param) as built_in:
+            yield built_in
 
 
 ONLY_XDP = pytest.mark.parametrize("generator", ["auto"], indirect=True)

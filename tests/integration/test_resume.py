@@ -108,7 +108,7 @@ def test_a_run_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: Pat
         more = 1 + chance.randrange(max(1, steps // (2 * kills)))
         target = max(lines(folder / journal), 1) + more if number else 0
         # A run that this process is too late for stands still soon afterwards.
-        late = Paused(tmp_path, [Moment(BETWEEN if is_matrix else KEEPING, call=more + 3)])
+        late = Paused(tmp_path, [Moment(BETWEEN if is_matrix else KEEPING, call=more + 2)])
         with PreloadedRun(
             argv(folder, *options, *resume, *late.options, sources=sources), cwd=PROJECT, env=environment(),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

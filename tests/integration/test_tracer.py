@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from tests.builders import plan_of
 from tests.integration.kvm_program import BUSY_S
 from tests.integration.local_fabric import FRAMES, deployed, difference, send
 from tests.integration.robot_runs import PROJECT
+from tests.integration.user_space import victim
 
 pytestmark = pytest.mark.root
 VICTIM = """
@@ -300,16 +300,13 @@ def test_a_paused_tracer_records_nothing_until_it_is_resumed_and_ends_also_when_
 
 @pytest.mark.parametrize("state", ["trace", "pause"])
 def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path: Path, state: str) -> None:
-    argv = [sys.executable, "-c", VICTIM, str(tmp_path), state]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as victim:
-        assert victim.stdout is not None
-        assert victim.stdout.readline() == "tracing\n"
-        victim.send_signal(signal.SIGKILL)
-    assert traced_by(victim.pid)
+    with victim(VICTIM, str(tmp_path), state, says="tracing") as run:
+        run.kill()
+    assert traced_by(run.pid)
     with MachineLock(tmp_path) as lock:
         removed = lock.remove_leftovers()
-    assert any(f"removed tracing instance csit-density-{victim.pid}" in sentence for sentence in removed)
-    assert not traced_by(victim.pid)
+    assert any(f"removed tracing instance csit-density-{run.pid}" in sentence for sentence in removed)
+    assert not traced_by(run.pid)
 
 
 def test_an_nf_without_threads_here_has_no_graph_and_the_facts_say_so(own: MachineLock) -> None:

@@ -41,7 +41,7 @@ from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
 from tests.integration.numbered_captures import dumped, seen_at
 from tests.integration.traffic import when_free
-from tests.integration.user_space import processes
+from tests.integration.user_space import processes, victim
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
 NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
@@ -175,29 +175,19 @@ def limit_routed(owner: str, pps: int = LIMIT_PPS) -> None:
 @contextmanager
 def hogged(cpu: int) -> Iterator[None]:
     """Nine tenths of a CPU are taken from everybody else, real-time threads included."""
-    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdout=subprocess.PIPE, text=True) as hog:
-        try:
-            assert hog.stdout is not None
-            assert hog.stdout.readline() == "hogging\n"
-            yield
-        finally:
-            hog.kill()
+    with victim(HOG, str(cpu), says="hogging"):
+        yield
 
 
 @contextmanager
 def stopping(pids: Iterable[int]) -> Iterator[None]:
     """Stop processes for 100 ms of every 400 ms; no CPU is taken from anybody."""
-    argv = [sys.executable, "-c", STOPPING, *map(str, pids)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as stopper:
-        try:
-            assert stopper.stdout is not None
-            assert stopper.stdout.readline() == "stopping\n"
+    try:
+        with victim(STOPPING, *map(str, pids), says="stopping"):
             yield
-        finally:
-            stopper.kill()
-            stopper.wait()
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def verdict_kinds(experiment: DensityTest, number: str) -> set[VerdictKind]:

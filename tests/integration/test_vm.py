@@ -8,7 +8,7 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -79,14 +79,11 @@ def deployed(
 ) -> Iterator[tuple[Fabric, VirtualMachines]]:
     fabric = Fabric(plan, machine, frame_bytes)
     guests = VirtualMachines(plan.functions, plan, fabric, machine, settings or Vm(), image_in=image_in)
-    try:
-        fabric.start()
-        LinuxBridge(plan, fabric).start()
-        guests.start()
+    with ExitStack() as stack:
+        for part in (fabric, LinuxBridge(plan, fabric), guests):
+            stack.callback(part.stop)
+            part.start()
         yield fabric, guests
-    finally:
-        guests.stop()
-        fabric.stop()
 
 
 def emulators() -> dict[int, str]:

@@ -218,15 +218,15 @@ def processes(word: str) -> dict[int, str]:
 
 
 @contextmanager
-def victim(source: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A Python process that says `deployed` and waits to be killed."""
+def victim(source: str, *arguments: str, says: str = "deployed") -> Iterator[subprocess.Popen[str]]:
+    """A Python process that says when it is ready, and goes on until it is killed."""
     with subprocess.Popen(
         [sys.executable, "-c", source, *arguments],
         cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "deployed\n"
+            assert process.stdout.readline() == f"{says}\n"
             yield process
         finally:
             process.kill()
