@@ -199,10 +199,8 @@ def test_ports_of_a_killed_run_are_given_back_by_the_next(tmp_path: Path) -> Non
                 victim.kill()
             with lab.side("DUT1", path) as dut:
                 removed = dut.do("open")
-                assert [row.split(" of pid")[0] for row in removed[:2]] == [
-                    "gave port enp1s0 back",
-                    "gave port enp2s0 back",
-                ]
+                given_back = [row.split(" of pid")[0] for row in removed[:2]]
+                assert given_back == [f"gave port enp{number}s0 back" for number in (1, 2)]
                 assert lab.state("DUT1") == before
                 dut.do("lay", plan)
                 tg.do("start")

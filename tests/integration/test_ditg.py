@@ -110,14 +110,8 @@ def test_times_between_departures_have_the_distribution_that_is_asked_for(
     monkeypatch.setattr(DitgPrograms, "run", kept)
     with running() as deployment:
         for departures, (least, most) in SPREADS.items():
-            trial = Trial(
-                load_pps=_SPARSE_PPS,
-                duration_s=2,
-                frame=frame("512B"),
-                protocol=protocol,
-                departures=departures,
-                purpose="sweep",
-            )
+            asked = Trial(load_pps=_SPARSE_PPS, duration_s=2, frame=frame("512B"), protocol=protocol, purpose="sweep")
+            trial = asked.model_copy(update={"departures": departures})
             result = deployment.parts.generator.run(trial)
             assert all(flow.sent > 0 for flow in result.flows), result
             assert result.received >= 0.99 * result.sent, result

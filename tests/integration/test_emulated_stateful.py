@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.emulated import Emulated
+from tests.integration.emulated import RING, Emulated
 from tests.integration.robot_runs import going_on, study_record, study_suite
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
@@ -31,7 +31,7 @@ _WITHIN_S = 600.0
 
 def test_connections_are_those_that_the_kernel_counts(emulated: Emulated, tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "stateful/nat.yaml", SPEC)
-    nodes = {"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"containers": "linux_nat"}}
+    nodes = {"TG": RING, "DUT1": {"containers": "linux_nat"}}
     topology = emulated.write_topology(tmp_path, nodes=nodes)
     with (
         closing(emulated.nodes["DUT1"].open(["bash", "-c", COUNT])) as counting,

@@ -57,19 +57,13 @@ def hops_of(chain: tuple[Deployment, str]) -> HopTimer:
     return hops
 
 
-def probed(chain: tuple[Deployment, str], probe_pps: float = PROBES_PPS) -> tuple[HopDelay, ...]:
+def probed(chain: tuple[Deployment, str]) -> tuple[HopDelay, ...]:
     """Delays of the probes of one trial."""
     deployment, name = chain
     hops = hops_of(chain)
     hops.start()
     try:
-        trial = Trial(
-            load_pps=0.0 if probe_pps else 2 * PROBES_PPS,
-            duration_s=DURATION_S,
-            frame=frame(name),
-            probe_pps=probe_pps,
-            purpose="latency",
-        )
+        trial = Trial(load_pps=0.0, duration_s=DURATION_S, frame=frame(name), probe_pps=PROBES_PPS, purpose="latency")
         deployment.parts.generator.run(trial)
     finally:
         found = hops.stop()

@@ -116,12 +116,6 @@ def test_all_senders_of_a_generator_get_through_a_nat_that_two_instances_share()
         assert sum(named(owner)["accepted"] for owner in ("nf-1-2", "nf-2-2")) == done.sent
 
 
-def test_a_router_and_a_firewall_in_a_row() -> None:
-    with running(ROUTER, FIREWALL) as deployment:
-        send_and_count(deployment)
-        assert named("nf-1-2") == {"accepted": 2 * FRAMES}
-
-
 def test_two_branches_between_two_routers_keep_instances_apart() -> None:
     """One namespace splits, one merges; every hop of each branch sees the frames of its own instance only."""
     with running(ROUTER, FIREWALL, ROUTER, chains=2, shared=(1, 3)) as deployment:

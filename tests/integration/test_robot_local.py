@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -112,16 +113,10 @@ def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_pat
 
 def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
-    topology = shipped("local")
-    world = make_testbed(topology)
-    asked = MeasurementRequest(
-        test_type=TestType.NDRPDR,
-        cell=Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2),
-        frame=frame("64B"),
-        profile=profile("quick"),
-    )
-    world.open()
-    try:
+    topology, cell = shipped("local"), Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    with closing(make_testbed(topology)) as world:
+        world.open()
         experiment = DensityTest(topology, world, asked, fingerprint())
         experiment.deploy()
         try:
@@ -131,8 +126,6 @@ def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
                 experiment.verify_traffic()
         finally:
             assert experiment.remove() is None
-    finally:
-        world.close()
     assert "last seen at nf-2-1 csn2x1i1 rx (200), not at nf-2-1 csn2x1i2 tx" in str(caught.value)
     assert "instance 1" not in str(caught.value)
     assert "reverse" not in str(caught.value)

@@ -111,10 +111,7 @@ def test_entries_and_counters_are_those_of_conntrack(kind: str, frame_name: str,
         assert {table.timeout_s for table in functions.hold_connections(77).values()} == {77}
         functions.delete_connections()
         result = running.parts.generator.run(trial(5000, 2, frame_name))
-        assert [(flow.instance, flow.direction) for flow in result.flows] == [
-            (1, Direction.FORWARD),
-            (2, Direction.FORWARD),
-        ]
+        assert [(flow.instance, flow.direction) for flow in result.flows] == [(n, Direction.FORWARD) for n in (1, 2)]
         # Fewer than 5000 each where the sender's machine stands still.
         sent = {f"nf-{flow.instance}-1": flow.sent for flow in result.flows}
         assert result.received == result.sent > 8000

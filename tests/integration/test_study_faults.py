@@ -151,9 +151,9 @@ STUDIES: Mapping[str, Study] = {
 
 
 def dataset(output: Path) -> list[Any]:
-    """Status, message and record of all tests."""
+    """Status, message and record of all tests, by their names: those that were carried over come elsewhere."""
     found: list[Any] = []
-    for item in items(output / "output.xml"):
+    for item in sorted(items(output / "output.xml"), key=lambda item: getattr(item, "record", item).test_id):
         if isinstance(item, Recorded):
             row = json.loads(RESUMED.sub("null", item.record.model_dump_json()))
             row["warnings"] = [text for text in row.get("warnings") or () if text]

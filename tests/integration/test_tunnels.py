@@ -83,15 +83,9 @@ def running(*kinds: NfKind, limits: tuple[Limits, ...] = (), frame_name: str = "
         is_as_planned(deployment)
 
 
-def trial(load_pps: float = LOAD_PPS, frame_name: str = "128B", protocol: Protocol | None = None) -> Trial:
-    return Trial(
-        load_pps=load_pps,
-        duration_s=0.5,
-        frame=frame(frame_name),
-        probe_pps=0.0 if protocol else 100.0,
-        purpose="sweep",
-        protocol=protocol,
-    )
+def trial(load_pps: float = LOAD_PPS, protocol: Protocol | None = None) -> Trial:
+    plain = Trial(load_pps=load_pps, duration_s=0.5, frame=frame("128B"), purpose="sweep")
+    return plain.model_copy(update={"probe_pps": 0.0 if protocol else 100.0, "protocol": protocol})
 
 
 def files() -> Iterator[Path]:
