@@ -189,8 +189,7 @@ class Side:
         return self.fabric.affinity(self.fabric.owners)
 
     def sampled(self) -> tuple[set[str], set[int]]:
-        assert self.share is not None
-        assert self.share.sampler is not None
+        assert self.share is not None and self.share.sampler is not None
         sample = self.share.sampler.read()
         return set(sample.threads), set(sample.cpus)
 

@@ -188,8 +188,7 @@ def test_work_of_the_kernel_is_charged_to_the_nf_that_it_serves(study: ChainStud
 def test_packets_wait_behind_the_vswitch_where_an_nf_is_throttled(study: ChainStudy) -> None:
     (waiting,) = values(of(study, "nat", "router"), VSWITCH, "queued_packets")
     (none,) = values(of(study, "router", "nat"), VSWITCH, "queued_packets")
-    assert waiting is not None
-    assert none is not None
+    assert waiting is not None and none is not None
     assert none < 64 < waiting <= 2 * RING, "both ways have a ring into the throttled NF"
 
 

@@ -89,7 +89,7 @@ def test_an_unknown_host_is_refused_with_the_fix(lab: Lab, tmp_path: Path) -> No
 
 def test_a_changed_host_key_is_refused_with_the_fix(lab: Lab) -> None:
     access = Access(**lab.access(DUT))
-    lab.swap_host_key(DUT)
+    lab.nodes[DUT].swap_host_key()
     try:
         said = refusal(access)
         assert "shows another host key than before: ssh-ed25519 SHA256:" in said
@@ -290,12 +290,12 @@ def test_a_connection_that_died_unnoticed_is_made_anew(lab: Lab) -> None:
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     connection.run(["true"])
     before = logins(lab)
-    lab.kill_sshd(DUT)
+    lab.nodes[DUT].kill_sshd()
     with pytest.raises(ConnectionFailed) as failed:
         connection.run(["true"])
     said = str(failed.value)
     assert "nothing listens on port 22" in said and "\n" not in said
-    lab.start_sshd(DUT)
+    lab.nodes[DUT].start_sshd()
     assert connection.run(["hostname"]).stdout == "dut1\n"
     assert connection.run(["hostname"]).stdout == "dut1\n"
     assert logins(lab) == before + 1
@@ -305,12 +305,12 @@ def test_a_connection_that_died_unnoticed_is_made_anew(lab: Lab) -> None:
 def test_what_may_have_run_is_not_run_again(lab: Lab) -> None:
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     word = f"1234.{secrets.randbelow(10**9)}"
-    killer = threading.Thread(target=lambda: (wait_for(word), lab.kill_sshd(DUT)))
+    killer = threading.Thread(target=lambda: (wait_for(word), lab.nodes[DUT].kill_sshd()))
     killer.start()
     with pytest.raises(ConnectionFailed, match=r"the connection ended while sh ran"):
         connection.run(["sh", "-c", f"echo once >>{COUNT}; exec sleep {word}"])
     killer.join()
-    lab.start_sshd(DUT)
+    lab.nodes[DUT].start_sshd()
     assert connection.run(["cat", COUNT]).stdout == "once\n"
     for pid in running(word):
         os.kill(pid, signal.SIGKILL)

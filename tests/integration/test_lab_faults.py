@@ -127,7 +127,7 @@ def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp
     try:
         with going_on(output, *options(path, "-v", "CELLS:1-2x1", "--suite", "csc-mrr")) as run:
             with held_in_trial(lab, run, output, "CSC 1R1C"):
-                lab.swap_host_key("DUT1")
+                lab.nodes["DUT1"].swap_host_key()
             said, _ = run.communicate(timeout=600)
     finally:
         lab.trust()
@@ -162,7 +162,7 @@ def test_of_two_controllers_the_second_is_refused_and_the_first_goes_on(lab: Lab
 
 def test_a_node_with_another_identity_is_refused_before_anything_starts(lab: Lab, tmp_path: Path) -> None:
     topology = topology_of(lab, tmp_path)
-    lab.swap_host_key("DUT1")
+    lab.nodes["DUT1"].swap_host_key()
     try:
         done = run_robot(tmp_path / "out", *options(topology, *MRR), check=False)
     finally:

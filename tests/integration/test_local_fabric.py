@@ -12,6 +12,7 @@ import pytest
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
@@ -156,3 +157,9 @@ def test_what_a_killed_run_left_is_removed_by_the_next(machine: MachineLock) -> 
     wait_for_network_state(before)
     with deployed(plan_of("local", "CSC", 1, 2), machine):
         pass
+
+
+def test_a_check_finds_the_same_again_and_leaves_nothing() -> None:
+    before = network_state()
+    assert [check() for _ in range(3)] == [(), (), ()]
+    wait_for_network_state(before)

@@ -126,11 +126,11 @@ class TestLab:
         assert used.startswith("nodes.DUT1.interfaces.port2: in use: cab2 has the address 198.51.100.7")
 
     def test_a_stopped_server_is_one_line_and_the_others_are_looked_at(self, lab: labs.Lab, tmp_path: Path) -> None:
-        lab.kill_sshd("DUT1")
+        lab.nodes["DUT1"].kill_sshd()
         try:
             done = csit("doctor", str(lab.topology(tmp_path)))
         finally:
-            lab.start_sshd("DUT1")
+            lab.nodes["DUT1"].start_sshd()
         assert done.returncode == 1
         of_dut = [line for line in done.stdout.splitlines() if "nodes.DUT1" in line]
         assert len(of_dut) == 1 and "nothing listens on port 22" in of_dut[0]
@@ -141,7 +141,7 @@ class TestLab:
 
     def test_another_host_key_is_reported_with_the_fix(self, lab: labs.Lab, tmp_path: Path) -> None:
         path = lab.topology(tmp_path)
-        lab.swap_host_key("TG")
+        lab.nodes["TG"].swap_host_key()
         try:
             (text,) = problems(look(path))
         finally:

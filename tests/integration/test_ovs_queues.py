@@ -126,8 +126,7 @@ def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
         before, came = counters(deployment), deployment.plan.flows[0].rx_interface
         found = received_while_it_stands(deployment)
         standing, *_, left = found["queued_packets"]
-        assert standing is not None
-        assert left is not None
+        assert standing is not None and left is not None
         assert RING - 64 < standing <= RING, "the ring into Open vSwitch is full"
         assert 0 < left < standing, "Open vSwitch leaves what a port does not take in that port's ring"
         found = received_while_it_stands(deployment)

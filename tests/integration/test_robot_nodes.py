@@ -28,7 +28,7 @@ def test_facts_and_logs_come_over_connections_that_were_checked(lab: Lab, tmp_pa
 
 
 def test_a_changed_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
-    lab.swap_host_key("DUT1")
+    lab.nodes["DUT1"].swap_host_key()
     run = run_robot(tmp_path, "-v", f"TOPOLOGY:{lab.topology(tmp_path)}", sources=[SUITE], check=False)
     lab.trust()
     assert "3 tests, 0 passed, 3 failed" in run.stdout

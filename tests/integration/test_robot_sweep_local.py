@@ -36,13 +36,11 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     assert firewall.sweep is not None
     assert all(":" in function.left.address for function in firewall.plan.functions), "of IPv6"
     low, *_, high = firewall.sweep.points
-    assert low.loss_ratio is not None
-    assert high.loss_ratio is not None
+    assert low.loss_ratio is not None and high.loss_ratio is not None
     assert low.loss_ratio < 0.1
     assert high.loss_ratio > 0.3
     assert low.sender_pps == pytest.approx(low.input_pps, rel=0.05), "the interface has seen what the generator counted"
-    assert low.delay_s is not None
-    assert high.delay_s is not None
+    assert low.delay_s is not None and high.delay_s is not None
     assert 1e-6 < low.delay_s < high.delay_s < 10
     assert 0 < low.cpu["nf-1-1"][0] < high.busy["nf-1-1"][0] <= 1
     assert high.busy["nf-1-1"][0] > 0.9, "far above what it forwards it has work all the time"

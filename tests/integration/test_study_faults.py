@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,9 @@ def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for number, pair in enumerate(zip(one, other, strict=True)):
             yield from differences(*pair, f"{place}[{number}]")
+    elif isinstance(one, float) and isinstance(other, float):
+        if not isclose(one, other, rel_tol=1e-6, abs_tol=1e-12):  # a clock that has gone on longer is rounded otherwise
+            yield f"{place}: {one} and {other}"
     elif one != other:
         yield f"{place}: {str(one)[:200]} and {str(other)[:200]}"
 

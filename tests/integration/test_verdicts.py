@@ -192,8 +192,7 @@ def stopping(pids: Iterable[int]) -> Iterator[None]:
 
 def verdict_kinds(experiment: DensityTest, number: str) -> set[VerdictKind]:
     """Kinds of one number, without what this machine's size adds to each of them."""
-    assert experiment.draft.verdict is not None
-    assert experiment.draft.plan is not None
+    assert experiment.draft.verdict is not None and experiment.draft.plan is not None
     kinds = set(experiment.draft.verdict.of(number))
     # A machine with few cores says so of every number, and only it does.
     assert (VerdictKind.OVERSUBSCRIBED in kinds) == experiment.draft.plan.cores.oversubscribed
