@@ -178,6 +178,7 @@ def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str
         (reason,) = rows[frame].broken
         assert case.words in reason
     assert rows["256B"].broken == (), "the next one is clean"
+    assert said.count("; trying again") == len(cases)
 
 
 CHAINS = """

@@ -122,3 +122,13 @@ def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
         assert 10 < each.throughput_pps < 101, found.notes
         assert each.cpu and each.cpu > 0.01, "QEMU with all its vCPUs, and the threads of its ports"
         assert each.memory_bytes and each.memory_bytes > 100 << 20, "of the guest"
+
+
+@pytest.mark.parallel
+def test_a_kind_that_the_testbed_lacks_is_skipped_in_one_sentence(tmp_path: Path) -> None:
+    before = network_state()
+    done = run(tmp_path, SPEC.replace("kind: linux_router", "kind: testpmd"))
+    assert done.returncode == 0 and "1 skipped" in done.stdout, done.stdout
+    assert "testpmd" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    wait_for_network_state(before)

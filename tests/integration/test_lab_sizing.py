@@ -184,6 +184,12 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         r"^TG: generator script .*/generator.sh ended with 1: no route$",
     ),
     (
+        {"generator": "kill -KILL $$"},
+        {},
+        r"^TG: generator script .*/generator.sh was killed by SIGKILL: nothing was written$",
+    ),
+    ({"generator": "true"}, {}, r"^TG: generator script .*/generator.sh reported nothing; "),
+    (
         {"needs": ["sh", "no-such-server"]},
         {},
         r"^DUT1: no-such-server missing, which the scripts of the service need; searched in /",

@@ -98,10 +98,10 @@ def switches(thread: int) -> int:
 
 
 def test_refused_changes_are_named_and_the_machine_is_as_it_was_afterwards(machine: MachineLock) -> None:
-    before, plan = network_state(), plan_of("local", "CSC", 1, 1)
+    before, plan = network_state(), plan_of("local", "CSP", 2, 2)
     with deployed(plan, machine) as (fabric, switch, _):
         during = network_state()
-        assert during["namespaces"] - before["namespaces"] >= {"csit-generator", "csit-vswitch", "csit-nf-1-1"}
+        assert during["namespaces"] - before["namespaces"] >= {"csit-generator", "csit-vswitch", "csit-nf-2-2"}
         assert during["links"] == before["links"]
         with pytest.raises(CommandFailed, match=r"make bridge csb1x1 .*exists"):
             switch.start()

@@ -14,7 +14,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.integration.otg_server import OtgServer, serving, topology
+from tests.integration.otg_server import OtgServer, certificate, serving, topology
 from tests.integration.user_space import cell, deployed, victim
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
@@ -99,3 +99,14 @@ def test_the_next_run_stops_what_a_killed_one_has_left_sending(server: OtgServer
     world.close()
     assert any(sentence.startswith(f"stopped 2 flows of {server.url} of pid") for sentence in removed), removed
     assert {row.transmit for row in client.flow_metrics().values()} == {"stopped"}
+
+
+def test_a_server_that_is_not_there_or_not_trusted_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match=r"^OTG server http://127.0.0.1:1: version: .*refused"):
+        OtgClient(Otg(location="http://127.0.0.1:1")).version()
+    pem, trusted = certificate(tmp_path, "127.0.0.1")
+    with serving(tmp_path / "server.log", "--certificate", str(pem)) as own:
+        with pytest.raises(CsitError, match=r"^OTG server https://127.0.0.1:\d+: version: .*CERTIFICATE_VERIFY_FAILED"):
+            OtgClient(Otg(location=own.url)).version()
+        assert OtgClient(Otg(location=own.url, ca_file=str(trusted))).version().startswith("1.")
+        assert OtgClient(Otg(location=own.url, verify=False)).version().startswith("1.")

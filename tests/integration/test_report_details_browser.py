@@ -89,7 +89,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @WINDOWS
 def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, folder: Path, width: int, dark: bool) -> None:
-    assert max(browser.plots_in_window(sorted(folder.glob("*.html")), width, dark=dark)) > 2
+    files = sorted(folder.glob("*.html"))
+    plots = dict(zip(files, browser.plots_in_window(files, width, dark=dark), strict=True))
+    assert plots[folder / "test.html"] > 2
 
 
 def test_a_heat_map_shows_what_is_chosen(browser: Browser, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -87,16 +88,23 @@ def test_a_second_run_is_refused_with_the_holder_named_and_ctrl_c_leaves_the_mac
     assert "failed" in row.verdict.kinds
 
 
-def test_without_the_rights_of_root_one_sentence_says_so(tmp_path: Path) -> None:
-    command = argv(tmp_path / "out", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
-    done = subprocess.run(
+def without_rights(*command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as root without what root may do."""
+    return subprocess.run(
         ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command],
         cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
+
+
+def test_without_the_rights_of_root_one_sentence_says_so_and_doctor_names_the_fix(tmp_path: Path) -> None:
+    done = without_rights(*argv(tmp_path / "out", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr"))
     assert done.returncode != 0
     assert done.stderr.count("CAP_NET_ADMIN") == 1, done.stderr
     assert "run as root" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+    told = without_rights(sys.executable, "-m", "csit_utils", "doctor")
+    assert told.returncode == 1
+    assert "CAP_NET_ADMIN" in told.stdout and "run as root" in told.stdout
 
 
 def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_path: Path) -> None:

@@ -78,6 +78,17 @@ def test_branches_halve_what_each_firewall_does(records: dict[str, SweepRecord])
     assert half == pytest.approx(per_pps / 2, rel=0.05)
 
 
+def test_bursts_are_samples_with_idle_seconds_and_no_profile(records: dict[str, SweepRecord]) -> None:
+    record = records["Bursts Above Saturation"]
+    assert (record.kind, record.profile) == ("bursts", None)
+    assert record.sweep is not None
+    assert record.sweep.points == ()
+    on = [sample.rate_pps > 0 for sample in record.sweep.samples]
+    assert on == [True, True, True, False, False] * 2
+    assert all((sample.input_pps > 0) == (sample.rate_pps > 0) for sample in record.sweep.samples)
+    assert all((sample.loss_ratio or 0) > 0.1 for sample in record.sweep.samples if sample.rate_pps)
+
+
 def test_profiles_of_an_earlier_run_predict_a_chain(output: Path, tmp_path: Path) -> None:
     options = ("--test", "Router And Firewall", "-v", f"PROFILES:{output}")
     run_robot(tmp_path, *SIM, *options, sources=[SUITES / "chain.robot"])
@@ -106,3 +117,17 @@ def test_a_chain_without_profiles_of_its_parts_keeps_what_was_measured(tmp_path:
     assert item.record.sweep is not None
     assert len(item.record.sweep.points) == 12
     assert item.record.profile is not None
+
+
+def test_rates_beyond_the_generator_are_flagged_and_the_sweep_goes_on(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.yaml"
+    slow.write_text(TOPOLOGY.read_text(encoding="utf-8").replace("  seed: 1", "  seed: 1\n  generator_max_pps: 576"))
+    rates = ("-v", "SWEEP_RATES:200-1000/400", "--test", "Firewall", "-v", f"TOPOLOGY:{slow}")
+    run_robot(tmp_path / "out", *SIM, *rates, sources=[SUITES / "sweep.robot"])
+    (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
+    assert item.record.sweep is not None
+    flags = [point.flagged for point in item.record.sweep.points]
+    assert flags[0] is None
+    assert flags[2] is not None
+    assert flags[2].startswith("the generator offered 288 pps of 1.00 kpps")
+    assert any("2 of 3 loads were not offered as intended" in line for line in item.record.warnings)

@@ -85,6 +85,7 @@ def test_one_that_stands_still_is_a_problem_until_it_goes_on_and_a_killed_one_is
         wait_until("its end", lambda: "" if deployment.problems() else "no problem", 60.0)
         (problem,) = deployment.problems()
         assert problem.startswith("testpmd of nf-2-1 was killed by SIGKILL; it said last: ")
+        assert "Press enter to exit" in problem
         lost = {row.interface for row in deployment.affinity() if row.actual_cpus == ()}
         assert lost == {"csn2x1i1", "csn2x1i2"}, "its data thread is missed"
 

@@ -124,6 +124,12 @@ def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: B
     assert numbers == list(range(120))
 
 
+def test_packets_of_the_flows_alternate_on_time(generator: BuiltInGenerator) -> None:
+    result = generator.run(Trial(load_pps=10_001, duration_s=0.5, frame=B64))
+    assert [flow.sent for flow in result.flows] == [2500, 2500]
+    assert result.offered_duration_s == pytest.approx(5000 / 10_001, abs=0.0012)
+
+
 @pytest.mark.usefixtures("generator")
 def test_the_kernel_is_asked_what_a_port_takes() -> None:
     def ask() -> tuple[bool, bool]:
