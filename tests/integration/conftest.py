@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,7 +19,9 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from tests import retries
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
+from tests.integration.lab import Lab
 from tests.integration.traffic import takes_turns, when_free
+from tests.integration.user_space import machine_stays_as_it_was
 
 _YIELDS = 19
 """Nice value of what is beside traffic, as in tox.ini."""
@@ -122,3 +124,18 @@ def machine() -> Iterator[MachineLock]:
         held.push(lock)
         lock.remove_leftovers()
         yield lock
+
+
+@pytest.fixture(autouse=True)
+def _program_has_ended(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where a file of tests names a `PROGRAM`, each leaves no process of it, no namespace and no folder."""
+    program = getattr(request.module, "PROGRAM", "")
+    with machine_stays_as_it_was(program) if program else nullcontext():
+        yield
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The nodes of a file of tests, as it describes them in `LAB`."""
+    with Lab(**getattr(request.module, "LAB", {})) as made:
+        yield made

@@ -61,3 +61,9 @@ def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol
 
 def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
     return dict(deployment.parts.functions.processed())
+
+
+def conntrack(owner: str, *options: str) -> str:
+    """What the independent program says in the namespace of a network function."""
+    argv = ["ip", "netns", "exec", namespaces.name_of(owner), "conntrack", *options]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout

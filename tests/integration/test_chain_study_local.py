@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_b
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
+from tests.integration.lab_runs import RT_LIMIT
 from tests.integration.robot_runs import (
     LOCAL,
     network_state,
@@ -31,7 +32,6 @@ NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
 RING = 256
 """Packets that wait at a veth port at most."""
-RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 SPEC = """
 name: small
 vnfs:

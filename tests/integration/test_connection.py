@@ -29,12 +29,7 @@ NASTY = [
     "line\nbreak", "\ttab\r", "trailing\n", "größe ✓ 漢字", "\x01\x7f",
 ]  # fmt: skip
 MEGABYTES = 10
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(cables=2) as made:
-        yield made
+LAB = {"cables": 2}
 
 
 @pytest.fixture(params=["local", "ssh", "ssh and sudo"])

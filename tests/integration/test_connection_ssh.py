@@ -39,12 +39,7 @@ DUT = "DUT1"
 PASSWORD = "env:CSIT_DUT_PASSWORD"  # noqa: S105 (says where it is)
 COUNT = "/run/count"
 SMALL = "/dev/shm"  # noqa: S108 (the node's own)
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(duts=2, cables=2) as made:
-        yield made
+LAB = {"duts": 2, "cables": 2}
 
 
 @pytest.fixture(autouse=True)

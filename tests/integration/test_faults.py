@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.disks import filled, small_disk
+from tests.integration.lab_runs import RT_LIMIT
 from tests.integration.local_faults import (
     OWNER,
     TINY,
@@ -47,7 +48,6 @@ from tests.loaded import load
 pytestmark = pytest.mark.root
 BRIEF = variables("NF_SIZES:1c SEARCH:quick,sum=1,time=10,mrr=1,mrr_trial=0.1")
 MRR = (*BRIEF, *LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr")
-RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.captures import packets_of
-from tests.integration.local_functions import named
+from tests.integration.local_functions import conntrack, named
 from tests.integration.numbered_captures import arriving
 from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology, with_tg
 
@@ -169,12 +169,6 @@ def sent_by_trafgen(flow: Flow, senders: list[tuple[str, int]], bytes_of_data: i
     )
 
 
-def conntrack(*words: str) -> str:
-    """What conntrack says of IPv6 in the first NF."""
-    argv = ["ip", "netns", "exec", name_of("nf-1-1"), "conntrack", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-
-
 @pytest.mark.skipif(not (path_of("conntrack") and shutil.which("trafgen")), reason="needs conntrack and trafgen")
 def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp_path: Path) -> None:
     flows, ours, peers = 300, tmp_path / "ours.pcap", tmp_path / "trafgen.pcap"
@@ -183,13 +177,14 @@ def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp
         forward = deployment.plan.flows[0]
 
         def counted(file: Path, send: Callable[[], object]) -> tuple[dict[str, int], int]:
-            conntrack("-F")
+            conntrack("nf-1-1", "-F")
             before = named("nf-1-2")
             with arriving(forward.rx_interface, file, "ip6 and udp") as wait_for:
                 send()
                 wait_for(flows)
-            assert len(conntrack("-f", "ipv6", "-L").splitlines()) == flows
-            return {name: number - before[name] for name, number in named("nf-1-2").items()}, int(conntrack("-C"))
+            assert len(conntrack("nf-1-1", "-f", "ipv6", "-L").splitlines()) == flows
+            accepted = {name: number - before[name] for name, number in named("nf-1-2").items()}
+            return accepted, int(conntrack("nf-1-1", "-C"))
 
         one_way = trial.model_copy(update={"only": forward.direction, "load_pps": 2000})
         found = counted(ours, lambda: deployment.parts.generator.run(one_way))

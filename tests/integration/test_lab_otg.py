@@ -32,12 +32,7 @@ BOTH_WAYS = (
     FORWARD,
     FORWARD.model_copy(update={"direction": Direction.REVERSE, "tx_interface": "tg-1-2", "rx_interface": "tg-1-1"}),
 )
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(used=True) as made:
-        yield made
+LAB = {"used": True}
 
 
 @pytest.fixture(scope="module")

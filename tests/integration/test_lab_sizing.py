@@ -48,12 +48,7 @@ LISTEN = "import socket,time; s=socket.create_server(('', 7)); time.sleep(3600)"
 SERVE = f"""{sys.executable} -S -c "{LISTEN}" &
 until grep -q ':0007 ' /proc/net/tcp; do sleep 0.01; done"""
 """An instance that takes connections."""
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(cables=2, used=True) as made:
-        yield made
+LAB = {"cables": 2, "used": True}
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from tests.builders import cell_of
 from tests.integration.local_fabric import frame as udp_frame
 from tests.integration.local_functions import named, nft, ruleset
 from tests.integration.robot_runs import PROJECT
-from tests.integration.user_space import FRAMES, cell, deployed, is_as_planned, machine_stays_as_it_was, send_and_count
+from tests.integration.user_space import FRAMES, cell, deployed, is_as_planned, send_and_count
 
 pytestmark = [
     pytest.mark.parallel,
@@ -32,12 +32,7 @@ pytestmark = [
 ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 NO_PORTS, UDP = 61, 17
 LOCAL = PROJECT / "topologies" / "local.yaml"
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("nft"):
-        yield
+PROGRAM = "nft"
 
 
 @contextmanager

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,6 @@ from tests.integration.robot_runs import csit
 BIG = "/var/tmp"  # noqa: S108 - the node's own
 pytestmark = pytest.mark.parallel
 needs_lab = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[labs.Lab]:
-    with labs.Lab() as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)

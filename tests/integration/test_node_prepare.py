@@ -32,10 +32,7 @@ def settings() -> dict[str, str]:
     return files
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[labs.Lab]:
-    with labs.Lab(cables=2) as made:
-        yield made
+LAB = {"cables": 2}
 
 
 @pytest.fixture(scope="module", autouse=True)

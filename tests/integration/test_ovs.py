@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,7 +23,6 @@ from tests.integration.user_space import (
     cell,
     deployed,
     is_as_planned,
-    machine_stays_as_it_was,
     prepared,
     processes,
     send_and_count,
@@ -45,12 +43,7 @@ with deployed(topology_with(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("ovs"):
-        yield
+PROGRAM = "ovs"
 
 
 @pytest.mark.parametrize(

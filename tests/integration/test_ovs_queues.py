@@ -29,7 +29,6 @@ from tests.integration.user_space import (
     cell,
     counters,
     deployed,
-    machine_stays_as_it_was,
     processes,
     send_and_count,
     topology_with,
@@ -48,12 +47,7 @@ AT_ONCE = 100
 """Fewer than the ring of a veth port holds, of which the kernel takes them in its turn."""
 READ_WITHIN_S = 30.0
 Rows = dict[str, tuple[float | None, ...]]
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("ovs"):
-        yield
+PROGRAM = "ovs"
 
 
 def sampler_of(deployment: Deployment) -> FeatureSampler:

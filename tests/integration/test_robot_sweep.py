@@ -12,14 +12,12 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.sweep.model import Indicator, ProfileMetric, SweepRecord
-from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.robot_runs import PROJECT, SIM, SUITES, run_robot
 from tests.loaded import load
 
 pytestmark = pytest.mark.parallel
 
-SUITES = PROJECT / "tests" / "characterization"
 TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
-SIM = ("-v", f"TOPOLOGY:{TOPOLOGY}", "--log", "NONE", "--report", "NONE")
 OURS = [SUITES / name for name in ("bursts.robot", "chain.robot", "sweep.robot")]
 
 

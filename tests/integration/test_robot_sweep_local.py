@@ -8,13 +8,10 @@ from resources.libraries.python.drivers.functions.vm.accelerator import missing 
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.model import SweepRecord
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import LOCAL, SUITES, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
 
 pytestmark = pytest.mark.root
-
-SUITES = PROJECT / "tests" / "characterization"
-LOCAL = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
 
 
 def records(output: Path) -> dict[str, SweepRecord]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import MAX_FLOWS
@@ -21,6 +20,7 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.stateful.model import StatefulDensity
 from resources.libraries.python.testbed.node.scripts import tunables
 from tests.builders import shipped
+from tests.integration.local_functions import conntrack
 from tests.integration.robot_runs import (
     PROJECT,
     network_state,
@@ -78,12 +78,6 @@ def most_entries(number: int) -> Iterator[None]:
         yield
     finally:
         change_limit("restore")
-
-
-def conntrack(owner: str, *options: str) -> str:
-    """What the independent program says in the namespace of a network function."""
-    argv = ["ip", "netns", "exec", name_of(owner), "conntrack", *options]
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
 def statistic(owner: str, name: str) -> int:

@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.integration.local_fabric import frame as frame_of
 from tests.integration.local_functions import done, running, trial
-from tests.integration.user_space import machine_stays_as_it_was, processes
+from tests.integration.user_space import processes
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -31,12 +30,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed"),
 ]
 SURICATA = NfKind("suricata")
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("suricata"):
-        yield
+PROGRAM = "suricata"
 
 
 def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_each_second() -> None:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from tests.integration.user_space import (
     deployed,
     is_as_planned,
     kill_run,
-    machine_stays_as_it_was,
     processes,
     send_and_count,
     topology_with,
@@ -41,12 +39,7 @@ with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind("
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("testpmd"):
-        yield
+PROGRAM = "testpmd"
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
+from tests.integration.local_functions import done
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
 from tests.integration.user_space import (
     deployed,
@@ -91,10 +92,6 @@ def trial(load_pps: float = LOAD_PPS, protocol: Protocol | None = None) -> Trial
 def files() -> Iterator[Path]:
     """What the programs of tunnels have in their folders."""
     return (path for folder in FOLDERS if folder.exists() for path in folder.iterdir())
-
-
-def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
-    return dict(deployment.parts.functions.processed())
 
 
 @pytest.mark.parametrize("kind", KINDS)

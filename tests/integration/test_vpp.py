@@ -6,7 +6,6 @@ It is looked for where CSIT_VPP_PREFIX says, else in /usr. No stand-in can take 
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,6 @@ from tests.integration.user_space import (
     deployed,
     is_as_planned,
     kill_run,
-    machine_stays_as_it_was,
     planned,
     send_and_count,
     vpp_of,
@@ -56,12 +54,7 @@ with deployed(topology(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("vpp"):
-        yield
+PROGRAM = "vpp"
 
 
 @pytest.mark.parametrize("vswitch", ["vpp", "linux_bridge"])

@@ -5,7 +5,6 @@ VPP is looked for as in `test_vpp`.
 
 import os
 import struct
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from tests.integration.user_space import (
     cell,
     deployed,
     is_as_planned,
-    machine_stays_as_it_was,
     planned,
     send_and_count,
     vpp_of,
@@ -45,12 +43,7 @@ TUNNEL, ROUTER = NfKind("vpp_ipsec"), NfKind("linux_router")
 FRAMES = 20
 ESP = 50
 FOLDER = DIRECTORY / "run" / "shared_memory"
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("vpp"):
-        yield
+PROGRAM = "vpp"
 
 
 def tunnels(deployment: Deployment) -> VppTunnels:
