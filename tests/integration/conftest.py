@@ -128,8 +128,8 @@ def machine() -> Iterator[MachineLock]:
 
 @pytest.fixture(autouse=True)
 def _program_has_ended(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where a file of tests names a `PROGRAM`, each leaves no process of it, no namespace and no folder."""
-    program = getattr(request.module, "PROGRAM", "")
+    """No test of a file leaves a process of the program that this names in `LEAVES_NO`, a namespace or a folder."""
+    program = getattr(request.module, "LEAVES_NO", "")
     with machine_stays_as_it_was(program) if program else nullcontext():
         yield
 

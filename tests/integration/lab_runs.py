@@ -9,8 +9,13 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Cell, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import make_testbed
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration.lab import Lab, missing
 from tests.integration.robot_runs import held_in_a_trial, network_state, sent_packets
 
@@ -31,6 +36,22 @@ def opened(path: Path) -> Iterator[Testbed]:
     with closing(make_testbed(load_topology(path))) as world:
         world.open()
         yield world
+
+
+@contextmanager
+def cell_in(lab: Lab, folder: Path, cell: Cell) -> Iterator[CellUnderTest]:
+    """A cell that is to be deployed on the nodes, and is removed without a trace."""
+    before, topology = state(lab), located(load_topology(topology_of(lab, folder)))
+    asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    with closing(make_testbed(topology)) as world:
+        world.open()
+        made = CellUnderTest(topology, world, asked)
+        try:
+            yield made
+        finally:
+            removal = made.remove()
+    assert removal is None
+    wait_for_state(lab, before)
 
 
 def options(topology: Path, *more: str) -> tuple[str, ...]:

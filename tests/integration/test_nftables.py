@@ -32,7 +32,7 @@ pytestmark = [
 ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 NO_PORTS, UDP = 61, 17
 LOCAL = PROJECT / "topologies" / "local.yaml"
-PROGRAM = "nft"
+LEAVES_NO = "nft"
 
 
 @contextmanager

@@ -43,7 +43,7 @@ with deployed(topology_with(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-PROGRAM = "ovs"
+LEAVES_NO = "ovs"
 
 
 @pytest.mark.parametrize(

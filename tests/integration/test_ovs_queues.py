@@ -47,7 +47,7 @@ AT_ONCE = 100
 """Fewer than the ring of a veth port holds, of which the kernel takes them in its turn."""
 READ_WITHIN_S = 30.0
 Rows = dict[str, tuple[float | None, ...]]
-PROGRAM = "ovs"
+LEAVES_NO = "ovs"
 
 
 def sampler_of(deployment: Deployment) -> FeatureSampler:

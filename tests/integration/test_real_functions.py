@@ -42,7 +42,7 @@ while True: time.sleep(60)"""
 COUNTING = """import sys
 (row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
 print("packets", row[2])"""
-PROGRAM = "nginx"
+LEAVES_NO = "nginx"
 
 
 def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_monitors_see_all_of_them() -> None:

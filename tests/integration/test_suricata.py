@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed"),
 ]
 SURICATA = NfKind("suricata")
-PROGRAM = "suricata"
+LEAVES_NO = "suricata"
 
 
 def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_each_second() -> None:

@@ -39,7 +39,7 @@ with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind("
     print("deployed", flush=True)
     time.sleep(60)
 """
-PROGRAM = "testpmd"
+LEAVES_NO = "testpmd"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ with deployed(topology(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-PROGRAM = "vpp"
+LEAVES_NO = "vpp"
 
 
 @pytest.mark.parametrize("vswitch", ["vpp", "linux_bridge"])

@@ -43,7 +43,7 @@ TUNNEL, ROUTER = NfKind("vpp_ipsec"), NfKind("linux_router")
 FRAMES = 20
 ESP = 50
 FOLDER = DIRECTORY / "run" / "shared_memory"
-PROGRAM = "vpp"
+LEAVES_NO = "vpp"
 
 
 def tunnels(deployment: Deployment) -> VppTunnels:
