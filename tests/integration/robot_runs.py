@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -122,6 +122,16 @@ def results(output: Path) -> list[DensityRecord]:
     """Records that a run wrote, in order, those of tests that were cut short included."""
     names = [row["record"] for row in events(output) if row.get("record")]
     return [DensityRecord.model_validate_json((output / "results" / name).read_bytes()) for name in names]
+
+
+def broke_once(output: Path, words: Mapping[str, str]) -> None:
+    """See that the test of each frame size passed after it broke once for a reason with its words; clean where none."""
+    rows = {row.asked.frame.name: row for row in results(output)}
+    assert list(rows) == list(words)
+    for name, wanted in words.items():
+        row = rows[name]
+        assert row.passed and row.mrr and row.mrr.mean_pps > 0, name
+        assert len(row.broken) == bool(wanted) and all(wanted in reason for reason in row.broken), (name, row.broken)
 
 
 def events(output: Path) -> list[dict[str, Any]]:

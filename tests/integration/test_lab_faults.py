@@ -30,7 +30,7 @@ from tests.integration.lab_runs import (
     wait_for_state,
 )
 from tests.integration.pauses import CALLING, REMOVING, Moment
-from tests.integration.robot_runs import going_on, results, run_robot
+from tests.integration.robot_runs import broke_once, going_on, results, run_robot
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 RUNTIMES = str(FOLDER)
@@ -82,13 +82,7 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
             inject(lab)
         said, _ = run.communicate(timeout=600)
     assert run.returncode == 0, said
-    rows = {row.asked.frame.name: row for row in results(output)}
-    assert list(rows) == list(FAULTS)
-    for name, (_, words_of_it) in FAULTS.items():
-        (reason,) = rows[name].broken
-        assert words_of_it in reason
-        mrr = rows[name].mrr
-        assert rows[name].passed and mrr and mrr.mean_pps > 0
+    broke_once(output, {name: words_of_it for name, (_, words_of_it) in FAULTS.items()})
     assert said.count("it is back") >= len(FAULTS)
 
 
@@ -112,13 +106,7 @@ def test_a_node_that_is_lost_while_a_cell_is_deployed_or_removed_is_waited_for(l
         faults += [(Moment(CALLING, test, call, attempt=1), first), (Moment(REMOVING, test, attempt=2), second)]
     words = ("-v", f"FRAMES:{','.join(MOMENTS)}", *MRR)
     run_losing_nodes(lab, tmp_path, faults, *options(path, *words))
-    rows = {row.asked.frame.name: row for row in results(tmp_path / "out")}
-    assert list(rows) == list(MOMENTS)
-    for frame, (_, _, words_of_it, _) in MOMENTS.items():
-        (reason,) = rows[frame].broken
-        assert words_of_it in reason
-        mrr = rows[frame].mrr
-        assert rows[frame].passed and mrr and mrr.mean_pps > 0
+    broke_once(tmp_path / "out", {frame: words_of_it for frame, (_, _, words_of_it, _) in MOMENTS.items()})
 
 
 def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp_path: Path) -> None:
