@@ -118,6 +118,19 @@ def csit(
     return _completed([sys.executable, "-m", "csit_utils", *words], variables, seconds, output)
 
 
+@contextmanager
+def csit_going_on(*words: str) -> Iterator["subprocess.Popen[str]"]:
+    """A command of the project, which is killed if it still runs afterwards."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "csit_utils", *words],
+        cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as run:  # fmt: skip
+        try:
+            yield run
+        finally:
+            run.kill()
+
+
 def results(output: Path) -> list[DensityRecord]:
     """Records that a run wrote, in order, those of tests that were cut short included."""
     names = [row["record"] for row in events(output) if row.get("record")]

@@ -3,8 +3,6 @@
 import json
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from resources.libraries.python.studies.sweep.model import SweepRecord
 from tests.integration.pauses import KEEPING, Moment, Paused
-from tests.integration.robot_runs import PROJECT, SIM, SUITES, csit, environment
+from tests.integration.robot_runs import SIM, SUITES, csit, csit_going_on
 
 pytestmark = pytest.mark.parallel
 
@@ -42,14 +40,8 @@ def test_a_killed_sweep_goes_on_with_its_next_load_and_uses_profiles_of_tests_th
     folder, moment = tmp_path / "run", Moment(KEEPING, "Chain.Router Alone", call=30)
     paused = Paused(tmp_path, [moment])
     words = ("robot", *OPTIONS, *paused.options, "-d", str(folder), str(SUITES / "chain.robot"))
-    with subprocess.Popen(
-        [sys.executable, "-m", "csit_utils", *words], cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, text=True
-    ) as run:
-        try:
-            with paused.at(moment, run):
-                run.kill()
-        finally:
-            run.kill()
+    with csit_going_on(*words) as run, paused.at(moment, run):
+        run.kill()
     assert run.returncode == -signal.SIGKILL
     paused.none()  # the run is resumed with all options it had
     assert 20 < len(rates(folder, "Router_Alone")) < len(EACH_ONCE), "killed in the middle"
