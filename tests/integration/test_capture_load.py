@@ -1,6 +1,5 @@
 """Packets of a capture as the load, compared with what tcpdump sees behind the path."""
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -20,12 +19,7 @@ from tests.captures import MIX, MIX6, packets_of, pcap
 from tests.integration.numbered_captures import arriving
 from tests.veth_pair import LEFT, NAMESPACE, RIGHT, generating, plan, veth_pair
 
-pytestmark = [
-    pytest.mark.parallel,
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("awake"), pytest.mark.root]
 ROUNDS = 100
 FLOW_PPS = 1000.0
 """So little that queues of 256 packets hold what comes while a data thread waits for its CPU."""

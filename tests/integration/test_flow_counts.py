@@ -1,6 +1,5 @@
 """Number of flows that arrive, counted by tcpdump and by connection tracking, against the number asked for."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,11 +18,7 @@ from tests.captures import packets_of
 from tests.integration.numbered_captures import arriving
 from tests.veth_pair import LEFT, NAMESPACE, RIGHT, generating, run, veth_pair
 
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 SENDINGS: tuple[Sending, ...] = ("xdp", "ring")
 LOAD_PPS = 100_000
 COUNT_FILE = Path("/proc/sys/net/netfilter/nf_conntrack_count")

@@ -40,11 +40,7 @@ from tests.veth_pair import (
     veth_pair,
 )
 
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 ROOT = Path(__file__).parents[2]
 
 

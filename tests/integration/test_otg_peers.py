@@ -234,7 +234,6 @@ tried(client.version)
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces")
 @pytest.mark.skipif(bool(NO_MAGNA), reason=NO_MAGNA)
 def test_magna_sends_what_it_can_and_the_rest_is_refused_with_the_reason(tmp_path: Path) -> None:
     """It has no counters in its OTG API, and crashes when it is asked for something that it lacks."""

@@ -40,7 +40,6 @@ SETTINGS = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_pa
 pytestmark = [
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
     pytest.mark.skipif(bool(list(missing(SETTINGS))), reason="; ".join(map(str, missing(SETTINGS)))),
 ]
 B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))

@@ -1,6 +1,5 @@
 """When the generator sends by XDP live frames and when it does not, and every frame size through a service."""
 
-import os
 import socket
 import struct
 import time
@@ -25,11 +24,7 @@ from tests.builders import shipped
 from tests.integration.user_space import cell, deployed
 from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, generating, plan, run, undisturbed, veth_pair
 
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 XDP, RING = "XDP live frames", "AF_PACKET TX ring"
 
 
