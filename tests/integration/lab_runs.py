@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,9 @@ TG_CPUS = [{"cpus": "0", "cores": "0"}]
 """The nodes' processor is one and the same. What the DUT does in real time is on the others, where there are any."""
 
 
-def topology_of(lab: Lab, folder: Path) -> Path:
-    """Its topology file."""
-    return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}})
+def topology_of(lab: Lab, folder: Path, **nodes: dict[str, Any]) -> Path:
+    """Its topology file, with what is said of other nodes than the TG."""
+    return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}, **nodes})
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, nf_loses_its_port, run_losing_nodes
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options
+from tests.integration.lab_runs import needs_lab, options, topology_of
 from tests.integration.pauses import STEPS, Moment
 from tests.integration.robot_runs import small_suite, study_record
 
@@ -31,10 +31,9 @@ FAULTS = (*STEP_FAULTS, (Moment(STEPS, call=7, after=True), nf_loses_its_port))
 def test_a_node_reports_what_its_nfs_have_processed_and_used_also_when_steps_break(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         kinds = ["linux_router", "linux_gateway", "tcpdump"]
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})
-        run_losing_nodes(
-            lab, tmp_path, FAULTS, *options(topology), sources=[small_suite(tmp_path, "interference", SPEC)]
-        )
+        topology = topology_of(lab, tmp_path, DUT1={"containers": kinds})
+        suite = small_suite(tmp_path, "interference", SPEC)
+        run_losing_nodes(lab, tmp_path, FAULTS, *options(topology), sources=[suite])
     record = study_record(tmp_path / "out")
     found = record.interference
     assert record.world.value == "lab"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.lab_runs import needs_lab, options, state, topology_of, wait_for_state
 from tests.integration.robot_runs import run_robot, study_record, study_suite
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
@@ -25,7 +25,7 @@ def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path:
     suite = study_suite(tmp_path, "stateful/nat.yaml", SPEC)
     with Lab(used=True) as lab:
         before = state(lab)
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": ["linux_nat"]}})
+        topology = topology_of(lab, tmp_path, DUT1={"containers": ["linux_nat"]})
         run_robot(tmp_path / "out", *options(topology), "-i", "NAT", sources=[suite])
         wait_for_state(lab, before)
     record = study_record(tmp_path / "out")

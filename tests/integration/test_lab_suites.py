@@ -21,7 +21,7 @@ from tests.captures import MIX6, pcap
 from tests.integration.energy_counters import counter
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, agent_is_killed, run_losing_nodes
-from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.lab_runs import RT_LIMIT, needs_lab, options, state, topology_of, wait_for_state
 from tests.integration.pauses import SENDING, Moment
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, emulator
 from tests.integration.robot_runs import SUITES, results, run_robot, small_suite, study_record, variables
@@ -79,7 +79,7 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
         stack.enter_context(counter(POWERCAP, WATTS["TG"], lab.nodes["TG"].inside))
         bmc = stack.enter_context(emulator(folder, BMC))
         stack.enter_context(pytest.MonkeyPatch.context()).setenv(PASSWORD_VARIABLE, PASSWORD)
-        topology = lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": DUT | {"energy": bmc.settings(0.1)}})
+        topology = topology_of(lab, folder, DUT1=DUT | {"energy": bmc.settings(0.1)})
         words = options(topology, *SHORT, *suites)
         before = state(lab)
         run_robot(folder / "out", *words)
@@ -91,7 +91,7 @@ def test_ipv6_and_packets_of_a_capture_are_measured_on_nodes(lab: Lab, tmp_path:
     file = tmp_path / "six.pcap"
     file.write_bytes(pcap(MIX6))
     words = variables("CELLS:1x1", f"FRAMES:128B-1000f,pcap:{file}", "IP_VERSION:6")
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+    topology = topology_of(lab, tmp_path)
     run_robot(tmp_path / "out", *options(topology, *words, "--suite", "csc-mrr"))
     own, plain = sorted(results(tmp_path / "out"), key=lambda row: row.asked.frame.capture is None)
     assert (plain.asked.frame.name, own.asked.frame.ip_version) == ("128B-ip6-1000f", 6)
@@ -175,7 +175,7 @@ def test_the_power_of_each_node_is_read_there_or_from_its_bmc(rows: dict[tuple[s
 def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, tmp_path: Path) -> None:
     before, kinds = state(lab), ["linux_router", "linux_firewall"]
     tunnel = [] if NO_WIREGUARD else ["wireguard"]
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds + tunnel}})
+    topology = topology_of(lab, tmp_path, DUT1={"containers": kinds + tunnel})
     chosen = ",".join(["+".join(kinds), *(f"{each}+linux_router" for each in tunnel)])
     words = ("-v", "CELLS:1x2", "-v", f"NF_KINDS:{chosen}", "-v", "FRAMES:128B", "--suite", "csp-mrr")
     run_robot(tmp_path / "out", *options(topology, *words))
@@ -193,7 +193,7 @@ def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, 
 
 
 def test_a_service_is_swept_over_ssh_as_on_a_laptop_also_when_a_node_is_lost(lab: Lab, tmp_path: Path) -> None:
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+    topology = topology_of(lab, tmp_path)
     words = (*variables(f"TOPOLOGY:{topology}", "SWEEP_RATES:2000-4000/2000", "SWEEP_DURATION:1"), "-t", "Router Alone")
     faults = [(Moment(SENDING, call=3), agent_is_killed)]
     run_losing_nodes(lab, tmp_path, faults, *words, sources=[SUITES / "chain.robot"])
@@ -220,7 +220,7 @@ duration_s: 1
 
 def test_chains_are_watched_on_the_node_second_by_second_also_when_steps_break(lab: Lab, tmp_path: Path) -> None:
     dut = {"containers": ["linux_router", "tcpdump"]}
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut})
+    topology = topology_of(lab, tmp_path, DUT1=dut)
     suite = small_suite(tmp_path, "chains", CHAINS)
     run_losing_nodes(lab, tmp_path, STEP_FAULTS, *options(topology), sources=[suite])
     study = study_record(tmp_path / "out").chain_study

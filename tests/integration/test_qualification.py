@@ -21,7 +21,7 @@ from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.quantities import rates
 from tests.benchmarks import generator as bench
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.lab_runs import needs_lab, options, state, topology_of, wait_for_state
 from tests.integration.robot_runs import (
     LOCAL,
     PROJECT,
@@ -140,7 +140,7 @@ def arrived(lab: Lab) -> dict[str, int]:
 def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         before = state(lab)
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+        topology = topology_of(lab, tmp_path)
         done = csit("qualify", str(topology), *BRIEF, "--flows", "2", "--folder", str(tmp_path / "kept"))
         assert done.returncode == 0, done.stderr
         wait_for_state(lab, before)
@@ -157,7 +157,7 @@ def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) ->
 def test_a_cable_between_ports_of_the_generator_qualifies_it_on_its_nics(tmp_path: Path) -> None:
     with Lab(cables=2, loops=1, used=True) as lab:
         before, passed = state(lab), arrived(lab)
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+        topology = topology_of(lab, tmp_path)
         done = csit("qualify", str(topology), *BRIEF, "--folder", str(kept := tmp_path / "kept"))
         assert done.returncode == 0, done.stderr
         wait_for_state(lab, before)
