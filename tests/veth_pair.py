@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -140,6 +141,19 @@ def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
             oversubscribed=False,
         ),
     )  # fmt: skip
+
+
+@contextmanager
+def generating(
+    namespace: str, sending: Sending = "auto", planned: Plan | None = None, **more: bytes
+) -> Iterator[BuiltInGenerator]:
+    """A started generator between two ports."""
+    made = BuiltInGenerator(planned or plan(), namespace, sending, **more)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
 
 
 def undisturbed(generator: BuiltInGenerator, trial: Trial) -> TrialResult:

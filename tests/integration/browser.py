@@ -2,23 +2,59 @@
 
 A module of such tests says `pytestmark = [pytest.mark.parallel, IN_CHROMIUM]` and takes the fixture `browser` (one
 browser for the session, see `conftest.py`): `browser.look(390, 800)`, `browser.open(path, "#anchor")`,
-`browser.value("some JavaScript")`, `browser.press("ArrowRight")`, and at the end `assert browser.complaints() == []`.
+`browser.value("some JavaScript")`, `browser.press("ArrowRight")`.
 """
 
 import base64
+import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.chromium import CHROMIUM, Chromium
 
-__all__ = ["CHROMIUM", "IN_CHROMIUM", "Browser"]
-
 IN_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+WINDOWS = pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
 
 
 class Browser(Chromium):
     """A browser as a reader has it: keys, windows, pictures, and what it complains about."""
+
+    def enter(self, field: str, text: str, event: str = "input") -> None:
+        """Give a field, which an expression finds, another value, as typing and choosing do."""
+        told = f"field.dispatchEvent(new Event({json.dumps(event)}, {{ bubbles: true }}))"
+        self.value(f"{{ const field = {field}; field.value = {json.dumps(text)}; {told}; }}")
+
+    def click(self, selector: str, text: str) -> None:
+        """Click the first of some elements that says this."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        self.value(f"{found}.find((one) => one.textContent.includes({json.dumps(text)})).click()")
+
+    def point(self, element: str, *, below: float = 0.0) -> None:
+        """Move the mouse to the middle of an element, in two steps: plots see movements only."""
+        box = self.value(f"{element}.getBoundingClientRect().toJSON()")
+        for step in (9, 0):
+            x, y = box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2 + below
+            self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def saved(self, click: str) -> list[Any]:
+        """Name, content and kind of the file that a click hands to the reader."""
+        self.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
+        self.value(click)
+        self.wait("window.taken !== null")
+        return list(self.value("window.taken"))
+
+    def plots_in_window(self, pages: Iterable[Path], width: int, *, dark: bool) -> list[int]:
+        """Number of plots of each page, none of which scrolls sideways; a wide window prints them, too."""
+        self.look(width, 900, dark=dark)
+        plots = []
+        for page in pages:
+            plots.append(self.shown(page, printed=width > 1000))
+            assert self.complaints() == [], page.name
+            assert self.value("document.documentElement.scrollWidth") <= width, f"{page.name} scrolls sideways"
+        return plots
 
     def press(self, key: str) -> None:
         """Press and release a key: `Enter`, `ArrowRight`, `Tab`."""

@@ -7,8 +7,6 @@ does on its machine what it is told.
 import json
 import os
 import pickle
-import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,6 +28,7 @@ from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
 from resources.libraries.python.testbed.kinds.machine import TestbedMachine
+from tests.integration.local_fabric import send
 
 PROJECT = Path(__file__).parents[2]
 _SIMPLE = (ConfigError, Unsupported)
@@ -190,8 +189,7 @@ class Side:
         return self.fabric.affinity(self.fabric.owners)
 
     def sampled(self) -> tuple[set[str], set[int]]:
-        assert self.share is not None
-        assert self.share.sampler is not None
+        assert self.share is not None and self.share.sampler is not None
         sample = self.share.sampler.read()
         return set(sample.threads), set(sample.cpus)
 
@@ -226,23 +224,6 @@ class Side:
 
     def close(self) -> None:
         self.machine.close()
-
-
-def ethernet(flow: Flow) -> bytes:
-    """A frame of 64 bytes (60 without FCS) with a right IPv4 checksum."""
-    addresses = socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 46, 0, 0, 64, 61, 0) + addresses
-    total = sum(struct.unpack("!10H", header))
-    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
-    macs = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", ""))
-    return macs + b"\x08\x00" + header[:10] + struct.pack("!H", checksum) + header[12:] + bytes(26)
-
-
-def send(flow: Flow, count: int) -> None:
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-        port.bind((flow.tx_interface, 0))
-        for _ in range(count):
-            port.send(ethernet(flow))
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -16,12 +16,12 @@ from xdist.workermanage import WorkerController
 
 from resources.libraries.python.drivers.host.cpu.cpu import kept_awake
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError
 from tests import retries
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
-from tests.integration.traffic import takes_turns
+from tests.integration.lab import Lab
+from tests.integration.traffic import takes_turns, when_free
+from tests.integration.user_space import machine_stays_as_it_was
 
 _YIELDS = 19
 """Nice value of what is beside traffic, as in tox.ini."""
@@ -66,11 +66,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return (yield)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if os.geteuid() != 0 and item.get_closest_marker("root"):
+        pytest.skip("needs root and network namespaces")
+
+
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests of pages; what it said before a test is forgotten by `browser.events.clear()`."""
+def _chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(tmp_path_factory.mktemp("chromium")) as started:
         yield started
+
+
+@pytest.fixture
+def browser(_chromium: Browser) -> Iterator[Browser]:
+    """The one browser of the session, with a wide light window; it has nothing to complain about in the end."""
+    _chromium.events.clear()
+    _chromium.look(1280, 900)
+    yield _chromium
+    assert _chromium.complaints() == []
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +125,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 def machine() -> Iterator[MachineLock]:
     """The lock, waited for: other tests of this machine may be running."""
     lock = MachineLock()
+    when_free(lock.__enter__)
     with ExitStack() as held:
-
-        def busy() -> str:
-            try:
-                held.enter_context(lock)
-            except CsitError as error:
-                return str(error)
-            return ""
-
-        wait_until("machine lock", busy, 120.0, pause_s=0.1)
+        held.push(lock)
         lock.remove_leftovers()
         yield lock
+
+
+@pytest.fixture(autouse=True)
+def _program_has_ended(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test of a file leaves a process of the program that this names in `LEAVES_NO`, a namespace or a folder."""
+    program = getattr(request.module, "LEAVES_NO", "")
+    with machine_stays_as_it_was(program) if program else nullcontext():
+        yield
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The nodes of a file of tests, as it describes them in `LAB`."""
+    with Lab(**getattr(request.module, "LAB", {})) as made:
+        yield made

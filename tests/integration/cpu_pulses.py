@@ -1,10 +1,10 @@
 """Interruptions of known length and number on a CPU."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tests.integration.user_space import victim
 
 CPU = max(os.sched_getaffinity(0))
 PULSE_MS, PAUSE_MS = 3, 47
@@ -25,10 +25,5 @@ while True:
 @contextmanager
 def pulses(pulse_ms: int = PULSE_MS, pause_ms: int = PAUSE_MS) -> Iterator[None]:
     """Take the CPU for some milliseconds from everybody, again and again; pauses are between."""
-    argv = [sys.executable, "-c", _PULSES, *map(str, (CPU, pulse_ms, pause_ms))]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        try:
-            yield
-        finally:
-            process.kill()
+    with victim(_PULSES, *map(str, (CPU, pulse_ms, pause_ms)), says="ready"):
+        yield

@@ -26,6 +26,8 @@ from resources.libraries.python.testbed.connection.ssh import SshConnection
 from tests.integration.lab import merged
 
 VARIABLE = "CSIT_EMULATED_TESTBED"
+RING = {"generator": {"driver": "ring", "cores": 1}}
+"""Of the TG in a topology."""
 _UP_WITHIN_S = 900.0
 _REBOOT_WITHIN_S = 300.0
 _GREETS_WITHIN_S = 120.0

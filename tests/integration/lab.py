@@ -10,7 +10,6 @@ import fcntl
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -234,18 +233,6 @@ class Lab:
 
     # -- mishaps ------------------------------------------------------------------------------------------------------
 
-    def kill_sshd(self, name: str) -> None:
-        """Kill a node's SSH server with its sessions; what was started through them is not killed."""
-        self.nodes[name].kill_sshd()
-
-    def start_sshd(self, name: str) -> None:
-        """Start a node's SSH server again."""
-        self.nodes[name].start_sshd()
-
-    def signal_sshd(self, name: str, number: signal.Signals) -> None:
-        """Send a signal to a node's SSH server and its sessions."""
-        self.nodes[name].signal_sshd(number)
-
     def reboot(self, name: str, down_s: float = 0.5, *, reimaged: bool = False) -> None:
         """Reset a node; returns when its SSH server answers again.
 
@@ -262,10 +249,6 @@ class Lab:
         if self._used and not reimaged:
             _copy_runtimes(_runtimes(), _runtimes_of(node))
         node.start_sshd()
-
-    def swap_host_key(self, name: str) -> None:
-        """Give a node's server another host key; `known_hosts` keeps the old one."""
-        self.nodes[name].swap_host_key()
 
     def fill_disk(self, name: str, path: str = "/tmp") -> None:  # noqa: S108 (the node's own)
         """Leave no space where a path is: one of /tmp, /var/tmp, /dev/shm, /run (with home folders)."""

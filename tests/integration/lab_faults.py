@@ -29,8 +29,8 @@ def agent_is_stopped(lab: Lab, name: str = "DUT1") -> None:
 
 
 def sshd_is_killed(lab: Lab, name: str = "DUT1") -> None:
-    lab.kill_sshd(name)
-    lab.start_sshd(name)
+    lab.nodes[name].kill_sshd()
+    lab.nodes[name].start_sshd()
 
 
 def sshd_of_the_tg_is_killed(lab: Lab) -> None:
@@ -39,11 +39,11 @@ def sshd_of_the_tg_is_killed(lab: Lab) -> None:
 
 def sshd_is_stopped(lab: Lab, name: str = "DUT1") -> Callable[[], None]:
     """With its sessions. It goes on when the agent, which hears nothing, has ended."""
-    lab.signal_sshd(name, signal.SIGSTOP)
+    lab.nodes[name].signal_sshd(signal.SIGSTOP)
 
     def continued() -> None:
         _wait_for_the_end(lab, name)
-        lab.signal_sshd(name, signal.SIGCONT)
+        lab.nodes[name].signal_sshd(signal.SIGCONT)
 
     return continued
 

@@ -1,12 +1,22 @@
 """Runs of the suites on a lab in namespaces, and what is on its nodes before, during and after them."""
 
 import subprocess
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Cell, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration.lab import Lab, missing
 from tests.integration.robot_runs import held_in_a_trial, network_state, sent_packets
 
@@ -16,9 +26,33 @@ TG_CPUS = [{"cpus": "0", "cores": "0"}]
 """The nodes' processor is one and the same. What the DUT does in real time is on the others, where there are any."""
 
 
-def topology_of(lab: Lab, folder: Path) -> Path:
-    """Its topology file."""
-    return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}})
+def topology_of(lab: Lab, folder: Path, **nodes: dict[str, Any]) -> Path:
+    """Its topology file, with what is said of other nodes than the TG."""
+    return lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}, **nodes})
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Testbed]:
+    """A testbed that this process has."""
+    with closing(make_testbed(load_topology(path))) as world:
+        world.open()
+        yield world
+
+
+@contextmanager
+def cell_in(lab: Lab, folder: Path, cell: Cell) -> Iterator[CellUnderTest]:
+    """A cell that is to be deployed on the nodes, and is removed without a trace."""
+    before, topology = state(lab), located(load_topology(topology_of(lab, folder)))
+    asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    with closing(make_testbed(topology)) as world:
+        world.open()
+        made = CellUnderTest(topology, world, asked)
+        try:
+            yield made
+        finally:
+            removal = made.remove()
+    assert removal is None
+    wait_for_state(lab, before)
 
 
 def options(topology: Path, *more: str) -> tuple[str, ...]:

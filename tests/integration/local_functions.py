@@ -15,7 +15,7 @@ from resources.libraries.python.model.request.kinds import Limits, NfKind, UserP
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of, shipped
-from tests.integration.user_space import deployed, planned
+from tests.integration.user_space import deployed, is_as_planned
 
 
 def nft(owner: str, *words: str) -> str:
@@ -50,8 +50,7 @@ def running(
     asked = cell_of("CSC", 1, len(kinds), nf_kinds=kinds, limits=limits, programs=programs, taps=taps)
     with deployed(TOPOLOGY, asked) as deployment:
         yield deployment
-        assert not (problems := deployment.problems()), "; ".join(problems)
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        is_as_planned(deployment)
 
 
 def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol | None = None) -> Trial:
@@ -62,3 +61,9 @@ def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol
 
 def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
     return dict(deployment.parts.functions.processed())
+
+
+def conntrack(owner: str, *options: str) -> str:
+    """What the independent program says in the namespace of a network function."""
+    argv = ["ip", "netns", "exec", namespaces.name_of(owner), "conntrack", *options]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout

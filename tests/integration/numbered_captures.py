@@ -1,19 +1,43 @@
-"""Numbered packets that tcpdump captures beside a trial, against the losses that the generator reports."""
+"""Packets that tcpdump captures beside a trial, and numbered ones against the losses that the generator reports."""
 
 import re
 import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
+from tests.captures import packets_of
 
 _BLOCK_S = 1.3
 """The kernel hands a block that is not full over to tcpdump after 1 s."""
+
+
+@contextmanager
+def arriving(
+    interface: str, file: Path, packets: str, *, namespace: str = "csit-generator", options: Sequence[str] = ()
+) -> Iterator[Callable[[int], None]]:
+    """Have tcpdump write packets that come in into a file at once; gives what waits until it has so many of them."""
+
+    def wait(count: int) -> None:
+        wait_until("packets in the file", lambda: "" if len(packets_of(file)) >= count else "fewer", 60.0)
+
+    argv = ["ip", "netns", "exec", namespace, "tcpdump", "-i", interface, "-Q", "in", "-B", "262144", "-w", str(file)]
+    argv += ["--immediate-mode", "-U", "-Z", "root", *options, packets]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any("listening on" in line for line in process.stderr)
+        try:
+            yield wait
+        finally:
+            process.terminate()
+        said = process.stderr.read()
+    assert "\n0 packets dropped by kernel" in said, said
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED
 from resources.libraries.python.studies.outage.model import OutageRecord
-from tests.integration.robot_runs import going_on, study_suite
-from tests.loaded import load
+from tests.integration.robot_runs import going_on, study_record, study_suite
 
 _PINNED = """
 sleep %s
@@ -49,7 +48,7 @@ def study_watched(
                 seen.setdefault(nf, set()).add(cpus)
         output, _ = run.communicate(timeout=_WITHIN_S)
     assert run.returncode == 0, output
-    return load([folder / "out" / "output.xml"]).characterizations[0].record, seen
+    return study_record(folder / "out"), seen
 
 
 def check_events(record: OutageRecord, seen: Mapping[str, set[str]], most_s: float) -> None:

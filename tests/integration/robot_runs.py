@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -25,6 +25,9 @@ from tests.loaded import load
 
 PROJECT = Path(__file__).parents[2]
 DENSITY = PROJECT / "tests" / "density"
+SUITES = PROJECT / "tests" / "characterization"
+SPECS = SUITES / "specs"
+LOCAL, SIM = (("-v", f"TOPOLOGY:topologies/{name}.yaml") for name in ("local", "sim"))
 ELSEWHERE = r'"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
 """What of a record others change meanwhile: settings of the machine, by using it, and the work tree, by a commit."""
 
@@ -35,13 +38,30 @@ def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> l
     return [sys.executable, "-m", "robot", "--outputdir", str(output), *pages, *options, *map(str, sources)]
 
 
-def study_suite(folder: Path, specification: str, content: str) -> Path:
-    """Write a copy of a study's suite in which one specification is another."""
-    chosen = folder / "small.yaml"
+def variables(*values: str) -> tuple[str, ...]:
+    """Options of Robot that set variables, each as `NAME:value`, several of them with spaces between."""
+    return tuple(word for value in " ".join(values).split() for word in ("-v", value))
+
+
+def study_suite(folder: Path, specification: str, content: str, study: str = "") -> Path:
+    """Write a copy of a study's suite in which one specification is another, and need not have its planted fault."""
+    group = specification.split("/", maxsplit=1)[0]
+    chosen, suite = folder / "small.yaml", folder / f"{study or group}.robot"
     chosen.write_text(content, encoding="utf-8")
-    study = PROJECT / "tests" / "characterization" / f"{specification.split('/', maxsplit=1)[0]}.robot"
+    text = (SUITES / suite.name).read_text(encoding="utf-8").replace(f"{group}/", f"{SPECS}/{group}/")
+    text = text.replace(f"{SPECS}/{specification}", str(chosen))
+    template = "[Template]    {}"
+    suite.write_text(
+        text.replace(template.format("Planted Fault Should Be Found"), template.format("Run Study")), encoding="utf-8"
+    )
+    return suite
+
+
+def small_suite(folder: Path, study: str, spec: str, then: str = "No Operation") -> Path:
+    """Write a suite whose one test `Small` runs a study, and then another keyword."""
+    (folder / "small.yaml").write_text(spec, encoding="utf-8")
     suite = folder / "small.robot"
-    suite.write_text(study.read_text(encoding="utf-8").replace(specification, str(chosen)), encoding="utf-8")
+    suite.write_text(_SUITE.format(study=study, spec=folder / "small.yaml", then=then), encoding="utf-8")
     return suite
 
 
@@ -98,10 +118,33 @@ def csit(
     return _completed([sys.executable, "-m", "csit_utils", *words], variables, seconds, output)
 
 
+@contextmanager
+def csit_going_on(*words: str) -> Iterator["subprocess.Popen[str]"]:
+    """A command of the project, which is killed if it still runs afterwards."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "csit_utils", *words],
+        cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as run:  # fmt: skip
+        try:
+            yield run
+        finally:
+            run.kill()
+
+
 def results(output: Path) -> list[DensityRecord]:
     """Records that a run wrote, in order, those of tests that were cut short included."""
     names = [row["record"] for row in events(output) if row.get("record")]
     return [DensityRecord.model_validate_json((output / "results" / name).read_bytes()) for name in names]
+
+
+def broke_once(output: Path, words: Mapping[str, str]) -> None:
+    """See that the test of each frame size passed after it broke once for a reason with its words; clean where none."""
+    rows = {row.asked.frame.name: row for row in results(output)}
+    assert list(rows) == list(words)
+    for name, wanted in words.items():
+        row = rows[name]
+        assert row.passed and row.mrr and row.mrr.mean_pps > 0, name
+        assert len(row.broken) == bool(wanted) and all(wanted in reason for reason in row.broken), (name, row.broken)
 
 
 def events(output: Path) -> list[dict[str, Any]]:
@@ -245,9 +288,14 @@ def sent_packets(namespace: str = "csit-generator") -> int:
     return 0
 
 
-SUITE = """
+def study_record(output: Path) -> Any:
+    """The record of the first test of another study than density."""
+    return load([output / "output.xml"]).characterizations[0].record
+
+
+_SUITE = """
 *** Settings ***
-Library           resources.libraries.python.studies.shared.StudyLibrary    interference
+Library           resources.libraries.python.studies.shared.StudyLibrary    {study}
 Suite Setup       Open Testbed
 Suite Teardown    Close Testbed
 Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
@@ -255,6 +303,7 @@ Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
 *** Test Cases ***
 Small
     Run Study    {spec}
+    {then}
 """
 
 

@@ -10,15 +10,14 @@ from typing import Any
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator, LocalService
-from resources.libraries.python.errors import InUse, Unsupported
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.model.service.spec import Share, Size
+from tests.integration.traffic import when_free
 
 IDLE = "sleep 3600 &"
 ANSWER = "echo indicator $CSIT_LOAD"
-_LOCK_S = 600.0
 
 
 def missing_for_instances() -> str:
@@ -75,23 +74,13 @@ def size(back_ends: int = 1, fronts: int = 1) -> Size:
 @contextmanager
 def machine() -> Iterator[MachineLock]:
     """This machine, when nobody else uses it; after leftovers of others are gone."""
-    held: list[MachineLock] = []
-
-    def busy() -> str:
-        lock = MachineLock()
-        try:
-            lock.__enter__()
-        except InUse as error:
-            return str(error)
-        held.append(lock)
-        return ""
-
-    wait_until("machine lock", busy, _LOCK_S, pause_s=0.1)
+    lock = MachineLock()
+    when_free(lock.__enter__)
     try:
-        held[0].remove_leftovers()
-        yield held[0]
+        lock.remove_leftovers()
+        yield lock
     finally:
-        held[0].__exit__(None, None, None)
+        lock.__exit__(None, None, None)
 
 
 def service_of(lock: MachineLock, specs: Specifications, wanted: Size | None = None) -> LocalService:

@@ -9,10 +9,9 @@ from typing import Any
 
 from resources.libraries.python.model.service.spec import Sizing
 from resources.libraries.python.studies.sizing.model import SizingRecord
-from tests.integration.robot_runs import PROJECT
+from tests.integration.robot_runs import SPECS, SUITES
 
-SUITE = PROJECT / "tests" / "characterization" / "sizing.robot"
-SPECS = PROJECT / "tests" / "characterization" / "specs"
+SUITE = SUITES / "sizing.robot"
 
 
 def records(output: Path) -> dict[str, SizingRecord]:

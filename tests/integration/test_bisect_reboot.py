@@ -23,16 +23,8 @@ exec "$@"
 
 def bisect(folder: Path, output: str, *before: str) -> int:
     """Run a bisection that finds no difference; return its status."""
-    argv = [
-        *before,
-        sys.executable,
-        "-m",
-        "csit_utils",
-        "bisect",
-        str(folder / "spec.yaml"),
-        "-o",
-        str(folder / output),
-    ]
+    words = ["-m", "csit_utils", "bisect", str(folder / "spec.yaml"), "-o", str(folder / output)]
+    argv = [*before, sys.executable, *words]
     done = subprocess.run(
         argv, cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False
     )

@@ -199,10 +199,8 @@ def test_ports_of_a_killed_run_are_given_back_by_the_next(tmp_path: Path) -> Non
                 victim.kill()
             with lab.side("DUT1", path) as dut:
                 removed = dut.do("open")
-                assert [row.split(" of pid")[0] for row in removed[:2]] == [
-                    "gave port enp1s0 back",
-                    "gave port enp2s0 back",
-                ]
+                given_back = [row.split(" of pid")[0] for row in removed[:2]]
+                assert given_back == [f"gave port enp{number}s0 back" for number in (1, 2)]
                 assert lab.state("DUT1") == before
                 dut.do("lay", plan)
                 tg.do("start")
@@ -214,41 +212,34 @@ def test_ports_of_a_killed_run_are_given_back_by_the_next(tmp_path: Path) -> Non
             tg.do("close")
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        (
-            ["ip", "addr", "add", "192.0.2.1/24", "dev", "enp1s0"],
-            ["ip", "addr", "flush", "dev", "enp1s0"],
-            r"enp1s0 carries the address 192\.0\.2\.1/24: it may be what this machine is reached by",
-        ),
-        (
-            ["sh", "-c", "ip link set enp2s0 up && ip route add default dev enp2s0"],
-            ["ip", "link", "set", "enp2s0", "down"],
-            "port2: enp2s0 has the default route",
-        ),
-        (
-            ["ip", "link", "add", "link", "enp1s0", "name", "above", "type", "macvlan"],
-            ["ip", "link", "del", "above"],
-            "enp1s0 carries above",
-        ),
-        (
-            ["sh", "-c", "ip link add br9 type bridge && ip link set enp2s0 master br9"],
-            ["ip", "link", "del", "br9"],
-            "enp2s0 is a member of br9",
-        ),
-        (
-            ["ip", "link", "set", "enp1s0", "name", "other"],
-            ["ip", "link", "set", "other", "name", "enp1s0"],
-            "port1: no port enp1s0 in this network namespace, only .*other",
-        ),
-    ],
-)
+IN_USE = {
+    r"enp1s0 carries the address 192\.0\.2\.1/24: it may be what this machine is reached by": (
+        "ip addr add 192.0.2.1/24 dev enp1s0",
+        "ip addr flush dev enp1s0",
+    ),
+    "port2: enp2s0 has the default route": (
+        "ip link set enp2s0 up && ip route add default dev enp2s0",
+        "ip link set enp2s0 down",
+    ),
+    "enp1s0 carries above": ("ip link add link enp1s0 name above type macvlan", "ip link del above"),
+    "enp2s0 is a member of br9": (
+        "ip link add br9 type bridge && ip link set enp2s0 master br9",
+        "ip link del br9",
+    ),
+    "port1: no port enp1s0 in this network namespace, only .*other": (
+        "ip link set enp1s0 name other",
+        "ip link set other name enp1s0",
+    ),
+}
+"""By reason: how a port is spoilt and mended."""
+
+
+@pytest.mark.parametrize("reason", IN_USE)
 def test_a_port_that_is_in_use_is_refused(
-    untouched: Lab, sides: tuple[Remote, Remote], tmp_path: Path, case: tuple[list[str], list[str], str]
+    untouched: Lab, sides: tuple[Remote, Remote], tmp_path: Path, reason: str
 ) -> None:
-    (_, dut), (spoil, mend, reason) = sides, case
-    untouched.run("DUT1", *spoil)
+    (_, dut), (spoil, mend) = sides, IN_USE[reason]
+    untouched.run("DUT1", "sh", "-c", spoil)
     try:
         during = untouched.state("DUT1")
         with pytest.raises(ConfigError, match=reason):
@@ -256,7 +247,7 @@ def test_a_port_that_is_in_use_is_refused(
         assert dut.do("stop") == ()
         assert untouched.state("DUT1") == during
     finally:
-        untouched.run("DUT1", *mend)
+        untouched.run("DUT1", "sh", "-c", mend)
 
 
 def test_instances_share_a_cable_by_mac_and_nothing_is_flooded(sides: tuple[Remote, Remote], tmp_path: Path) -> None:

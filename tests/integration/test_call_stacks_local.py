@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.probes.call_stacks import why_unsampled
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
 from resources.libraries.python.studies.density.model import DensityRecord
-from tests.integration.robot_runs import PROJECT, csit, results, run_robot
+from tests.integration.robot_runs import LOCAL, PROJECT, csit, results, run_robot, small_suite, variables
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
 
 NO_OVS = "; ".join(map(str, ovs_missing("auto")))
@@ -33,32 +33,12 @@ duration_s: 1
 faults:
   - {chain: [nat, router], vnf: nat, limits: {cpu: 0.05}}
 """
-SUITE = """
-*** Settings ***
-Library           resources.libraries.python.studies.shared.StudyLibrary    chains
-Suite Setup       Open Testbed
-Suite Teardown    Close Testbed
-Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
-
-*** Test Cases ***
-Small
-    Run Study    {spec}
-"""
 
 
-def run(output: Path, topology: Path, **choices: str) -> DensityRecord:
+def run(output: Path, topology: Path, *choices: str) -> DensityRecord:
     """Measure a cell and sample its stacks."""
-    chosen = {
-        "TOPOLOGY": str(topology),
-        "CELLS": "1x1",
-        "NF_SIZES": "1c",
-        "SEARCH": "quick,width=0.2,sum=0.3,latency=0.2",
-        "STACKS": "2",
-        "NOISE_FLOOR": "0",
-        "QUALIFY": "off",
-        **choices,
-    }
-    options = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
+    search = "SEARCH:quick,width=0.2,sum=0.3,latency=0.2"
+    options = variables(f"TOPOLOGY:{topology}", "CELLS:1x1", "NF_SIZES:1c", search, "STACKS:2", *choices)
     run_robot(output, *options, "--suite", "csc-ndrpdr", seconds=240)
     (record,) = results(output)
     return record
@@ -70,7 +50,7 @@ def filtering(folder: Path, rules: int) -> Path:
     file = folder / f"rules-{rules}.yaml"
     file.write_text(re.sub(r"firewall: \{rules: \d+\}", f"firewall: {{rules: {rules}}}", text), encoding="utf-8")
     output = folder / f"rules-{rules}"
-    record = run(output, file, NF_KINDS="linux_firewall")
+    record = run(output, file, "NF_KINDS:linux_firewall")
     assert record.stacks is not None, record.warnings
     (node,) = record.stacks.nodes
     assert node.event in ("cycles", "cpu-clock") and node.sampled_s > 1.9
@@ -94,11 +74,8 @@ def test_the_function_that_grew_with_the_rules_is_named(tmp_path: Path) -> None:
 
 
 def test_a_suspect_chain_is_compared_with_the_other_order_per_packet(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(CHAINS, encoding="utf-8")
-    suite = tmp_path / "small.robot"
-    suite.write_text(SUITE.format(spec=tmp_path / "small.yaml"), encoding="utf-8")
-    options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "-v", "STACKS:3")
-    done = run_robot(tmp_path / "out", *options, sources=[suite], seconds=240)
+    suite = small_suite(tmp_path, "chains", CHAINS)
+    done = run_robot(tmp_path / "out", *LOCAL, "-v", "STACKS:3", sources=[suite], seconds=240)
     assert "call stacks: " in done.stdout and "not sampled" not in done.stdout
     found = csit("why", str(tmp_path / "out"), "--cell", "nat > router beside", "--format", "json")
     assert found.returncode == 0, found.stderr

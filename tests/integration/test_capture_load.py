@@ -1,6 +1,5 @@
 """Packets of a capture as the load, compared with what tcpdump sees behind the path."""
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -12,20 +11,15 @@ import pytest
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.frames import frame
 from tests.captures import MIX, MIX6, packets_of, pcap
-from tests.veth_pair import LEFT, NAMESPACE, RIGHT, plan, veth_pair
+from tests.integration.numbered_captures import arriving
+from tests.veth_pair import LEFT, NAMESPACE, RIGHT, generating, plan, veth_pair
 
-pytestmark = [
-    pytest.mark.parallel,
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("awake"), pytest.mark.root]
 ROUNDS = 100
 FLOW_PPS = 1000.0
 """So little that queues of 256 packets hold what comes while a data thread waits for its CPU."""
@@ -35,38 +29,11 @@ FLOW_PPS = 1000.0
 def generator(sending: Sending, content: bytes, planned: Plan) -> Iterator[BuiltInGenerator]:
     if sending == "xdp" and (reason := why_not()):
         pytest.skip(reason)
-    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True):
-        built_in = BuiltInGenerator(planned, NAMESPACE, sending, capture=content)
-        built_in.start()
-        try:
-            yield built_in
-        finally:
-            built_in.stop()
-
-
-@contextmanager
-def tcpdump(file: Path) -> Iterator[list[int]]:
-    """Write what arrives at the right port into a file, until it has as many packets as the list that is filled in."""
-    expected: list[int] = []
-    with subprocess.Popen(
-        ["ip", "netns", "exec", NAMESPACE, "tcpdump", "-i", RIGHT, "-Q", "in", "-B", "65536", "-w", str(file),
-         "--immediate-mode", "-U", "-Z", "root", "ether src 02:00:00:00:00:01"],
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:  # fmt: skip
-        assert process.stderr is not None
-        assert any("listening on" in line for line in process.stderr)
-        try:
-            yield expected
-
-            def missing() -> str:
-                return "" if (found := len(packets_of(file))) >= sum(expected) else f"{found} of {sum(expected)}"
-
-            wait_until("packets in the file", missing, 60.0)
-        finally:
-            process.terminate()
-        said = process.stderr.read()
-    assert "\n0 packets dropped by kernel" in said, said
+    with (
+        veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True),
+        generating(NAMESPACE, sending, planned, capture=content) as built_in,
+    ):
+        yield built_in
 
 
 def load(sizes: Frame, packets: int, *, probe_pps: float = 0.0) -> Trial:
@@ -95,16 +62,17 @@ def test_packets_arrive_in_the_order_of_the_file_with_the_addresses_of_the_plan(
         planned = planned.model_copy(update={"flows": tuple(flows)})
     packets = ROUNDS * len(mix)
     with generator(sending, file.read_bytes(), planned) as built_in:
-        with tcpdump(tmp_path / "arrived.pcap") as expected:
+        theirs = "ether src 02:00:00:00:00:01"
+        with arriving(RIGHT, tmp_path / "arrived.pcap", theirs, namespace=NAMESPACE) as wait:
             result = built_in.run(load(sizes, packets))
-            expected.append(result.flows[0].sent)
+            wait(expected := result.flows[0].sent)
         # A sender that stands still at the end of a trial leaves out its last packets.
         assert all(0.9 * packets <= flow.sent == flow.received <= packets for flow in result.flows), result
         probed = built_in.run(load(sizes, packets, probe_pps=200.0))
         assert all(flow.p50_ns and flow.received == flow.sent for flow in probed.latency)
         assert probed.received == probed.sent
     arrived = packets_of(tmp_path / "arrived.pcap")
-    assert [len(each) for each in arrived] == (ROUNDS * [max(60, len(each)) for each in mix])[: sum(expected)]
+    assert [len(each) for each in arrived] == (ROUNDS * [max(60, len(each)) for each in mix])[:expected]
     # Behind the checksums: ports of TCP and UDP are before, payloads behind, all as in the file.
     behind = 14 + (20 if mix is MIX else 40)
     for at, each in enumerate(arrived):

@@ -17,15 +17,21 @@ from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_b
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
-from tests.loaded import load
+from tests.integration.lab_runs import RT_LIMIT
+from tests.integration.robot_runs import (
+    LOCAL,
+    network_state,
+    run_robot,
+    small_suite,
+    study_record,
+    wait_for_network_state,
+)
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
 RING = 256
 """Packets that wait at a veth port at most."""
-RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 SPEC = """
 name: small
 vnfs:
@@ -91,18 +97,6 @@ lengths: [2]
 workloads: {protocols: [UDP], volumes_mbps: [0.2], sessions: [4], frames: [64B]}
 duration_s: 1
 """
-SUITE = """
-*** Settings ***
-Library           resources.libraries.python.studies.shared.StudyLibrary    chains
-Suite Setup       Open Testbed
-Suite Teardown    Close Testbed
-Test Teardown     Close Test    ${{TEST STATUS}}    ${{TEST MESSAGE}}
-
-*** Test Cases ***
-{test}
-    Run Study    {spec}
-    {then}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +107,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def studied(folder: Path, spec: str, then: str = "No Operation") -> Path:
     before = network_state()
-    (folder / "small.yaml").write_text(spec)
-    suite = SUITE.format(test="Small", then=then, spec=folder / "small.yaml")
-    (folder / "small.robot").write_text(suite)
-    options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
-    run_robot(folder / "out", *options, sources=[folder / "small.robot"])
+    run_robot(folder / "out", *LOCAL, sources=[small_suite(folder, "chains", spec, then)])
     wait_for_network_state(before)
     return folder / "out"
 
@@ -129,8 +119,7 @@ def study(output: Path) -> ChainStudy:
 
 
 def study_in(output: Path) -> ChainStudy:
-    found = load([output / "output.xml"]).characterizations[0].record.chain_study
-    assert found is not None
+    found: ChainStudy = study_record(output).chain_study
     return found
 
 
@@ -199,8 +188,7 @@ def test_work_of_the_kernel_is_charged_to_the_nf_that_it_serves(study: ChainStud
 def test_packets_wait_behind_the_vswitch_where_an_nf_is_throttled(study: ChainStudy) -> None:
     (waiting,) = values(of(study, "nat", "router"), VSWITCH, "queued_packets")
     (none,) = values(of(study, "router", "nat"), VSWITCH, "queued_packets")
-    assert waiting is not None
-    assert none is not None
+    assert waiting is not None and none is not None
     assert none < 64 < waiting <= 2 * RING, "both ways have a ring into the throttled NF"
 
 

@@ -28,12 +28,7 @@ NASTY = [
     "line\nbreak", "\ttab\r", "trailing\n", "größe ✓ 漢字", "\x01\x7f",
 ]  # fmt: skip
 MEGABYTES = 10
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(cables=2) as made:
-        yield made
+LAB = {"cables": 2}
 
 
 @pytest.fixture(params=["local", "ssh", "ssh and sudo"])
@@ -68,31 +63,21 @@ def word() -> str:
 
 
 @pytest.mark.parametrize("root", [False, True])
-def test_words_arrive_as_they_are(connection: Connection, root: bool) -> None:
+def test_words_and_environment_arrive_as_they_are(connection: Connection, root: bool) -> None:
     done = connection.run(["printf", r"%s\0", *NASTY], root=root)
     assert done.stdout.split("\0")[:-1] == NASTY
     assert (done.status, done.stderr, done.argv[0]) == (0, "", "printf")
+    given = {"CSIT_ONE": "a b\n'\"$HOME", "CSIT_EMPTY": ""}
+    done = connection.run(["printenv", "CSIT_ONE", "CSIT_EMPTY", "PATH"], environment=given, root=root)
+    assert done.stdout.startswith("a b\n'\"$HOME\n\n/")
+    assert not root or connection.run(["id", "-u"], root=True).stdout == "0\n"
 
 
 def test_a_program_is_run_and_not_what_a_shell_has_of_that_name(connection: Connection) -> None:
     assert connection.run(["echo", r"a\tb"]).stdout == "a\\tb\n"
-
-
-@pytest.mark.parametrize("argv", [[], ["printf", "a\0b"]])
-def test_words_that_no_program_can_have_are_refused(connection: Connection, argv: list[str]) -> None:
-    with pytest.raises(ValueError, match="NUL"):
-        connection.run(argv)
-
-
-@pytest.mark.parametrize("root", [False, True])
-def test_environment(connection: Connection, root: bool) -> None:
-    given = {"CSIT_ONE": "a b\n'\"$HOME", "CSIT_EMPTY": ""}
-    done = connection.run(["printenv", "CSIT_ONE", "CSIT_EMPTY", "PATH"], environment=given, root=root)
-    assert done.stdout.startswith("a b\n'\"$HOME\n\n/")
-
-
-def test_root(connection: Connection) -> None:
-    assert connection.run(["id", "-u"], root=True).stdout == "0\n"
+    for argv in ([], ["printf", "a\0b"]):
+        with pytest.raises(ValueError, match="NUL"):
+            connection.run(argv)
 
 
 # -- input, output, status --------------------------------------------------------------------------------------------
@@ -101,6 +86,7 @@ def test_root(connection: Connection) -> None:
 def test_input_arrives_byte_by_byte(connection: Connection) -> None:
     data = os.urandom(300_001)
     assert connection.run(["sha256sum"], stdin=data).stdout.split()[0] == hashlib.sha256(data).hexdigest()
+    assert connection.run(["true"], stdin=bytes(MEGABYTES * 10**6)).status == 0, "it is not read"
 
 
 def test_much_output_on_both_ways_while_much_is_read(connection: Connection) -> None:
@@ -110,10 +96,6 @@ def test_much_output_on_both_ways_while_much_is_read(connection: Connection) -> 
     assert done.stderr.encode() == data[-TAIL_BYTES:], "the end of what it says about itself"
 
 
-def test_unread_input(connection: Connection) -> None:
-    assert connection.run(["true"], stdin=bytes(MEGABYTES * 10**6)).status == 0
-
-
 def test_status_with_what_was_said(connection: Connection) -> None:
     argv = ["sh", "-c", "echo out; echo why >&2; exit 3"]
     done = connection.run(argv, check=False)
@@ -121,9 +103,6 @@ def test_status_with_what_was_said(connection: Connection) -> None:
     with pytest.raises(CommandFailed) as failed:
         connection.run(argv)
     assert (failed.value.argv, failed.value.status, failed.value.stderr) == (tuple(argv), 3, "why\n")
-
-
-def test_status_of_a_program_that_a_signal_has_ended(connection: Connection) -> None:
     assert connection.run(["sh", "-c", "kill -s TERM $$"], check=False).status == 128 + 15
 
 
@@ -153,13 +132,10 @@ def test_what_does_not_end_in_time_is_ended_with_its_children(connection: Connec
     wait_for_end(f"{word}1", f"{word}2", f"{word}3")
 
 
-def test_output_that_is_held_open_counts_as_not_ended(connection: Connection, word: str) -> None:
+def test_a_program_goes_on_only_where_it_lets_go_of_its_output(connection: Connection, word: str) -> None:
     with pytest.raises(NotReady):
         connection.run(["sh", "-c", f"sleep {word} & exit 0"], within_s=0.5)
     wait_for_end(word)
-
-
-def test_a_program_that_lets_go_of_its_output_goes_on(connection: Connection, word: str) -> None:
     connection.run(["sh", "-c", f"setsid sleep {word} </dev/null >/dev/null 2>&1 &"])
     wait_for(word)
     for pid in running(word):
@@ -172,24 +148,15 @@ def test_a_program_that_lets_go_of_its_output_goes_on(connection: Connection, wo
 
 @pytest.mark.parametrize("mode", [0o600, 0o755, 0o440])
 def test_a_file_there_and_back(connection: Connection, folder: PurePosixPath, tmp_path: Path, mode: int) -> None:
-    source, back, target = tmp_path / "source", tmp_path / "back", folder / "it's a file ✓"
-    source.write_bytes(os.urandom(3_000_000))
-    connection.put(source, target, mode)
-    assert connection.run(["stat", "-c", "%a", str(target)]).stdout == f"{mode:o}\n"
-    connection.get(target, back)
-    assert back.read_bytes() == source.read_bytes()
-
-
-def test_a_file_of_nothing_takes_the_place_of_another(
-    connection: Connection, folder: PurePosixPath, tmp_path: Path
-) -> None:
-    source, target = tmp_path / "source", folder / "-f"
-    for content in ("something", ""):
-        source.write_text(content, encoding="utf-8")
-        connection.put(source, target)
-        connection.get(target, tmp_path / "back")
-        assert (tmp_path / "back").read_text(encoding="utf-8") == content
-    assert connection.run(["ls", "-A", str(folder)]).stdout == "-f\n"
+    """Of much, and of nothing in the place of another."""
+    source, back, target = tmp_path / "source", tmp_path / "back", folder / "-it's a file ✓"
+    for content in (os.urandom(3_000_000), b""):
+        source.write_bytes(content)
+        connection.put(source, target, mode)
+        assert connection.run(["stat", "-c", "%a", str(target)]).stdout == f"{mode:o}\n"
+        connection.get(target, back)
+        assert back.read_bytes() == content
+    assert connection.run(["ls", "-A", str(folder)]).stdout == f"{target.name}\n"
 
 
 def test_files_that_are_root_s(connection: Connection, folder: PurePosixPath, tmp_path: Path) -> None:
@@ -301,6 +268,3 @@ def test_programs_end_with_the_connection(connection: Connection, word: str) -> 
         deaf.send(b"more")
     with pytest.raises(ConnectionFailed, match="closed"):
         connection.run(["true"])
-
-
-# -- what goes wrong there --------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -38,12 +39,7 @@ DUT = "DUT1"
 PASSWORD = "env:CSIT_DUT_PASSWORD"  # noqa: S105 (says where it is)
 COUNT = "/run/count"
 SMALL = "/dev/shm"  # noqa: S108 (the node's own)
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(duts=2, cables=2) as made:
-        yield made
+LAB = {"duts": 2, "cables": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -57,20 +53,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def refusal(access: Access, kind: type[CsitError] = ConnectionFailed) -> str:
     """The sentence with which a connection fails."""
-    connection = SshConnection(DUT, access)
-    with pytest.raises(kind) as failed:
+    with closing(SshConnection(DUT, access)) as connection, pytest.raises(kind) as failed:
         connection.run(["true"])
-    connection.close()
     assert "\n" not in str(failed.value)
     return str(failed.value)
 
 
-def hostname(access: Access) -> str:
-    """What the node that is reached calls itself."""
-    connection = SshConnection(DUT, access)
-    said = connection.run(["hostname"]).stdout.strip()
-    connection.close()
-    return said
+def said_by(access: Access, *argv: str) -> str:
+    """What a program on the node that is reached prints."""
+    with closing(SshConnection(DUT, access)) as connection:
+        return connection.run(argv).stdout.strip()
 
 
 def logins(lab: Lab) -> int:
@@ -87,18 +79,18 @@ def test_an_unknown_host_is_refused_with_the_fix(lab: Lab, tmp_path: Path) -> No
     said = refusal(access)
     assert re.match(rf"DUT1 \(root@{lab.nodes[DUT].address}\) is unknown: .*ssh-ed25519 SHA256:", said)
     subprocess.run(["sh", "-c", said[said.index("ssh-keyscan") :]], check=True, capture_output=True)
-    assert hostname(access) == "dut1"
+    assert said_by(access, "hostname") == "dut1"
 
 
 def test_a_changed_host_key_is_refused_with_the_fix(lab: Lab) -> None:
     access = Access(**lab.access(DUT))
-    lab.swap_host_key(DUT)
+    lab.nodes[DUT].swap_host_key()
     try:
         said = refusal(access)
         assert "shows another host key than before: ssh-ed25519 SHA256:" in said
         assert re.search(rf"line 2 of {lab.known_hosts} has ssh-ed25519 SHA256:", said)
         subprocess.run(["sh", "-c", said[said.index("ssh-keygen -R") :]], check=True, capture_output=True)
-        assert hostname(access) == "dut1"
+        assert said_by(access, "hostname") == "dut1"
     finally:
         lab.trust()
 
@@ -106,31 +98,23 @@ def test_a_changed_host_key_is_refused_with_the_fix(lab: Lab) -> None:
 # -- who we are -------------------------------------------------------------------------------------------------------
 
 
-def test_password_by_reference(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    access = Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD))
-    monkeypatch.setenv("CSIT_DUT_PASSWORD", lab.passwords["guest"])
-    connection = SshConnection(DUT, access)
-    assert connection.run(["id", "-un"]).stdout == "guest\n"
-    connection.close()
-
-
-def test_a_wrong_password_is_shown_nowhere(
+def test_password_by_reference_and_a_wrong_one_is_shown_nowhere(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    access = Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD))
+    monkeypatch.setenv("CSIT_DUT_PASSWORD", lab.passwords["guest"])
+    assert said_by(access, "id", "-un") == "guest"
     caplog.set_level(logging.DEBUG)
     wrong = secrets.token_hex(8)
     monkeypatch.setenv("CSIT_DUT_PASSWORD", wrong)
-    said = refusal(Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD)))
+    said = refusal(access)
     assert said.endswith("does not let guest in; tried: password of env:CSIT_DUT_PASSWORD")
     assert wrong not in said + caplog.text
 
 
-def test_nothing_to_log_in_with(lab: Lab) -> None:
+def test_a_key_that_the_host_does_not_take_and_none(lab: Lab, tmp_path: Path) -> None:
     said = refusal(Access(**lab.access(DUT, key_file=None)))
     assert said.endswith("there was nothing to try: no key file, no agent, no password")
-
-
-def test_a_key_that_the_host_does_not_take(lab: Lab, tmp_path: Path) -> None:
     make_key(tmp_path / "stranger")
     said = refusal(Access(**lab.access(DUT, key_file=str(tmp_path / "stranger"))))
     assert said.endswith(f"does not let root in; tried: key {tmp_path / 'stranger'}")
@@ -156,7 +140,7 @@ def test_a_locked_key(lab: Lab, locked_key: Path, monkeypatch: pytest.MonkeyPatc
     said = refusal(access, ConfigError)
     assert said.endswith("does not open with the passphrase of env:CSIT_KEY_PASSPHRASE")
     monkeypatch.setenv("CSIT_KEY_PASSPHRASE", "open sesame")
-    assert hostname(access) == "dut1"
+    assert said_by(access, "hostname") == "dut1"
 
 
 @pytest.fixture
@@ -179,9 +163,9 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("agent")
 def test_keys_of_the_agent(lab: Lab, locked_key: Path) -> None:
     subprocess.run(["ssh-add", "-q", str(lab.key_file)], check=True, capture_output=True)
-    assert hostname(Access(**lab.access(DUT, key_file=None))) == "dut1"
+    assert said_by(Access(**lab.access(DUT, key_file=None)), "hostname") == "dut1"
     # A locked key counts as given by the agent that holds it opened.
-    assert hostname(Access(**lab.access(DUT, key_file=str(locked_key)))) == "dut1"
+    assert said_by(Access(**lab.access(DUT, key_file=str(locked_key))), "hostname") == "dut1"
 
 
 def test_no_way_to_root(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,10 +175,8 @@ def test_no_way_to_root(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         "no": r"DUT1: root's rights are needed, guest is not root, and access.become is 'no'",
     }.items():
         access = Access(**lab.access(DUT, user="guest", key_file=None, password=PASSWORD, become=become))
-        connection = SshConnection(DUT, access)
-        with pytest.raises(Unsupported, match=said):
+        with closing(SshConnection(DUT, access)) as connection, pytest.raises(Unsupported, match=said):
             connection.run(["true"], root=True)
-        connection.close()
 
 
 # -- the way there ----------------------------------------------------------------------------------------------------
@@ -202,24 +184,25 @@ def test_no_way_to_root(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_jump_hosts(lab: Lab) -> None:
     way = [{"host": lab.nodes[name].address, "user": "root"} for name in ("TG", "DUT2")]
-    connection = SshConnection(DUT, Access(**lab.access(DUT, jump=way)))
-    came_from = connection.run(["sh", "-c", 'echo "$SSH_CONNECTION"']).stdout.split()[0]
+    came_from = said_by(Access(**lab.access(DUT, jump=way)), "sh", "-c", 'echo "$SSH_CONNECTION"').split()[0]
     assert came_from == lab.nodes["DUT2"].address
-    connection.close()
-
-
-def test_the_host_keys_of_jump_hosts_are_checked_too(lab: Lab, tmp_path: Path) -> None:
-    known = tmp_path / "known"
-    known.write_text(f"{lab.nodes[DUT].address} {lab.nodes[DUT].host_key}\n", encoding="utf-8")
-    jump = [{"host": lab.nodes["TG"].address, "user": "root"}]
-    said = refusal(Access(**lab.access(DUT, jump=jump, known_hosts=str(known))))
-    assert said.startswith(f"the jump host root@{lab.nodes['TG'].address} towards DUT1 is unknown")
-
-
-def test_a_host_that_the_jump_host_does_not_reach(lab: Lab) -> None:
-    jump = [{"host": lab.nodes["TG"].address, "user": "root"}]
-    access = Access(**lab.access(DUT, jump=jump, port=2222))
+    access = Access(**lab.access(DUT, jump=way[:1], port=2222))
     assert "cannot be reached from the host before it: Connect" in refusal(access)
+
+
+def test_the_host_keys_of_jump_hosts_are_checked_and_the_fix_for_a_host_behind_one_goes_through_it(
+    lab: Lab, tmp_path: Path
+) -> None:
+    known, gate = tmp_path / "known", lab.nodes["TG"]
+    jump = [{"host": gate.address, "user": "root"}]
+    access = Access(**lab.access(DUT, jump=jump, known_hosts=str(known)))
+    known.write_text(f"{lab.nodes[DUT].address} {lab.nodes[DUT].host_key}\n", encoding="utf-8")
+    assert refusal(access).startswith(f"the jump host root@{gate.address} towards DUT1 is unknown")
+    known.write_text(f"{gate.address} {gate.host_key}\n", encoding="utf-8")
+    said = refusal(access)
+    command = shlex.split(said[said.index("ssh -p") :])
+    assert command[:4] == ["ssh", "-p", "22", f"root@{gate.address}"]
+    assert command[4:] == ["ssh-keyscan", "-t", "ed25519", lab.nodes[DUT].address, f">>{known}"]
 
 
 def test_the_user_s_ssh_configuration(lab: Lab, home: Path) -> None:
@@ -229,10 +212,8 @@ def test_the_user_s_ssh_configuration(lab: Lab, home: Path) -> None:
         f"Host *\n IdentityFile {lab.key_file}\n UserKnownHostsFile {lab.known_hosts}\n",
         encoding="utf-8",
     )
-    connection = SshConnection(DUT, Access(host="the-dut"))
-    said = connection.run(["sh", "-c", 'id -un; echo "$SSH_CONNECTION"; hostname']).stdout.split()
+    said = said_by(Access(host="the-dut"), "sh", "-c", 'id -un; echo "$SSH_CONNECTION"; hostname').split()
     assert (said[0], said[1], said[-1]) == ("tester", lab.nodes["TG"].address, "dut1")
-    connection.close()
 
 
 def test_include_match_and_proxy_command_are_those_of_openssh(lab: Lab, home: Path) -> None:
@@ -266,19 +247,16 @@ def test_an_address_where_nothing_listens(lab: Lab) -> None:
     assert "there is no host of that name" in said
 
 
-def test_a_server_that_is_no_ssh_server(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh, "CONNECT_S", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        access = Access(**lab.access(DUT, host="127.0.0.1", port=silent.getsockname()[1]))
-        assert "does not answer as an SSH server" in refusal(access)
-
-
-def test_a_server_that_drops_the_connection_at_once(lab: Lab) -> None:
-    """As OpenSSH does after failed logins of an address."""
+def test_a_server_that_is_silent_or_drops_the_connection_at_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latter as OpenSSH does after failed logins of an address."""
 
     def drop() -> None:
         dropping.accept()[0].close()
 
+    with socket.create_server(("127.0.0.1", 0)) as silent, monkeypatch.context() as soon:
+        soon.setattr(ssh, "CONNECT_S", 0.5)
+        access = Access(**lab.access(DUT, host="127.0.0.1", port=silent.getsockname()[1]))
+        assert "does not answer as an SSH server" in refusal(access)
     with socket.create_server(("127.0.0.1", 0)) as dropping:
         thread = threading.Thread(target=drop)
         thread.start()
@@ -308,13 +286,12 @@ def test_a_connection_that_died_unnoticed_is_made_anew(lab: Lab) -> None:
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     connection.run(["true"])
     before = logins(lab)
-    lab.kill_sshd(DUT)
-    said = ""
+    lab.nodes[DUT].kill_sshd()
     with pytest.raises(ConnectionFailed) as failed:
         connection.run(["true"])
     said = str(failed.value)
     assert "nothing listens on port 22" in said and "\n" not in said
-    lab.start_sshd(DUT)
+    lab.nodes[DUT].start_sshd()
     assert connection.run(["hostname"]).stdout == "dut1\n"
     assert connection.run(["hostname"]).stdout == "dut1\n"
     assert logins(lab) == before + 1
@@ -324,12 +301,12 @@ def test_a_connection_that_died_unnoticed_is_made_anew(lab: Lab) -> None:
 def test_what_may_have_run_is_not_run_again(lab: Lab) -> None:
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     word = f"1234.{secrets.randbelow(10**9)}"
-    killer = threading.Thread(target=lambda: (wait_for(word), lab.kill_sshd(DUT)))
+    killer = threading.Thread(target=lambda: (wait_for(word), lab.nodes[DUT].kill_sshd()))
     killer.start()
     with pytest.raises(ConnectionFailed, match=r"the connection ended while sh ran"):
         connection.run(["sh", "-c", f"echo once >>{COUNT}; exec sleep {word}"])
     killer.join()
-    lab.start_sshd(DUT)
+    lab.nodes[DUT].start_sshd()
     assert connection.run(["cat", COUNT]).stdout == "once\n"
     for pid in running(word):
         os.kill(pid, signal.SIGKILL)
@@ -362,16 +339,11 @@ def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> No
     connection.close()
 
 
-def test_a_login_script_that_speaks(lab: Lab) -> None:
+def test_a_login_script_that_speaks_or_floods(lab: Lab) -> None:
     lab.nodes[DUT].run("sh", "-c", "echo 'echo welcome >&2' >/run/home/root/.bashrc")
-    connection = SshConnection(DUT, Access(**lab.access(DUT)))
-    done = connection.run(["sh", "-c", "echo out; echo err >&2"])
-    assert (done.stdout, done.stderr) == ("out\n", "welcome\nerr\n")
-    lab.nodes[DUT].run("rm", "/run/home/root/.bashrc")
-    connection.close()
-
-
-def test_a_login_script_that_floods(lab: Lab) -> None:
+    with closing(SshConnection(DUT, Access(**lab.access(DUT)))) as connection:
+        done = connection.run(["sh", "-c", "echo out; echo err >&2"])
+        assert (done.stdout, done.stderr) == ("out\n", "welcome\nerr\n")
     flood = "head -c 30000000 /dev/zero | tr '\\\\0' x >&2; yes | head -c 3000000 >&2"
     lab.nodes[DUT].run("sh", "-c", f'echo "{flood}" >/run/home/root/.bashrc')
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
@@ -393,13 +365,3 @@ def test_a_disk_that_is_full(lab: Lab, tmp_path: Path) -> None:
     connection.put(tmp_path / "source", PurePosixPath(f"{SMALL}/target"))
     assert connection.run(["ls", SMALL]).stdout == "target\n"
     connection.close()
-
-
-def test_the_mending_command_for_a_host_behind_another_goes_through_that(lab: Lab, tmp_path: Path) -> None:
-    known = tmp_path / "known"
-    known.write_text(f"{lab.nodes['TG'].address} {lab.nodes['TG'].host_key}\n", encoding="utf-8")
-    jump = [{"host": lab.nodes["TG"].address, "user": "root"}]
-    said = refusal(Access(**lab.access(DUT, jump=jump, known_hosts=str(known))))
-    command = shlex.split(said[said.index("ssh -p") :])
-    assert command[:4] == ["ssh", "-p", "22", f"root@{lab.nodes['TG'].address}"]
-    assert command[4:] == ["ssh-keyscan", "-t", "ed25519", lab.nodes[DUT].address, f">>{known}"]

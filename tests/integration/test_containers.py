@@ -28,7 +28,7 @@ from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import cell_of
-from tests.integration.robot_runs import PROJECT, csit, going_on, held_in_a_trial, results, run_robot
+from tests.integration.robot_runs import PROJECT, csit, going_on, held_in_a_trial, results, run_robot, variables
 from tests.integration.user_space import cell, deployed, planned, processes, send_and_count
 
 LOCAL_PODMAN = PROJECT / "topologies" / "local-podman.yaml"
@@ -43,16 +43,11 @@ pytestmark = [
 ]
 WITH_NFT = pytest.mark.skipif(bool(list(missing_nft())), reason="; ".join(map(str, missing_nft())))
 WITH_TESTPMD = pytest.mark.skipif(bool(list(missing_testpmd())), reason="; ".join(map(str, missing_testpmd())))
-ROUTER, FIREWALL, NAT, TESTPMD, PROCESS = (
-    NfKind("linux_router"),
-    NfKind("linux_firewall"),
-    NfKind("linux_nat"),
-    NfKind("testpmd"),
-    NfKind("process"),
-)
+ROUTER, FIREWALL, NAT = map(NfKind, ("linux_router", "linux_firewall", "linux_nat"))
+TESTPMD, PROCESS = NfKind("testpmd"), NfKind("process")
 TESTPMDS = () if list(missing_testpmd()) else (TESTPMD,)
-QUICK = ("-v", f"TOPOLOGY:{LOCAL_PODMAN}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10")
-LONG = ("-v", f"TOPOLOGY:{LOCAL_PODMAN}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "--suite", "csc-ndrpdr")
+QUICK = variables(f"TOPOLOGY:{LOCAL_PODMAN} NF_SIZES:1c SEARCH:quick,sum=1,time=10")
+LONG = (*variables(f"TOPOLOGY:{LOCAL_PODMAN} NF_SIZES:1c SEARCH:quick"), "--suite", "csc-ndrpdr")
 COUNTER = """import sys
 (row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
 print("packets", row[2])"""
@@ -223,12 +218,10 @@ def test_docker_does_the_same_without_an_image() -> None:
         assert {"csit-nf-1-1", "csit-nf-2-1"} <= {*shown.stdout.split()}
 
 
-@pytest.mark.parametrize("suite", ["csc-mrr", "csp-mrr"])
-def test_the_suites_run_and_say_what_nfs_ran_in(tmp_path: Path, suite: str) -> None:
-    done = run_robot(tmp_path, *QUICK, "-v", "CELLS:1x1", "--suite", suite)
-    (row,) = results(tmp_path)
-    assert row.mrr is not None
-    assert row.facts["functions"]["containers"].startswith("podman ")
+def test_the_suites_run_and_say_what_nfs_ran_in(tmp_path: Path) -> None:
+    done = run_robot(tmp_path, *QUICK, "-v", "CELLS:1x1", "--suite", "csc-mrr", "--suite", "csp-mrr")
+    assert len(rows := results(tmp_path)) == 2
+    assert all(row.mrr and row.facts["functions"]["containers"].startswith("podman ") for row in rows)
     assert "containers of NFs: podman" in done.stdout + done.stderr
 
 

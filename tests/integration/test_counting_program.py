@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.generators.xdp import bpf, receiver
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from tests.unit.drivers.generators.counted_arrivals import counted
 
-pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 SENT, MARK = 200, 0xC5170001
 DROPPED, PASSED = 1, 2
 ETHERNET = bytes(12) + b"\x08\x00"

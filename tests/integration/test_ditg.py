@@ -22,12 +22,11 @@ from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Departures, Protocol
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
 from tests.integration.robot_runs import network_state, wait_for_network_state
-from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run
+from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run, with_tg
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -36,24 +35,18 @@ pytestmark = [
         path_of("ITGSend") is None or path_of("sar") is None, reason="D-ITG or sysstat is not installed"
     ),
 ]
+TOPOLOGY = with_tg(shipped("local"), "ditg")
 LOAD_PPS = 1000.0
 """Both ways; what D-ITG sends on a busy machine too."""
-
-
-def with_ditg() -> Topology:
-    """The testbed `local`, with another generator."""
-    topology = shipped("local")
-    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": "ditg"})})
-    return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
 
 
 @contextmanager
 def running(*kinds: NfKind, sources: int = 1) -> Iterator[Deployment]:
     """Deploy two services. A trial lasts a second longer for each of the `sources` of each."""
     before, others = network_state(), processes("ITG")
-    topology, asked = with_ditg(), cell("CSP", 2, max(1, len(kinds)), kinds)
-    plan = make_plan(topology, asked, discover(), sources=sources)
-    with prepared(topology, asked, plan) as parts, Deployment(plan, parts) as deployment:
+    asked = cell("CSP", 2, max(1, len(kinds)), kinds)
+    plan = make_plan(TOPOLOGY, asked, discover(), sources=sources)
+    with prepared(TOPOLOGY, asked, plan) as parts, Deployment(plan, parts) as deployment:
         yield deployment
     assert processes("ITG") == others
     wait_for_network_state(before)
@@ -117,14 +110,8 @@ def test_times_between_departures_have_the_distribution_that_is_asked_for(
     monkeypatch.setattr(DitgPrograms, "run", kept)
     with running() as deployment:
         for departures, (least, most) in SPREADS.items():
-            trial = Trial(
-                load_pps=_SPARSE_PPS,
-                duration_s=2,
-                frame=frame("512B"),
-                protocol=protocol,
-                departures=departures,
-                purpose="sweep",
-            )
+            asked = Trial(load_pps=_SPARSE_PPS, duration_s=2, frame=frame("512B"), protocol=protocol, purpose="sweep")
+            trial = asked.model_copy(update={"departures": departures})
             result = deployment.parts.generator.run(trial)
             assert all(flow.sent > 0 for flow in result.flows), result
             assert result.received >= 0.99 * result.sent, result
@@ -143,7 +130,7 @@ def quartile_spread(log: Packets) -> float:
 
 
 def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
-    (point,) = qualified_by_a_run(with_ditg(), tmp_path).points
+    (point,) = qualified_by_a_run(TOPOLOGY, tmp_path).points
     assert (point.frame.name, point.flows) == ("66B", 2)
     assert point.highest_pps is not None and point.highest_pps > 500
     assert point.offered_pps >= point.highest_pps * 0.95 and point.received_pps <= point.offered_pps

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.emulated import Emulated
+from tests.integration.emulated import RING, Emulated
 from tests.integration.outage_suite import check_events, study_watched
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
@@ -33,8 +33,7 @@ RATE_PPS = 100
 
 
 def test_events_on_one_machine_are_timed_by_packets_of_another_one(emulated: Emulated, tmp_path: Path) -> None:
-    tg = {"generator": {"driver": "ring", "cores": 1}}
-    topology = emulated.write_topology(tmp_path, discriminator="vlan", nodes={"TG": tg})
+    topology = emulated.write_topology(tmp_path, discriminator="vlan", nodes={"TG": RING})
     shell = partial(emulated.shell, "DUT1")
     record, seen = study_watched(tmp_path, SPEC, "-v", f"TOPOLOGY:{topology}", run_script=shell, every_s=2)
     found = record.outage

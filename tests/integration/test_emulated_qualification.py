@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.model.measurements.qualification import Qualification
-from tests.integration.emulated import Emulated
+from tests.integration.emulated import RING, Emulated
 from tests.integration.robot_runs import csit, results, run_robot
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
-RING = {"generator": {"driver": "ring", "cores": 1}}
 NIC = "RedHat-Virtio virtio-pci by the kernel"
 SERVICE, LOOP = ("enp65s0", "enp66s0"), ("enp69s0", "enp70s0")
 

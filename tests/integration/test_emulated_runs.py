@@ -8,28 +8,13 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from tests.integration.emulated import Emulated
+from tests.integration.emulated import RING, Emulated
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, Bmc, emulator
-from tests.integration.robot_runs import events, going_on, results, run_robot
+from tests.integration.robot_runs import events, going_on, results, run_robot, variables
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
-SHORT = (
-    "-v",
-    "CELLS:1x1",
-    "-v",
-    "NF_SIZES:1c",
-    "-v",
-    "SEARCH:quick,width=0.5,sum=1,time=60,latency=0.5",
-    "-v",
-    "NOISE_FLOOR:0.1",
-    "-v",
-    "LOSSES:0.5",
-    "-v",
-    "ENERGY:4",
-    "--suite",
-    "csc-ndrpdr",
-)
-RING = {"generator": {"driver": "ring", "cores": 1}}
+SHORT = variables("CELLS:1x1 NF_SIZES:1c SEARCH:quick,width=0.5,sum=1,time=60,latency=0.5 NOISE_FLOOR:0.1 LOSSES:0.5")
+SHORT += ("-v", "ENERGY:4", "--suite", "csc-ndrpdr")
 WITHIN_S = 300.0
 WATTS = 244.0
 """Of the DUT, in two parts of its chassis."""

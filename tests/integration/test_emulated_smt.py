@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from tests.integration.emulated import Emulated
+from tests.integration.emulated import RING, Emulated
 from tests.integration.robot_runs import PROJECT, going_on, run_robot
 from tests.loaded import load
 
@@ -21,8 +21,7 @@ WITHIN_S = 300.0
 def test_smt_is_off_for_a_sweep_and_on_after_it_and_after_a_kill(emulated: Emulated, tmp_path: Path) -> None:
     before = emulated.shell("DUT1", SMT)
     assert before.startswith("on\n"), "the machine of QEMU has two threads on each core"
-    tg = {"generator": {"driver": "ring", "cores": 1}}
-    words = ("-v", f"TOPOLOGY:{emulated.write_topology(tmp_path, nodes={'TG': tg})}", *FEW)
+    words = ("-v", f"TOPOLOGY:{emulated.write_topology(tmp_path, nodes={'TG': RING})}", *FEW)
 
     def is_off() -> str:
         seen = emulated.shell("DUT1", SMT)

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.emulated import Emulated
-from tests.integration.robot_runs import going_on, study_suite
-from tests.loaded import load
+from tests.integration.emulated import RING, Emulated
+from tests.integration.robot_runs import going_on, study_record, study_suite
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 SPEC = """
@@ -32,7 +31,7 @@ _WITHIN_S = 600.0
 
 def test_connections_are_those_that_the_kernel_counts(emulated: Emulated, tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "stateful/nat.yaml", SPEC)
-    nodes = {"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"containers": "linux_nat"}}
+    nodes = {"TG": RING, "DUT1": {"containers": "linux_nat"}}
     topology = emulated.write_topology(tmp_path, nodes=nodes)
     with (
         closing(emulated.nodes["DUT1"].open(["bash", "-c", COUNT])) as counting,
@@ -42,7 +41,7 @@ def test_connections_are_those_that_the_kernel_counts(emulated: Emulated, tmp_pa
         assert run.returncode == 0, said
         counting.send(b"\n")
         most = max(map(int, b"".join(iter(lambda: counting.receive(_WITHIN_S), b"")).split()), default=0)
-    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    record = study_record(tmp_path / "out")
     (found,) = record.stateful.cells
     assert found.rate.lower_cps > 0
     # An emulated generator falls short by some; those that it has made are torn down.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.emulated import Emulated
+from tests.integration.emulated import RING, Emulated
 from tests.integration.pauses import REMOVING, Moment, Paused
 from tests.integration.robot_runs import going_on, results
 
@@ -22,9 +22,7 @@ ip netns exec csit-nf-1-1 cat /proc/net/xfrm_stat
 
 def test_packets_are_encrypted_by_the_kernel(emulated: Emulated, tmp_path: Path) -> None:
     kinds = ["wireguard", "ipsec"]
-    topology = emulated.write_topology(
-        tmp_path, nodes={"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"containers": kinds}}
-    )
+    topology = emulated.write_topology(tmp_path, nodes={"TG": RING, "DUT1": {"containers": kinds}})
     words = (
         f"TOPOLOGY:{topology}", "CELLS:1x1", "NF_SIZES:1c", f"NF_KINDS:{','.join(kinds)}", "FRAMES:128B",
         "SEARCH:quick,sum=1,mrr=1,time=10",

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.emulated import Emulated, started
+from tests.integration.emulated import RING, Emulated, started
 from tests.integration.robot_runs import csit, results
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
-RING = {"generator": {"driver": "ring", "cores": 1}}
 
 
 def test_rings_that_one_of_two_testbeds_has_otherwise_are_the_facts_that_differ(

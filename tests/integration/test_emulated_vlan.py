@@ -9,7 +9,7 @@ import pytest
 
 from resources.libraries.python.model.measurements.trial import Direction
 from tests.captures import MIX, pcap
-from tests.integration.emulated import Emulated
+from tests.integration.emulated import RING, Emulated
 from tests.integration.pauses import REMOVING, SENDING, Moment, Paused
 from tests.integration.robot_runs import going_on, results
 
@@ -40,7 +40,7 @@ def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated
         tmp_path,
         discriminator="vlan",
         nodes={
-            "TG": {"generator": {"driver": "ring", "cores": 1}},
+            "TG": RING,
             "DUT1": {"vswitch": "ovs", "ovs": {"ports": "kernel"}},
         },
     )

@@ -1,10 +1,8 @@
 """Number of flows that arrive, counted by tcpdump and by connection tracking, against the number asked for."""
 
-import os
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,16 +12,13 @@ from resources.libraries.python.drivers.generators.builtin.kernel import enter_n
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame, with_flows
-from tests.veth_pair import LEFT, NAMESPACE, RIGHT, plan, run, veth_pair
+from tests.captures import packets_of
+from tests.integration.numbered_captures import arriving
+from tests.veth_pair import LEFT, NAMESPACE, RIGHT, generating, run, veth_pair
 
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 SENDINGS: tuple[Sending, ...] = ("xdp", "ring")
 LOAD_PPS = 100_000
 COUNT_FILE = Path("/proc/sys/net/netfilter/nf_conntrack_count")
@@ -34,13 +29,8 @@ def generator(sending: Sending) -> Iterator[BuiltInGenerator]:
     """On a cable that takes XDP frames."""
     if sending == "xdp" and (reason := why_not()):
         pytest.skip(reason)
-    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True):
-        built_in = BuiltInGenerator(plan(), NAMESPACE, sending)
-        built_in.start()
-        try:
-            yield built_in
-        finally:
-            built_in.stop()
+    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True), generating(NAMESPACE, sending) as built_in:
+        yield built_in
 
 
 def packets(flows: int, each: int, *, size: str = "64B", load_pps: float = LOAD_PPS, probe_pps: float = 0.0) -> Trial:
@@ -53,43 +43,14 @@ def packets(flows: int, each: int, *, size: str = "64B", load_pps: float = LOAD_
     )
 
 
-@contextmanager
-def tcpdump(file: Path, expected: int = 0) -> Iterator[Callable[[int], None]]:
-    """Write what arrives at the right port into a file, until it has so many packets; gives what waits for them."""
-
-    def wait(number: int) -> None:
-        wait_until("packets in the file", lambda: "" if sum(tuples(file).values()) >= number else "fewer", 60.0)
-
-    with subprocess.Popen(
-        [
-            "ip", "netns", "exec", NAMESPACE, "tcpdump", "-i", RIGHT, "-Q", "in", "-s", "60", "-B", "262144", "-w",
-            str(file), "--immediate-mode", "-U", "-Z", "root", "udp",
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:  # fmt: skip
-        assert process.stderr is not None
-        assert any("listening on" in line for line in process.stderr)
-        try:
-            yield wait
-            wait(expected)
-        finally:
-            process.terminate()
-        said = process.stderr.read()
-    assert "\n0 packets dropped by kernel" in said, said
+def tcpdump(file: Path) -> AbstractContextManager[Callable[[int], None]]:
+    """Write what arrives at the right port into a file."""
+    return arriving(RIGHT, file, "udp", namespace=NAMESPACE, options=("-s", "60"))
 
 
 def tuples(file: Path) -> Counter[bytes]:
     """Packets of each 5-tuple of UDP in a file of tcpdump: addresses and ports as they are in a frame."""
-    data, place, found = file.read_bytes(), 24, Counter[bytes]()
-    while place + 16 <= len(data):
-        length = int.from_bytes(data[place + 8 : place + 12], "little")
-        start = place + 16
-        if start + length > len(data):
-            break
-        found[data[start + 26 : start + 38]] += 1
-        place = start + length
-    return found
+    return Counter(packet[26:38] for packet in packets_of(file))
 
 
 @pytest.mark.parametrize("sending", SENDINGS)
@@ -97,9 +58,10 @@ def tuples(file: Path) -> Counter[bytes]:
 def test_tcpdump_counts_the_flows_that_were_asked_for(
     tmp_path: Path, sending: Sending, flows: int, each: int, size: str
 ) -> None:
-    with generator(sending) as built_in, tcpdump(tmp_path / "arrived.pcap", flows * each):
+    with generator(sending) as built_in, tcpdump(tmp_path / "arrived.pcap") as wait:
         result = built_in.run(packets(flows, each, size=size))
         assert [(flow.sent, flow.received) for flow in result.flows] == [(flows * each, flows * each)] * 2
+        wait(flows * each)
     found = tuples(tmp_path / "arrived.pcap")
     assert len(found) == flows
     assert set(found.values()) == {each}
@@ -139,8 +101,9 @@ def test_each_trial_begins_with_the_first_flow(tmp_path: Path) -> None:
         with generator(sending) as built_in:
             for file in (tmp_path / f"{sending}-1", tmp_path / f"{sending}-2"):
                 trial = packets(300, 1)
-                with tcpdump(file, 300):
+                with tcpdump(file) as wait:
                     built_in.run(trial.model_copy(update={"frame": with_flows(trial.frame, 5000)}))
+                    wait(300)
                 found.append(set(tuples(file)))
     assert [len(each) for each in found] == [300] * len(found)
     assert all(each == found[0] for each in found)

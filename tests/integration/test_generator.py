@@ -32,6 +32,7 @@ from tests.veth_pair import (
     NAMESPACE,
     RIGHT,
     captured,
+    generating,
     plan,
     receive_by_napi,
     run,
@@ -39,11 +40,7 @@ from tests.veth_pair import (
     veth_pair,
 )
 
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 ROOT = Path(__file__).parents[2]
 
 
@@ -65,10 +62,8 @@ def sending(request: pytest.FixtureRequest) -> Sending:
 @pytest.fixture
 def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # noqa: ARG001 - must be there first
     """A started generator: one at a time, as an AF_XDP socket has the queue of its port to itself."""
-    ring = BuiltInGenerator(plan(), NAMESPACE, sending)
-    ring.start()
-    yield ring
-    ring.stop()
+    with generating(NAMESPACE, sending) as ring:
+        yield ring
     assert ring.pids() == ()
 
 
@@ -129,16 +124,14 @@ def test_frames_up_to_jumbo(generator: BuiltInGenerator, frame_bytes: int) -> No
 
 def test_a_frame_the_port_cannot_take_is_an_error(cable: None, sending: Sending) -> None:  # noqa: ARG001
     run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "1500")
-    ring = BuiltInGenerator(plan(), NAMESPACE, sending)
-    ring.start()
+    frame = Frame(name="9000B", parts=(FramePart(frame_bytes=9000),))
     try:
-        frame = Frame(name="9000B", parts=(FramePart(frame_bytes=9000),))
-        with pytest.raises(CsitError, match=r"ringa takes frames up to 1518 bytes, asked for 9000"):
-            ring.run(Trial(load_pps=10, duration_s=0.1, frame=frame))
-        again = ring.run(Trial(load_pps=1000, duration_s=0.1, frame=B64))
-        assert 0 < again.received == again.sent
+        with generating(NAMESPACE, sending) as ring:
+            with pytest.raises(CsitError, match=r"ringa takes frames up to 1518 bytes, asked for 9000"):
+                ring.run(Trial(load_pps=10, duration_s=0.1, frame=frame))
+            again = ring.run(Trial(load_pps=1000, duration_s=0.1, frame=B64))
+            assert 0 < again.received == again.sent
     finally:
-        ring.stop()
         run("ip", "-n", NAMESPACE, "link", "set", LEFT, "mtu", "9000")
 
 
@@ -187,17 +180,8 @@ def dropping(every: int) -> Iterator[str]:
             run("ip", "netns", "del", name)
 
 
-@pytest.fixture
-def lossy() -> Iterator[str]:
-    """Every tenth packet is lost."""
-    with dropping(10) as ports:
-        yield ports
-
-
-def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
-    ring = BuiltInGenerator(plan(), lossy, sending)
-    ring.start()
-    try:
+def test_loss_is_counted_per_direction(sending: Sending) -> None:
+    with dropping(10) as ports, generating(ports, sending) as ring:
         result = ring.run(Trial(load_pps=20_000, duration_s=0.5, frame=B64))
         forward, reverse = result.flows
         # A machine that is busy otherwise may send a few less; that all are sent is the business of other tests.
@@ -209,49 +193,37 @@ def test_loss_is_counted_per_direction(lossy: str, sending: Sending) -> None:
         assert (forward_latency.sent, forward_latency.received) == (100, 90)
         assert (reverse_latency.sent, reverse_latency.received) == (100, 100)
         assert (result.sent, result.received, result.loss_ratio) == (0, 0, None)
-    finally:
-        ring.stop()
 
 
 def test_a_hopeless_trial_ends_early(sending: Sending) -> None:
-    with dropping(2) as ports:
-        ring = BuiltInGenerator(plan(), ports, sending)
-        ring.start()
-        try:
-            trial = Trial(load_pps=20_000, duration_s=2.0, frame=B64, abort_loss_ratio=0.0)
-            result = undisturbed(ring, trial)
-            assert result.aborted, result.note
-            assert result.offered_duration_s < 1.0
-            assert result.sent < 20_000
-            forward, reverse = result.flows
-            assert forward.received == pytest.approx(forward.sent / 2, abs=1)
-            assert reverse.received == reverse.sent
-            # a quarter is lost: never more than a third, and more than a twentieth once a fifth has been sent
-            trial = trial.model_copy(update={"duration_s": 1.0})
-            whole = undisturbed(ring, trial.model_copy(update={"abort_loss_ratio": 0.33}))
-            assert not whole.aborted and whole.offered_duration_s == pytest.approx(1.0, abs=0.1)
-            part = ring.run(trial.model_copy(update={"abort_loss_ratio": 0.05}))
-            assert part.aborted and part.offered_duration_s < 0.9
-            assert part.sent - part.received > 0.05 * 20_000
-        finally:
-            ring.stop()
+    with dropping(2) as ports, generating(ports, sending) as ring:
+        trial = Trial(load_pps=20_000, duration_s=2.0, frame=B64, abort_loss_ratio=0.0)
+        result = undisturbed(ring, trial)
+        assert result.aborted, result.note
+        assert result.offered_duration_s < 1.0
+        assert result.sent < 20_000
+        forward, reverse = result.flows
+        assert forward.received == pytest.approx(forward.sent / 2, abs=1)
+        assert reverse.received == reverse.sent
+        # a quarter is lost: never more than a third, and more than a twentieth once a fifth has been sent
+        trial = trial.model_copy(update={"duration_s": 1.0})
+        whole = undisturbed(ring, trial.model_copy(update={"abort_loss_ratio": 0.33}))
+        assert not whole.aborted and whole.offered_duration_s == pytest.approx(1.0, abs=0.1)
+        part = ring.run(trial.model_copy(update={"abort_loss_ratio": 0.05}))
+        assert part.aborted and part.offered_duration_s < 0.9
+        assert part.sent - part.received > 0.05 * 20_000
 
 
 def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sending) -> None:
     name = f"{NAMESPACE}-slow"
     # the receiving threads share the sender's CPU, so that they cannot keep up with it
-    with veth_pair(name, (LEFT, RIGHT), receive_cpu=0):
-        ring = BuiltInGenerator(plan(), name, sending)
-        ring.start()
-        try:
-            result = ring.run(Trial(load_pps=2e7, duration_s=0.3, frame=B64))
-            assert 0 < result.received < result.sent
-            assert "met a full queue" in (result.note or "")
-            counters = subprocess.run(
-                ("ip", "netns", "exec", name, "cat", "/proc/net/dev"), capture_output=True, text=True, check=True
-            ).stdout
-        finally:
-            ring.stop()
+    with veth_pair(name, (LEFT, RIGHT), receive_cpu=0), generating(name, sending) as ring:
+        result = ring.run(Trial(load_pps=2e7, duration_s=0.3, frame=B64))
+        assert 0 < result.received < result.sent
+        assert "met a full queue" in (result.note or "")
+        counters = subprocess.run(
+            ("ip", "netns", "exec", name, "cat", "/proc/net/dev"), capture_output=True, text=True, check=True
+        ).stdout
     passed = dropped = 0
     for line in counters.splitlines()[2:]:
         numbers = [int(number) for number in line.partition(":")[2].split()]
@@ -263,13 +235,9 @@ def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sendin
 def test_a_worker_per_direction_where_there_are_two_cpus(cable: None, sending: Sending) -> None:  # noqa: ARG001
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs")
-    ring = BuiltInGenerator(plan(cpus=(0, 1)), NAMESPACE, sending)
-    ring.start()
-    try:
+    with generating(NAMESPACE, sending, plan(cpus=(0, 1))) as ring:
         assert [os.sched_getaffinity(pid) for pid in ring.pids()] == [{0}, {1}]
         result = undisturbed(ring, Trial(load_pps=20_000, duration_s=0.5, frame=B64, probe_pps=100))
-    finally:
-        ring.stop()
     assert [flow.direction for flow in result.flows] == [Direction.FORWARD, Direction.REVERSE]
     assert [flow.received for flow in result.flows] == [flow.sent for flow in result.flows]
     assert result.sent == pytest.approx(10_000, rel=0.05)

@@ -13,19 +13,15 @@ from statistics import median
 import pytest
 
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.features import LINK, HopDelay
 from resources.libraries.python.model.measurements.trial import Direction, Trial
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
-from resources.libraries.python.testbed.kinds.factory import located, make_testbed
+from resources.libraries.python.testbed.deployment.cell import Deployment
 from resources.libraries.python.testbed.roles.watching import HopTimer
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import needs_lab, state, topology_of, wait_for_state
+from tests.integration.lab_runs import cell_in, needs_lab
 from tests.integration.local_functions import TOPOLOGY
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import deployed
@@ -57,19 +53,13 @@ def hops_of(chain: tuple[Deployment, str]) -> HopTimer:
     return hops
 
 
-def probed(chain: tuple[Deployment, str], probe_pps: float = PROBES_PPS) -> tuple[HopDelay, ...]:
+def probed(chain: tuple[Deployment, str]) -> tuple[HopDelay, ...]:
     """Delays of the probes of one trial."""
     deployment, name = chain
     hops = hops_of(chain)
     hops.start()
     try:
-        trial = Trial(
-            load_pps=0.0 if probe_pps else 2 * PROBES_PPS,
-            duration_s=DURATION_S,
-            frame=frame(name),
-            probe_pps=probe_pps,
-            purpose="latency",
-        )
+        trial = Trial(load_pps=0.0, duration_s=DURATION_S, frame=frame(name), probe_pps=PROBES_PPS, purpose="latency")
         deployment.parts.generator.run(trial)
     finally:
         found = hops.stop()
@@ -90,26 +80,14 @@ def packet_sockets(deployment: Deployment) -> int:
 def test_in_a_lab_the_dut_times_its_own_part_of_the_path(tmp_path: Path) -> None:
     """The first test: ports of the cell that all others share have the same names, on the same kernel."""
     with Lab(used=True) as lab:
-        before = state(lab)
-        topology = located(load_topology(topology_of(lab, tmp_path)))
-        world = make_testbed(topology)
-        world.open()
-        asked = MeasurementRequest(test_type=TestType.MRR, cell=ROUTERS, frame=frame("64B"), profile=profile("quick"))
-        made = CellUnderTest(topology, world, asked)
-        plan = made.plan()
-        try:
-            deployment = made.deploy(plan)
+        with cell_in(lab, tmp_path, ROUTERS) as made:
+            deployment = made.deploy(plan := made.plan())
             (port,) = [hop.interface for hop in plan.paths[0].hops if (hop.owner, hop.counter) == ("nf-1-2", "tx")]
             with delayed("nf-1-2", port, DELAY_S, Path(f"/proc/{lab.nodes['DUT1'].pid}/root")):
                 found = probed((deployment, "64B"))
-        finally:
-            removal = made.remove()
-            world.close()
-        assert removal is None
         assert {row.owner for row in found} == PARTS - {LINK}, "the generator's ports have another clock"
         late = {(row.owner, row.direction) for row in found if row.median_s >= DELAY_S}
         assert late == {("nf-1-2", Direction.FORWARD)}, found
-        wait_for_state(lab, before)
 
 
 @pytest.mark.parametrize("run", [1, 2, 3])

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from resources.libraries.python.drivers.services.orchestrator import LocalOrches
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.service.load import Specifications
 from tests.integration.machine_watch import running as processes
-from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
+from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.services import (
     IDLE,
     groups,
@@ -31,6 +30,7 @@ from tests.integration.services import (
     size,
     specifications,
 )
+from tests.integration.user_space import victim
 from tests.unit.studies.sizing.sizing_runs import run_sizing
 
 pytestmark = [
@@ -204,19 +204,14 @@ from resources.libraries.python.model.service.load import load_specifications
 folder = Path(sys.argv[1])
 with machine() as lock:
     service_of(lock, load_specifications(folder / "deployment.json", folder / "workload.json")).start()
-    print("up", flush=True)
+    print("deployed", flush=True)
     time.sleep(60)
 """
 
 
 def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     specifications(tmp_path, install=STUBBORN)
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)],
-        cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
-    ) as run:  # fmt: skip
-        assert run.stdout is not None
-        assert run.stdout.readline() == "up\n"
+    with victim(HOLDER, str(tmp_path)) as run:
         # Their scripts have ended when it is up; the shells in the background may not have come to `sleep`.
         wait_until("two programs", lambda: None if len(processes(MARK)) == 2 else str(processes(MARK)), 60.0)
         run.kill()

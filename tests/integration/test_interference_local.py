@@ -9,8 +9,14 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.functions.nginx.driver import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.studies.interference.model import ColocationMeasurement, Interference, Resource
-from tests.integration.robot_runs import PROJECT, SUITE, network_state, run_robot, wait_for_network_state
-from tests.loaded import load
+from tests.integration.robot_runs import (
+    PROJECT,
+    network_state,
+    run_robot,
+    small_suite,
+    study_record,
+    wait_for_network_state,
+)
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -37,13 +43,11 @@ contenders: [{name: proxy, type: IV, kind: qemu_nginx_proxy}]
 
 def run(folder: Path, spec: str) -> subprocess.CompletedProcess[str]:
     """A run of one study; what it wrote is in `out`."""
-    (folder / "small.yaml").write_text(spec)
-    (folder / "small.robot").write_text(SUITE.format(spec=folder / "small.yaml"))
     # On a busy machine that emulates the guests' CPUs, two of them boot for minutes.
     topology = (PROJECT / "topologies" / "local.yaml").read_text()
     (folder / "local.yaml").write_text(topology.replace("    vms: ", "    vm: {boot_within_s: 300}\n    vms: "))
-    options = ("-v", f"TOPOLOGY:{folder / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
-    return run_robot(folder / "out", *options, sources=[folder / "small.robot"], check=False)
+    suite = small_suite(folder, "interference", spec)
+    return run_robot(folder / "out", "-v", f"TOPOLOGY:{folder / 'local.yaml'}", sources=[suite], check=False)
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +57,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Interference:
     done = run(folder, SPEC)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
-    found = load([folder / "out" / "output.xml"]).characterizations[0].record.interference
-    assert found is not None
+    found: Interference = study_record(folder / "out").interference
     assert (folder / "out" / "characterization" / "Small" / "interference_matrix.csv").exists()
     return found
 
@@ -112,8 +115,7 @@ def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     done = run(tmp_path, VM)
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
-    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.interference
-    assert found is not None, done.stdout
+    found = study_record(tmp_path / "out").interference
     assert sorted(each.against for each in found.measurements) == [(), ("proxy",)]
     assert [(row.target, row.against) for row in found.matrix] == [("proxy", ("proxy",))]
     for each in found.measurements:

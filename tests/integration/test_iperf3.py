@@ -13,30 +13,23 @@ from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
-from tests.integration.user_space import cell, machine_stays_as_it_was, prepared, qualified_by_a_run
+from tests.integration.user_space import cell, machine_stays_as_it_was, prepared, qualified_by_a_run, with_tg
 
+TOPOLOGY = with_tg(shipped("local"), "iperf3")
 LACKING = "; ".join(("iperf3 is not installed",) * (path_of("iperf3") is None) + (*map(str, nft_missing()),))
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 
 
-def with_iperf3() -> Topology:
-    """The testbed `local`, with another generator."""
-    topology = shipped("local")
-    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": "iperf3"})})
-    return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
-
-
 @contextmanager
 def running(*kinds: NfKind) -> Iterator[Deployment]:
-    topology, asked = with_iperf3(), cell("CSP", 2, len(kinds), kinds)
-    plan = make_plan(topology, asked, discover())
+    asked = cell("CSP", 2, len(kinds), kinds)
+    plan = make_plan(TOPOLOGY, asked, discover())
     with (
         machine_stays_as_it_was("iperf3"),
-        prepared(topology, asked, plan) as parts,
+        prepared(TOPOLOGY, asked, plan) as parts,
         Deployment(plan, parts) as deployment,
     ):
         yield deployment
@@ -68,8 +61,7 @@ def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
 
 def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
     with machine_stays_as_it_was("iperf3"):
-        found = qualified_by_a_run(with_iperf3(), tmp_path)
-    (point,) = found.points
+        (point,) = qualified_by_a_run(TOPOLOGY, tmp_path).points
     assert (point.frame.name, point.flows) == ("64B", 2)
     assert point.highest_pps is not None and 1000 < point.highest_pps <= point.offered_pps * 1.05
     assert point.received_pps <= point.offered_pps

@@ -1,6 +1,5 @@
 """IPv6 through vSwitches and NFs of the local testbed: counts agree with tcpdump, nftables, conntrack and trafgen."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -17,7 +16,6 @@ from resources.libraries.python.drivers.functions.testpmd.driver import missing 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_output import path_of
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
@@ -28,24 +26,18 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
-from tests.integration.local_functions import named
-from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology
+from tests.captures import packets_of
+from tests.integration.local_functions import conntrack, named
+from tests.integration.numbered_captures import arriving
+from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology, with_tg
 
 pytestmark = [
     pytest.mark.parallel,
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
 ]
 LOCAL = shipped("local")
-
-
-def sending(topology: Topology, driver: str) -> Topology:
-    """The same testbed with another way of sending."""
-    said = topology.model_dump(mode="json")
-    said["nodes"][topology.tg_name]["generator"]["driver"] = driver
-    return Topology.model_validate(said)
 
 
 @contextmanager
@@ -56,28 +48,6 @@ def running(topology: Topology, *kinds: str, rows: int = 1) -> Iterator[Deployme
     with prepared(topology, cell, plan, frame_name="128B-ip6") as parts, Deployment(plan, parts) as deployment:
         yield deployment
         assert deployment.problems() == ()
-
-
-@contextmanager
-def tcpdump(interface: str, file: Path) -> Iterator[Callable[[int], None]]:
-    """Write the packets that arrive at a port of the generator into a file; yields what waits until it has so many."""
-
-    def wait_for(count: int) -> None:
-        wait_until("packets in the file", lambda: "" if len(read(file)) >= count else "fewer", 60.0)
-
-    words = ["tcpdump", "-i", interface, "-Q", "in", "-B", "65536", "-U", "--immediate-mode", "-w", str(file)]
-    words += ["-Z", "root", "ip6 and udp"]
-    with subprocess.Popen(
-        ["ip", "netns", "exec", "csit-generator", *words], stderr=subprocess.PIPE, text=True
-    ) as process:  # fmt: skip
-        assert process.stderr is not None
-        assert any("listening on" in line for line in process.stderr)
-        try:
-            yield wait_for
-        finally:
-            process.terminate()
-        said = process.stderr.read()
-    assert "\n0 packets dropped by kernel" in said, said
 
 
 def read(file: Path, *expression: str) -> list[str]:
@@ -91,10 +61,10 @@ def read(file: Path, *expression: str) -> list[str]:
 @pytest.mark.parametrize("driver", ["auto", "ring"])
 def test_ipv6_crosses_a_router_and_a_firewall_and_tcpdump_agrees(tmp_path: Path, driver: str) -> None:
     trial = Trial(load_pps=4000, duration_s=0.5, frame=frame("128B-ip6-300f"))
-    with running(sending(LOCAL, driver), "linux_router", "linux_firewall", rows=1) as deployment:
+    with running(with_tg(LOCAL, driver), "linux_router", "linux_firewall", rows=1) as deployment:
         generator, plan = deployment.parts.generator, deployment.plan
         forward = plan.flows[0]
-        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap") as wait_for:
+        with arriving(forward.rx_interface, tmp_path / "arrived.pcap", "ip6 and udp") as wait_for:
             result = generator.run(trial)
             assert [(flow.sent, flow.received) for flow in result.flows] == [(1000, 1000)] * 2
             wait_for(1000)
@@ -159,7 +129,7 @@ def test_ipv6_crosses_vswitches_and_functions_in_user_space(tmp_path: Path, name
     trial = Trial(load_pps=2000, duration_s=0.5, frame=frame("128B-ip6-100f"), probe_pps=100)
     with running(path.topology(), *path.kinds) as deployment:
         forward = deployment.plan.flows[0]
-        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap") as wait_for:
+        with arriving(forward.rx_interface, tmp_path / "arrived.pcap", "ip6 and udp") as wait_for:
             result = deployment.parts.generator.run(trial)
             first = [result.flows[0].received, result.latency[0].received]
             wait_for(sum(first))
@@ -197,22 +167,6 @@ def sent_by_trafgen(flow: Flow, senders: list[tuple[str, int]], bytes_of_data: i
     )
 
 
-def conntrack(*words: str) -> str:
-    """What conntrack says of IPv6 in the first NF."""
-    argv = ["ip", "netns", "exec", name_of("nf-1-1"), "conntrack", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-
-
-def packets(file: Path) -> list[bytes]:
-    """The packets of a file of tcpdump."""
-    content, place, found = file.read_bytes(), 24, list[bytes]()
-    while place < len(content):
-        length = int.from_bytes(content[place + 8 : place + 12], "little")
-        found.append(content[place + 16 : place + 16 + length])
-        place += 16 + length
-    return found
-
-
 @pytest.mark.skipif(not (path_of("conntrack") and shutil.which("trafgen")), reason="needs conntrack and trafgen")
 def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp_path: Path) -> None:
     flows, ours, peers = 300, tmp_path / "ours.pcap", tmp_path / "trafgen.pcap"
@@ -221,19 +175,20 @@ def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp
         forward = deployment.plan.flows[0]
 
         def counted(file: Path, send: Callable[[], object]) -> tuple[dict[str, int], int]:
-            conntrack("-F")
+            conntrack("nf-1-1", "-F")
             before = named("nf-1-2")
-            with tcpdump(forward.rx_interface, file) as wait_for:
+            with arriving(forward.rx_interface, file, "ip6 and udp") as wait_for:
                 send()
                 wait_for(flows)
-            assert len(conntrack("-f", "ipv6", "-L").splitlines()) == flows
-            return {name: number - before[name] for name, number in named("nf-1-2").items()}, int(conntrack("-C"))
+            assert len(conntrack("nf-1-1", "-f", "ipv6", "-L").splitlines()) == flows
+            accepted = {name: number - before[name] for name, number in named("nf-1-2").items()}
+            return accepted, int(conntrack("nf-1-1", "-C"))
 
         one_way = trial.model_copy(update={"only": forward.direction, "load_pps": 2000})
         found = counted(ours, lambda: deployment.parts.generator.run(one_way))
         assert found == ({"accepted": flows, "refused": 0}, flows)
         senders = sorted(set(map(sender, read(ours))))
         assert found == counted(peers, lambda: sent_by_trafgen(forward, senders, 128 - 4 - 62, tmp_path))
-        assert sorted(packets(ours)) == sorted(packets(peers)), "the same packets, to the byte"
+        assert sorted(packets_of(ours)) == sorted(packets_of(peers)), "the same packets, to the byte"
         both = deployment.parts.generator.run(trial)
         assert [(flow.sent, flow.received) for flow in both.flows] == [(flows, flows)] * 2

@@ -2,15 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.runtime import FOLDER
-from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import (
     LabFault,
@@ -27,13 +23,14 @@ from tests.integration.lab_runs import (
     TG_CPUS,
     held_in_trial,
     needs_lab,
+    opened,
     options,
     state,
     topology_of,
     wait_for_state,
 )
 from tests.integration.pauses import CALLING, REMOVING, Moment
-from tests.integration.robot_runs import going_on, results, run_robot
+from tests.integration.robot_runs import broke_once, going_on, results, run_robot
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 RUNTIMES = str(FOLDER)
@@ -85,13 +82,7 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
             inject(lab)
         said, _ = run.communicate(timeout=600)
     assert run.returncode == 0, said
-    rows = {row.asked.frame.name: row for row in results(output)}
-    assert list(rows) == list(FAULTS)
-    for name, (_, words_of_it) in FAULTS.items():
-        (reason,) = rows[name].broken
-        assert words_of_it in reason
-        mrr = rows[name].mrr
-        assert rows[name].passed and mrr and mrr.mean_pps > 0
+    broke_once(output, {name: words_of_it for name, (_, words_of_it) in FAULTS.items()})
     assert said.count("it is back") >= len(FAULTS)
 
 
@@ -115,13 +106,7 @@ def test_a_node_that_is_lost_while_a_cell_is_deployed_or_removed_is_waited_for(l
         faults += [(Moment(CALLING, test, call, attempt=1), first), (Moment(REMOVING, test, attempt=2), second)]
     words = ("-v", f"FRAMES:{','.join(MOMENTS)}", *MRR)
     run_losing_nodes(lab, tmp_path, faults, *options(path, *words))
-    rows = {row.asked.frame.name: row for row in results(tmp_path / "out")}
-    assert list(rows) == list(MOMENTS)
-    for frame, (_, _, words_of_it, _) in MOMENTS.items():
-        (reason,) = rows[frame].broken
-        assert words_of_it in reason
-        mrr = rows[frame].mrr
-        assert rows[frame].passed and mrr and mrr.mean_pps > 0
+    broke_once(tmp_path / "out", {frame: words_of_it for frame, (_, _, words_of_it, _) in MOMENTS.items()})
 
 
 def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp_path: Path) -> None:
@@ -130,7 +115,7 @@ def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp
     try:
         with going_on(output, *options(path, "-v", "CELLS:1-2x1", "--suite", "csc-mrr")) as run:
             with held_in_trial(lab, run, output, "CSC 1R1C"):
-                lab.swap_host_key("DUT1")
+                lab.nodes["DUT1"].swap_host_key()
             said, _ = run.communicate(timeout=600)
     finally:
         lab.trust()
@@ -163,20 +148,9 @@ def test_of_two_controllers_the_second_is_refused_and_the_first_goes_on(lab: Lab
     assert not results(tmp_path / "out")
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Testbed]:
-    """A testbed that this process has."""
-    world = make_testbed(load_topology(path))
-    world.open()
-    try:
-        yield world
-    finally:
-        world.close()
-
-
 def test_a_node_with_another_identity_is_refused_before_anything_starts(lab: Lab, tmp_path: Path) -> None:
     topology = topology_of(lab, tmp_path)
-    lab.swap_host_key("DUT1")
+    lab.nodes["DUT1"].swap_host_key()
     try:
         done = run_robot(tmp_path / "out", *options(topology, *MRR), check=False)
     finally:

@@ -8,10 +8,9 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, nf_loses_its_port, run_losing_nodes
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options
+from tests.integration.lab_runs import needs_lab, options, topology_of
 from tests.integration.pauses import STEPS, Moment
-from tests.integration.robot_runs import SUITE
-from tests.loaded import load
+from tests.integration.robot_runs import small_suite, study_record
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
@@ -30,13 +29,12 @@ FAULTS = (*STEP_FAULTS, (Moment(STEPS, call=7, after=True), nf_loses_its_port))
 
 
 def test_a_node_reports_what_its_nfs_have_processed_and_used_also_when_steps_break(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(SPEC)
-    (tmp_path / "small.robot").write_text(SUITE.format(spec=tmp_path / "small.yaml"))
     with Lab(used=True) as lab:
         kinds = ["linux_router", "linux_gateway", "tcpdump"]
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})
-        run_losing_nodes(lab, tmp_path, FAULTS, *options(topology), sources=[tmp_path / "small.robot"])
-    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+        topology = topology_of(lab, tmp_path, DUT1={"containers": kinds})
+        suite = small_suite(tmp_path, "interference", SPEC)
+        run_losing_nodes(lab, tmp_path, FAULTS, *options(topology), sources=[suite])
+    record = study_record(tmp_path / "out")
     found = record.interference
     assert record.world.value == "lab"
     assert found is not None

@@ -6,18 +6,14 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.losses import losses_in_words
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.kinds.factory import located, make_testbed
 from tests.integration.lab import Lab
 from tests.integration.lab_machine import Machine
-from tests.integration.lab_runs import needs_lab, state, topology_of, wait_for_state
+from tests.integration.lab_runs import cell_in, needs_lab
 
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)]
@@ -51,28 +47,15 @@ def measured(made: CellUnderTest, dut: Machine, rule: str) -> tuple[TrialResult,
 
 
 def test_planted_losses_are_found_with_their_pattern_over_ssh(tmp_path: Path) -> None:
-    with Lab(used=True) as lab:
-        before, dut = state(lab), lab.nodes["DUT1"]
-        topology = located(load_topology(topology_of(lab, tmp_path)))
-        world = make_testbed(topology)
-        world.open()
-        cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-        asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("quick"))
-        made = CellUnderTest(topology, world, asked)
-        plan = made.plan()
-        try:
-            made.deploy(plan)
-            for rule, words in PATTERNS.items():
-                for _ in range(TRIES):
-                    result, dropped = measured(made, dut, rule)
-                    if sum(flow.lost for flow in result.losses) == dropped:
-                        break
-                assert sorted(flow.lost for flow in result.losses) == [0, dropped], result.losses
-                assert dropped >= 80
-                (lossy,) = [flow for flow in result.losses if flow.lost]
-                assert words in losses_in_words(lossy), losses_in_words(lossy)
-        finally:
-            removal = made.remove()
-            world.close()
-        assert removal is None
-        wait_for_state(lab, before)
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    with Lab(used=True) as lab, cell_in(lab, tmp_path, cell) as made:
+        made.deploy(made.plan())
+        for rule, words in PATTERNS.items():
+            for _ in range(TRIES):
+                result, dropped = measured(made, lab.nodes["DUT1"], rule)
+                if sum(flow.lost for flow in result.losses) == dropped:
+                    break
+            assert sorted(flow.lost for flow in result.losses) == [0, dropped], result.losses
+            assert dropped >= 80
+            (lossy,) = [flow for flow in result.losses if flow.lost]
+            assert words in losses_in_words(lossy), losses_in_words(lossy)

@@ -32,12 +32,7 @@ BOTH_WAYS = (
     FORWARD,
     FORWARD.model_copy(update={"direction": Direction.REVERSE, "tx_interface": "tg-1-2", "rx_interface": "tg-1-1"}),
 )
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(used=True) as made:
-        yield made
+LAB = {"used": True}
 
 
 @pytest.fixture(scope="module")
@@ -154,10 +149,8 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
 
 def test_a_server_is_refused_while_a_run_of_another_testbed_has_it(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
     with Lab(used=True) as other:
-        first, second = (
-            make_testbed(load_topology(topology(each, make_folder(tmp_path / str(each.number)), server)))
-            for each in (lab, other)
-        )
+        first = make_testbed(load_topology(topology(lab, tmp_path, server)))
+        second = make_testbed(load_topology(topology(other, tmp_path, server)))
         first.open()
         try:
             with pytest.raises(InUse, match=rf"^TG \({server.url}\) is in use by another run on this machine$"):
@@ -166,11 +159,6 @@ def test_a_server_is_refused_while_a_run_of_another_testbed_has_it(lab: Lab, ser
             first.close()
         second.open()
         second.close()
-
-
-def make_folder(path: Path) -> Path:
-    path.mkdir()
-    return path
 
 
 def test_a_server_that_sends_flows_of_another_program_is_left_alone(

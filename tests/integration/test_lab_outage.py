@@ -13,11 +13,10 @@ from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as 
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, run_losing_nodes
 from tests.integration.lab_machine import Machine
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.lab_runs import needs_lab, options, state, topology_of, wait_for_state
 from tests.integration.outage_suite import check_events, study_watched
-from tests.integration.robot_runs import run_robot, study_suite
+from tests.integration.robot_runs import run_robot, study_record, study_suite
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
-from tests.loaded import load
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_OVS = "; ".join(map(str, ovs_missing("system")))
@@ -80,16 +79,11 @@ def test_an_open_vswitch_is_started_again_moved_and_given_its_rules_anew_on_its_
     suite = study_suite(tmp_path, "outage/routers.yaml", OF_OVS)
     with Lab(used=True) as lab:
         before = state(lab)
-        topology = lab.topology(
-            tmp_path,
-            nodes={
-                "TG": {"cpus": TG_CPUS},
-                "DUT1": {"vswitch": "ovs", "ovs": {"ports": "system", "openflow_rules": 100}},
-            },
-        )
+        rules = {"ports": "system", "openflow_rules": 100}
+        topology = topology_of(lab, tmp_path, DUT1={"vswitch": "ovs", "ovs": rules})
         run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[suite])
         wait_for_state(lab, before)
-    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    found = study_record(tmp_path / "out").outage
     assert found is not None and found.coverage == (3, 3), found
     for effect in found.effects:  # both instances cross it
         print(f"{effect.event}, instance {effect.instance}: {effect.outage_s.mean:.3f} s")
@@ -108,12 +102,10 @@ def test_an_open_vswitch_is_started_again_moved_and_given_its_rules_anew_on_its_
 def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_break(tmp_path: Path) -> None:
     suite = study_suite(tmp_path, "outage/routers.yaml", SPEC)
     with Lab(used=True) as lab:
-        topology = lab.topology(
-            tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": clock_behind(lab.nodes["DUT1"], tmp_path)}
-        )
+        topology = topology_of(lab, tmp_path, DUT1=clock_behind(lab.nodes["DUT1"], tmp_path))
         words = (*options(topology), "-i", "ROUTERS")
         run_losing_nodes(lab, tmp_path, STEP_FAULTS, *words, sources=[suite])
-    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    record = study_record(tmp_path / "out")
     found = record.outage
     assert record.world.value == "lab"
     assert found is not None
@@ -159,8 +151,7 @@ events:
 def test_every_other_event_of_the_kernels_parts_happens_on_their_node(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         before = state(lab)
-        nodes = {"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": "linux_firewall"}}
-        words = options(lab.topology(tmp_path, nodes=nodes))
+        words = options(topology_of(lab, tmp_path, DUT1={"containers": "linux_firewall"}))
         record, seen = study_watched(tmp_path, OF_FIREWALLS, *words, run_script=shell, every_s=0.1)
         wait_for_state(lab, before)
     assert record.outage is not None and record.outage.coverage == (8, 8), record.outage
@@ -220,10 +211,10 @@ def test_a_vpp_under_load_passes_packets_again_and_replaces_its_access_list_with
     cpus = {"cpus": [{"cpus": "1", "cores": "1"}]}  # a main thread where the generator sends starts when it has ended
     with Lab(used=True) as lab:
         before = state(lab)
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut | cpus})
+        topology = topology_of(lab, tmp_path, DUT1=dut | cpus)
         run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[suite])
         wait_for_state(lab, before)
-    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    found = study_record(tmp_path / "out").outage
     assert found is not None
     assert found.refused == {
         "move nf-1-1": "move is not possible for nf-1-1: the data threads of nf-1-1 are on CPU 1, and the plan has no "

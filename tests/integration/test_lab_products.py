@@ -4,7 +4,6 @@ They are looked for where the environment variables CSIT_TREX and CSIT_VPP_PREFI
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,7 @@ pytestmark = [pytest.mark.root, needs_lab, pytest.mark.skipif(not TREX, reason="
 needs_vpp = pytest.mark.skipif(not VPP, reason="CSIT_VPP_PREFIX does not say where VPP is")
 TG = {"cpus": TG_CPUS, "generator": {"driver": "trex"}, "trex": {"directory": TREX, "ports": "af_packet"}}
 DUT = {"vswitch": "vpp", "containers": ["vpp"], "vpp": {"prefix": VPP}}
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(used=True) as made:
-        yield made
+LAB = {"used": True}
 
 
 @needs_vpp

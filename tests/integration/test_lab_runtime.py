@@ -15,7 +15,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink
 
-pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
 
 @pytest.fixture

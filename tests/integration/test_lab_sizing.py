@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,15 +19,14 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.service.load import load_specifications
 from resources.libraries.python.studies.sizing.run import ServiceSizing, SizeTrials
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.roles.service import SizedService
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import agent_is_killed, sshd_is_killed
-from tests.integration.lab_runs import TG_CPUS, needs_lab, state, wait_for_state
+from tests.integration.lab_runs import TG_CPUS, needs_lab, opened, state, wait_for_state
 from tests.integration.machine_watch import running as processes
-from tests.integration.robot_runs import PROJECT, environment
+from tests.integration.robot_runs import SPECS, csit, csit_going_on
 from tests.integration.services import groups, missing_for_instances, size, specifications
-from tests.integration.sizing_suite import SPECS, records, sizing_of, suite
+from tests.integration.sizing_suite import records, sizing_of, suite
 from tests.unit.studies.sizing.sizing_runs import run_sizing
 
 NO_PROGRAMS = "; ".join(map(str, missing()))
@@ -38,8 +36,6 @@ pytestmark = [
     needs_lab,
     pytest.mark.skipif(bool(missing_for_instances()), reason=missing_for_instances()),
 ]
-COMMAND = [sys.executable, "-m", "csit_utils"]
-OF_PROJECT: dict[str, Any] = {"cwd": PROJECT, "env": environment(), "text": True}
 FILES = "/var/lib/csit-density"
 """Where a node has the user's files, in a folder `service`."""
 MARK = "3600.75"
@@ -49,12 +45,7 @@ LISTEN = "import socket,time; s=socket.create_server(('', 7)); time.sleep(3600)"
 SERVE = f"""{sys.executable} -S -c "{LISTEN}" &
 until grep -q ':0007 ' /proc/net/tcp; do sleep 0.01; done"""
 """An instance that takes connections."""
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(cables=2, used=True) as made:
-        yield made
+LAB = {"cables": 2, "used": True}
 
 
 @pytest.fixture(autouse=True)
@@ -75,19 +66,9 @@ def topology(lab: Lab, folder: Path, **changes: Any) -> Path:
 
 
 @contextmanager
-def opened(lab: Lab, folder: Path) -> Iterator[Testbed]:
-    world = make_testbed(load_topology(topology(lab, folder)))
-    world.open()
-    try:
-        yield world
-    finally:
-        world.close()
-
-
-@contextmanager
 def deployed(lab: Lab, folder: Path, backs: int = 1) -> Iterator[SizedService]:
     """The service that a test has written into a folder; nobody stops it."""
-    with opened(lab, folder) as world:
+    with opened(topology(lab, folder)) as world:
         asked = load_specifications(folder / "deployment.json", folder / "workload.json")
         service = world.host(asked, folder).orchestrator.service(size(backs, 1))
         service.start()
@@ -112,18 +93,15 @@ def test_the_sip_service_is_sized_with_calls_over_the_cable_also_by_a_run_that_w
     path, out = suite(tmp_path, "sip-service", specs), tmp_path / "out"
     journal = out / "characterization" / "SIP_Service" / "sizing.jsonl"
     options = ("-v", f"TOPOLOGY:{topology(lab, tmp_path)}", "-t", "SIP Service", "-d", str(out), str(path))
-    with subprocess.Popen([*COMMAND, "robot", *options], stdout=subprocess.PIPE, **OF_PROJECT) as run:
+    with csit_going_on("robot", *options) as run:
 
         def first_size() -> str:
             assert run.poll() is None, run.stdout and run.stdout.read()
             return "" if len(lines(journal)) == 2 else "not yet"
 
-        try:
-            wait_until("the first size", first_size, 300)
-        finally:
-            run.kill()
+        wait_until("the first size", first_size, 300)
     first = lines(journal)
-    said = csit("robot", "--resume", str(out))
+    said = said_by("robot", "--resume", str(out))
     assert lines(journal)[:2] == first
     assert len(lines(journal)) == 3, "the heading and two sizes; the end is in the journal of the run"
     assert "was measured before: capacity 30 calls/s" in (out / "output.xml").read_text(encoding="utf-8"), said
@@ -216,7 +194,7 @@ NO_GROUPS = r"^DUT1: instances cannot be limited: no control group controller cp
 
 
 def test_what_cannot_be_measured_is_one_sentence_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
-    with opened(lab, tmp_path) as world:
+    with opened(topology(lab, tmp_path)) as world:
         for number, (changes, workload, says) in enumerate(REFUSED):
             (folder := tmp_path / str(number)).mkdir()
             specifications(folder, **changes)
@@ -262,7 +240,7 @@ def test_a_size_whose_node_is_lost_under_load_is_measured_once_more(
         return offer(trials, service, monitor, load, repetition)
 
     monkeypatch.setattr(SizeTrials, "offer", offer_and_break)
-    with opened(lab, tmp_path) as world:
+    with opened(topology(lab, tmp_path)) as world:
         asked = load_specifications(tmp_path / "deployment.json", tmp_path / "workload.json")
         sizing = ServiceSizing(load_topology(topology(lab, tmp_path)), world, asked, world.environment())
         with sizing.journal()(tmp_path / "sizing.jsonl", sizing.digest()) as journal:
@@ -283,13 +261,13 @@ def test_what_killed_agents_left_is_listed_and_cleaned_up(lab: Lab, tmp_path: Pa
             with pytest.raises(ConnectionFailed):
                 ask()
     wait_for_processes(0)  # scripts and what they started end with the agent
-    listed = csit("cleanup", path)
+    listed = said_by("cleanup", path)
     for what in (
         "DUT1: network namespace csit-front-1", "DUT1: folder /var/lib/csit-density/service", "DUT1: control group ",
         "DUT1: port in use: ", "TG: network namespace csit-service-load", "TG: port in use: ",
     ):  # fmt: skip
         assert what in listed, listed
-    removed = csit("cleanup", path, "--yes")
+    removed = said_by("cleanup", path, "--yes")
     assert "DUT1: removed folder /var/lib/csit-density/service" in removed
     assert "killed process" not in removed
 
@@ -301,10 +279,10 @@ def test_agents_that_are_let_go_remove_the_service(lab: Lab, tmp_path: Path) -> 
         wait_for_processes(2)
 
 
-def csit(*words: str) -> str:
-    done = subprocess.run([*COMMAND, *words], capture_output=True, timeout=600, check=False, **OF_PROJECT)
+def said_by(*words: str) -> str:
+    done = csit(*words)
     assert done.returncode == 0, done.stdout + done.stderr
-    return str(done.stdout)
+    return done.stdout
 
 
 def lines(journal: Path) -> list[str]:

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import run_robot, study_suite
-from tests.loaded import load
+from tests.integration.lab_runs import needs_lab, options, state, topology_of, wait_for_state
+from tests.integration.robot_runs import run_robot, study_record, study_suite
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 SPEC = """
@@ -26,10 +25,10 @@ def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path:
     suite = study_suite(tmp_path, "stateful/nat.yaml", SPEC)
     with Lab(used=True) as lab:
         before = state(lab)
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": ["linux_nat"]}})
+        topology = topology_of(lab, tmp_path, DUT1={"containers": ["linux_nat"]})
         run_robot(tmp_path / "out", *options(topology), "-i", "NAT", sources=[suite])
         wait_for_state(lab, before)
-    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    record = study_record(tmp_path / "out")
     assert record.world.value == "lab"
     (found,) = record.stateful.cells
     assert list(found.tables) == ["nf-1-1", "nf-2-1"]

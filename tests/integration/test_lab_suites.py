@@ -21,11 +21,10 @@ from tests.captures import MIX6, pcap
 from tests.integration.energy_counters import counter
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, agent_is_killed, run_losing_nodes
-from tests.integration.lab_runs import RT_LIMIT, TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.lab_runs import RT_LIMIT, needs_lab, options, state, topology_of, wait_for_state
 from tests.integration.pauses import SENDING, Moment
 from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, emulator
-from tests.integration.robot_runs import PROJECT, results, run_robot
-from tests.loaded import load
+from tests.integration.robot_runs import SUITES, results, run_robot, small_suite, study_record, variables
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_NFT = "; ".join(map(str, nft_missing()))
@@ -35,22 +34,9 @@ NO_VMS = "; ".join(map(str, vm_missing()))
 DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}
 """Without the trial of KVM, which a node makes once per start."""
 SERVICES = [each for each in ServiceType if not (NO_VMS and each is ServiceType.VSC)]
-CHARACTERIZATION = PROJECT / "tests" / "characterization"
-SHORT = (
-    "-v",
-    "CELLS:1x1",
-    "-v",
-    "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1,mrr_trial=0.1",
-    "-v",
-    "NOISE_FLOOR:0.1",
-    "-v",
-    "LOSSES:0.3",
-    "-v",
-    "ENERGY:1",
-    "-v",
-    "BACK_TO_BACK:1",
-    *(() if NO_PERF else ("-v", "STACKS:1")),
-)
+SEARCH = "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1,mrr_trial=0.1"
+SHORT = variables(SEARCH, "CELLS:1x1 NOISE_FLOOR:0.1 LOSSES:0.3 ENERGY:1 BACK_TO_BACK:1")
+SHORT += () if NO_PERF else ("-v", "STACKS:1")
 BMC = "Power"
 WATTS = {"TG": 41.0, "DUT1": 244.0}
 """By a counter of the node itself, and by Redfish, which this machine asks."""
@@ -93,7 +79,7 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
         stack.enter_context(counter(POWERCAP, WATTS["TG"], lab.nodes["TG"].inside))
         bmc = stack.enter_context(emulator(folder, BMC))
         stack.enter_context(pytest.MonkeyPatch.context()).setenv(PASSWORD_VARIABLE, PASSWORD)
-        topology = lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": DUT | {"energy": bmc.settings(0.1)}})
+        topology = topology_of(lab, folder, DUT1=DUT | {"energy": bmc.settings(0.1)})
         words = options(topology, *SHORT, *suites)
         before = state(lab)
         run_robot(folder / "out", *words)
@@ -104,9 +90,9 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
 def test_ipv6_and_packets_of_a_capture_are_measured_on_nodes(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "six.pcap"
     file.write_bytes(pcap(MIX6))
-    words = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", f"FRAMES:128B-1000f,pcap:{file}")
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
-    run_robot(tmp_path / "out", *options(topology, *words, "-v", "IP_VERSION:6", "--suite", "csc-mrr"))
+    words = variables("CELLS:1x1", f"FRAMES:128B-1000f,pcap:{file}", "IP_VERSION:6")
+    topology = topology_of(lab, tmp_path)
+    run_robot(tmp_path / "out", *options(topology, *words, "--suite", "csc-mrr"))
     own, plain = sorted(results(tmp_path / "out"), key=lambda row: row.asked.frame.capture is None)
     assert (plain.asked.frame.name, own.asked.frame.ip_version) == ("128B-ip6-1000f", 6)
     assert own.asked.frame.capture and own.asked.frame.capture.packets == len(MIX6)
@@ -138,6 +124,9 @@ def test_every_kind_of_suite_measures_real_packets(rows: dict[tuple[str, str], D
         assert mrr and mrr.mean_pps > 1000
     found = rows["CSC", "NDRPDR"]
     assert found.ndr and found.pdr
+    assert [each.label for each in found.losses[:2]] == ["NDR", "PDR"], found.loss_patterns
+    for flow in (flow for each in found.losses for flow in each.flows):
+        assert flow.sent > 0 and flow.received == flow.sent - flow.lost and flow.order.unknown is None
     probes = [flow for load in rows["CSC", "LATENCY"].latency for flow in load.flows if flow.received]
     assert probes and all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)
 
@@ -164,10 +153,7 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.located and row.located.usage
     assert {each.machine for each in row.noise} == {None, "TG"} and all(each.real_time for each in row.noise)
-
-
-def test_the_longest_burst_is_searched_over_the_cables(rows: dict[tuple[str, str], DensityRecord]) -> None:
-    row = rows["CSC", "NDRPDR"]
+    assert row.trials and all(0 < each.total_duration_s - each.offered_duration_s < 10 for each in row.trials)
     if row.back_to_back is None:  # the path is as fast as the generator
         assert [text for text in row.warnings if text.startswith("back-to-back")], row.warnings
         return
@@ -185,17 +171,11 @@ def test_the_power_of_each_node_is_read_there_or_from_its_bmc(rows: dict[tuple[s
     assert row and joules and joules[0] == pytest.approx(WATTS["DUT1"] / row.received_pps, rel=0.1)
 
 
-def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str], DensityRecord]) -> None:
-    trials = rows["CSC", "NDRPDR"].trials
-    assert trials
-    assert all(0 < trial.total_duration_s - trial.offered_duration_s < 10 for trial in trials)
-
-
 @pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)
 def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, tmp_path: Path) -> None:
     before, kinds = state(lab), ["linux_router", "linux_firewall"]
     tunnel = [] if NO_WIREGUARD else ["wireguard"]
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds + tunnel}})
+    topology = topology_of(lab, tmp_path, DUT1={"containers": kinds + tunnel})
     chosen = ",".join(["+".join(kinds), *(f"{each}+linux_router" for each in tunnel)])
     words = ("-v", "CELLS:1x2", "-v", f"NF_KINDS:{chosen}", "-v", "FRAMES:128B", "--suite", "csp-mrr")
     run_robot(tmp_path / "out", *options(topology, *words))
@@ -213,15 +193,13 @@ def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, 
 
 
 def test_a_service_is_swept_over_ssh_as_on_a_laptop_also_when_a_node_is_lost(lab: Lab, tmp_path: Path) -> None:
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
-    chosen = (f"TOPOLOGY:{topology}", "SWEEP_RATES:2000-4000/2000", "SWEEP_DURATION:1")
-    words = [*(word for each in chosen for word in ("-v", each)), "--test", "Router Alone"]
+    topology = topology_of(lab, tmp_path)
+    words = (*variables(f"TOPOLOGY:{topology}", "SWEEP_RATES:2000-4000/2000", "SWEEP_DURATION:1"), "-t", "Router Alone")
     faults = [(Moment(SENDING, call=3), agent_is_killed)]
-    run_losing_nodes(lab, tmp_path, faults, *words, sources=[CHARACTERIZATION / "chain.robot"])
-    (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
-    assert item.record.sweep is not None
-    assert len(item.record.sweep.points) == 2
-    for point in item.record.sweep.points:
+    run_losing_nodes(lab, tmp_path, faults, *words, sources=[SUITES / "chain.robot"])
+    points = study_record(tmp_path / "out").sweep.points
+    assert len(points) == 2
+    for point in points:
         assert point.flagged is None
         assert point.sender_pps == pytest.approx(point.input_pps, rel=0.05)
         assert point.output_pps > 0
@@ -241,19 +219,11 @@ duration_s: 1
 
 
 def test_chains_are_watched_on_the_node_second_by_second_also_when_steps_break(lab: Lab, tmp_path: Path) -> None:
-    (tmp_path / "chains.yaml").write_text(CHAINS)
     dut = {"containers": ["linux_router", "tcpdump"]}
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut})
-    (tmp_path / "chains.robot").write_text(
-        "*** Settings ***\nLibrary    resources.libraries.python.studies.shared.StudyLibrary    chains\n"
-        "Suite Setup    Open Testbed\nSuite Teardown    Close Testbed\n"
-        "Test Teardown    Close Test    ${TEST STATUS}    ${TEST MESSAGE}\n"
-        f"*** Test Cases ***\nOver SSH\n    Run Study    {tmp_path / 'chains.yaml'}\n"
-    )
-    run_losing_nodes(lab, tmp_path, STEP_FAULTS, *options(topology), sources=[tmp_path / "chains.robot"])
-    (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
-    study = item.record.chain_study
-    assert study is not None
+    topology = topology_of(lab, tmp_path, DUT1=dut)
+    suite = small_suite(tmp_path, "chains", CHAINS)
+    run_losing_nodes(lab, tmp_path, STEP_FAULTS, *options(topology), sources=[suite])
+    study = study_record(tmp_path / "out").chain_study
     assert [run.chain.order for run in study.runs] == [("router",), ("monitor",), ("monitor", "router")]
     for run in study.runs:
         assert run.failed is None

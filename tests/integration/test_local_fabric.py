@@ -1,9 +1,7 @@
 """The local world with real namespaces: packets get through, threads are where they should be, nothing is left."""
 
 import os
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,13 +12,15 @@ import pytest
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from tests.builders import plan_of
 from tests.integration.local_fabric import FRAMES, deployed, difference, send
-from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
+from tests.integration.robot_runs import network_state, wait_for_network_state
+from tests.integration.user_space import victim
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 VICTIM = """
@@ -97,26 +97,17 @@ def switches(thread: int) -> int:
     return int(next(row for row in rows if row.startswith("voluntary_ctxt_switches")).split()[1])
 
 
-def test_the_machine_is_as_it_was_afterwards(machine: MachineLock) -> None:
-    before = network_state()
-    with deployed(plan_of("local", "CSP", 2, 2), machine) as (fabric, _, _):
+def test_refused_changes_are_named_and_the_machine_is_as_it_was_afterwards(machine: MachineLock) -> None:
+    before, plan = network_state(), plan_of("local", "CSP", 2, 2)
+    with deployed(plan, machine) as (fabric, switch, _):
         during = network_state()
         assert during["namespaces"] - before["namespaces"] >= {"csit-generator", "csit-vswitch", "csit-nf-2-2"}
         assert during["links"] == before["links"]
+        with pytest.raises(CommandFailed, match=r"make bridge csb1x1 .*exists"):
+            switch.start()
         fabric.stop()
         fabric.stop()  # safe to repeat
     wait_for_network_state(before)
-
-
-def test_a_refused_change_says_which(machine: MachineLock) -> None:
-    plan = plan_of("local", "CSC", 1, 1)
-    with deployed(plan, machine) as (_, switch, _), pytest.raises(CommandFailed, match=r"make bridge csb1x1 .*exists"):
-        switch.start()
-
-
-def test_a_failed_start_leaves_nothing(machine: MachineLock) -> None:
-    before = network_state()
-    plan = plan_of("local", "CSC", 1, 1)
     link = plan.links[-1]
     wrong = plan.model_copy(update={"links": (*plan.links, link)})
     with pytest.raises(CommandFailed, match="make veth pair"), deployed(wrong, machine):
@@ -152,26 +143,23 @@ def foreign(name: str) -> Iterator[None]:
 def test_what_a_killed_run_left_is_removed_by_the_next(machine: MachineLock) -> None:
     before = network_state()
     machine.__exit__(None, None, None)
-    victim = subprocess.Popen(
-        [sys.executable, "-c", VICTIM],
-        cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert victim.stdout is not None
-        with victim.stdout:
-            assert victim.stdout.readline() == "deployed\n"
-        with pytest.raises(CsitError, match=f"in use by pid {victim.pid} "):
+    with victim(VICTIM) as run:
+        with pytest.raises(CsitError, match=f"in use by pid {run.pid} "):
             MachineLock().__enter__()
-    finally:
-        victim.send_signal(signal.SIGKILL)
-        victim.wait()
+        run.kill()
     with foreign("csit-foo"):
         machine.__enter__()
         removed = machine.remove_leftovers()
         assert namespaces.inode("csit-foo") is not None
     assert [row.split()[3] for row in removed] == ["csit-generator", "csit-vswitch", "csit-nf-1-1", "csit-nf-1-2"]
-    assert all(f"of pid {victim.pid} " in row for row in removed)
+    assert all(f"of pid {run.pid} " in row for row in removed)
     wait_until("data threads gone", lambda: str(network_state()["threads"] - before["threads"] or ""), 30.0)
     wait_for_network_state(before)
     with deployed(plan_of("local", "CSC", 1, 2), machine):
         pass
+
+
+def test_a_check_finds_the_same_again_and_leaves_nothing() -> None:
+    before = network_state()
+    assert [check() for _ in range(3)] == [(), (), ()]
+    wait_for_network_state(before)

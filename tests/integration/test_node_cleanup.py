@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,12 +29,7 @@ with MachineLock() as lock:
 """
 RUNTIMES = "/var/tmp/csit-density"  # noqa: S108 - the node's own
 TTL = "/proc/sys/net/ipv4/ip_default_ttl"
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[labs.Lab]:
-    with labs.Lab(cables=2) as made:
-        yield made
+LAB = {"cables": 2}
 
 
 def test_cleanup_after_a_run_was_killed(lab: labs.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.findings import CheckFinding, Severity
@@ -20,17 +18,11 @@ from resources.libraries.python.testbed.maintenance import doctor
 from resources.libraries.python.testbed.node.fact_collection import gather
 from tests.builders import shipped
 from tests.integration import lab as labs
-from tests.integration.robot_runs import PROJECT, environment
+from tests.integration.robot_runs import csit
 
 BIG = "/var/tmp"  # noqa: S108 - the node's own
 pytestmark = pytest.mark.parallel
 needs_lab = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[labs.Lab]:
-    with labs.Lab() as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -68,10 +60,7 @@ def test_facts_of_this_machine_are_those_that_others_find() -> None:
 
 
 def test_doctor_for_machines() -> None:
-    argv = [sys.executable, "-m", "csit_utils", "doctor", "--format", "json"]
-    done = subprocess.run(
-        argv, cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False
-    )
+    done = csit("doctor", "--format", "json")
     said = json.loads(done.stdout)
     assert done.returncode == bool(said["problem"])
     assert said["ok"] + said["warning"] + said["problem"] == len(said["findings"])
@@ -130,14 +119,11 @@ class TestLab:
         assert used.startswith("nodes.DUT1.interfaces.port2: in use: cab2 has the address 198.51.100.7")
 
     def test_a_stopped_server_is_one_line_and_the_others_are_looked_at(self, lab: labs.Lab, tmp_path: Path) -> None:
-        lab.kill_sshd("DUT1")
+        lab.nodes["DUT1"].kill_sshd()
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", "csit_utils", "doctor", str(lab.topology(tmp_path))],
-                cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False,
-            )  # fmt: skip
+            done = csit("doctor", str(lab.topology(tmp_path)))
         finally:
-            lab.start_sshd("DUT1")
+            lab.nodes["DUT1"].start_sshd()
         assert done.returncode == 1
         of_dut = [line for line in done.stdout.splitlines() if "nodes.DUT1" in line]
         assert len(of_dut) == 1 and "nothing listens on port 22" in of_dut[0]
@@ -148,7 +134,7 @@ class TestLab:
 
     def test_another_host_key_is_reported_with_the_fix(self, lab: labs.Lab, tmp_path: Path) -> None:
         path = lab.topology(tmp_path)
-        lab.swap_host_key("TG")
+        lab.nodes["TG"].swap_host_key()
         try:
             (text,) = problems(look(path))
         finally:
@@ -170,18 +156,12 @@ class TestLab:
         assert python.startswith("nodes.DUT1.access.python: ") and "/opt/python3.99 does not run there" in python
         assert of(findings, "python", "nodes.TG"), "what needs no rights is known all the same"
 
-    def test_a_disk_that_is_full(self, lab: labs.Lab, tmp_path: Path) -> None:
+    def test_a_disk_that_is_full_and_processors_that_are_not_there(self, lab: labs.Lab, tmp_path: Path) -> None:
+        path = lab.topology(tmp_path, nodes={"DUT1": {"cpus": [{"cpus": "0-63", "cores": "0-63"}]}})
         lab.fill_disk("DUT1", BIG)
         try:
-            texts = problems(look(lab.topology(tmp_path)))
+            cpus, disk = sorted(problems(look(path)), key=lambda text: "disk" in text)
         finally:
             lab.free_disk("DUT1", BIG)
-        assert len(texts) == 1 and texts[0].startswith("nodes.DUT1: disk: /var/tmp has 0 of ")
-
-    def test_what_the_file_says_of_processors_is_compared(self, lab: labs.Lab, tmp_path: Path) -> None:
-        path = lab.topology(tmp_path)
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        content["nodes"]["DUT1"]["cpus"] = [{"cpus": "0-63", "cores": "0-63"}]
-        path.write_text(yaml.safe_dump(content), encoding="utf-8")
-        (text,) = problems(look(path))
-        assert text.startswith("nodes.DUT1.cpus: cpus: CPUs ") and "63 are not online" in text
+        assert disk.startswith("nodes.DUT1: disk: /var/tmp has 0 of ")
+        assert cpus.startswith("nodes.DUT1.cpus: cpus: CPUs ") and "63 are not online" in cpus

@@ -14,7 +14,7 @@ import pytest
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.testbed.node.scripts import tunables
 from tests.integration import lab as labs
-from tests.integration.robot_runs import PROJECT, csit, environment
+from tests.integration.robot_runs import csit, csit_going_on
 
 # Not beside other tests: the kernel is the machine's, and its settings are those of all.
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
@@ -32,10 +32,7 @@ def settings() -> dict[str, str]:
     return files
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[labs.Lab]:
-    with labs.Lab(cables=2) as made:
-        yield made
+LAB = {"cables": 2}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -100,10 +97,7 @@ def test_a_testbed_is_prepared_and_put_back(lab: labs.Lab, testbed: str) -> None
 
 def test_after_a_kill_cleanup_puts_it_back(lab: labs.Lab, testbed: str) -> None:
     before = settings()
-    with subprocess.Popen(
-        [sys.executable, "-m", "csit_utils", "prepare", testbed],
-        cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as run:  # fmt: skip
+    with csit_going_on("prepare", testbed) as run:
         wait_until("record", lambda: "" if has_record(lab) else "none", 60.0, pause_s=0.005)
         run.send_signal(signal.SIGKILL)
     refused = csit("cleanup", testbed, "--yes")

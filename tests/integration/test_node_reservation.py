@@ -44,10 +44,7 @@ def _nothing_to_join(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CSIT_RESERVATION", raising=False)
 
 
-@pytest.fixture(scope="module")
-def lab() -> Iterator[labs.Lab]:
-    with labs.Lab(cables=2) as made:
-        yield made
+LAB = {"cables": 2}
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The driver of OTG servers against a small one of the tests: trials through a real chain, a run that was killed."""
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -18,11 +17,7 @@ from tests.integration.otg_server import OtgServer, certificate, serving, topolo
 from tests.integration.user_space import cell, deployed, victim
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 
 
 @pytest.fixture(scope="module")

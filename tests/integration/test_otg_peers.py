@@ -25,6 +25,7 @@ from resources.libraries.python.drivers.generators.otg.flows import SentFlow, fi
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
 from tests.builders import shipped
+from tests.integration.otg_server import certificate as certified
 from tests.integration.robot_runs import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, FLOWS, UDP
 from tests.unit.model.yaml_bombs import MERGE_BOMB
@@ -134,7 +135,7 @@ def test_a_server_without_counters_is_refused_before_a_run() -> None:
 
 
 def test_grpc_with_tls_checks_the_certificate(tmp_path: Path) -> None:
-    key, certificate = certified(tmp_path)
+    key, certificate = certified(tmp_path, "127.0.0.1")
     with grpc_server(Counting(), key, certificate) as port:
         url = f"grpcs://127.0.0.1:{port}"
         assert OtgClient(Otg(location=url, ca_file=str(certificate))).flow_metrics()["f1"].frames_tx == 700
@@ -233,11 +234,10 @@ tried(client.version)
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces")
 @pytest.mark.skipif(bool(NO_MAGNA), reason=NO_MAGNA)
 def test_magna_sends_what_it_can_and_the_rest_is_refused_with_the_reason(tmp_path: Path) -> None:
     """It has no counters in its OTG API, and crashes when it is asked for something that it lacks."""
-    key, certificate = certified(tmp_path)
+    key, certificate = certified(tmp_path, "127.0.0.1")
     namespace, log = f"csit-magna-{os.getpid()}", tmp_path / "magna.log"
     plain = {
         "name": "f1",
@@ -278,17 +278,6 @@ def test_magna_sends_what_it_can_and_the_rest_is_refused_with_the_reason(tmp_pat
     assert refused == f"Unsupported {url}: configuration: no handler for flow f1 (not supported by this server)"
     assert count == "700"
     assert version.startswith(f"CsitError {url}: version: "), "it has crashed"
-
-
-def certified(folder: Path) -> tuple[Path, Path]:
-    """Make a key and the certificate of a server on a loopback address."""
-    key, certificate = folder / "key.pem", folder / "cert.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "1",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return key, certificate
 
 
 def value(of: object) -> dict[str, object]:

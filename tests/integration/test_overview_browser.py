@@ -39,27 +39,20 @@ def site(shown: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_other_questions_have_the_answers_of_the_command(browser: Browser, shown: ReportContents, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site)
     found = set()
     for rate_pps in (1e3, 2e4, 4.7e4, 1e5, 2.2e5, 1e6):
         for p99_us in (None, 1, 40, 100, 300, 5000):
             words = {"rate": f"{rate_pps:.0f}pps", "p99": "" if p99_us is None else f"{p99_us} us"}
             for number, text in enumerate(words.values()):
-                browser.value(
-                    f"(() => {{ const box = document.querySelectorAll('#fits-question input')[{number}];"
-                    f" box.value = '{text}'; box.dispatchEvent(new Event('input')); }})()"
-                )
+                browser.enter(f"document.querySelectorAll('#fits-question input')[{number}]", text)
             read = browser.value(READ)
             view = fits_view(Question(rate_pps, None if p99_us is None else p99_us * 1e3, PDR), shown.evidence)
             wanted = [[list(cell) if cell else None for cell in line.answers] for line in view.lines]
             assert read == wanted, words
             found |= {cell[1].split(":")[-1] for line in wanted for cell in line if cell}
     assert len(found) >= 5, "all kinds of limits are among the questions"
-    browser.value(
-        "(() => { const box = document.querySelector('#fits-question input');"
-        " box.value = 'fast'; box.dispatchEvent(new Event('input')); })()"
-    )
+    browser.enter("document.querySelector('#fits-question input')", "fast")
     assert browser.value("document.querySelector('#fits-question [role=status]').innerText")
     assert browser.value("document.querySelector('#fits-question input').getAttribute('aria-invalid')") == "true"
 

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,13 +17,12 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
-from tests.integration.robot_runs import results, run_robot
+from tests.integration.robot_runs import results, run_robot, variables
 from tests.integration.user_space import (
     LOCAL_OVS,
     cell,
     deployed,
-    machine_stays_as_it_was,
-    planned,
+    is_as_planned,
     prepared,
     processes,
     send_and_count,
@@ -45,12 +43,7 @@ with deployed(topology_with(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("ovs"):
-        yield
+LEAVES_NO = "ovs"
 
 
 @pytest.mark.parametrize(
@@ -68,8 +61,7 @@ def test_packets_pass_in_their_instance_only_on_planned_cores(
 ) -> None:
     with deployed(topology_with(ports=ports), cell(service_type, rows, columns)) as deployment:
         send_and_count(deployment)
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-        assert deployment.problems() == ()
+        is_as_planned(deployment)
         facts = deployment.facts()["vswitch"]
         assert facts["vswitch"].startswith("Open vSwitch 3.") or facts["vswitch"].startswith("Open vSwitch 2.")
         assert {"system": "AF_PACKET", "dpdk": "DPDK", "auto": "AF_"}[ports] in facts["datapath"]
@@ -148,11 +140,8 @@ def test_a_port_that_it_cannot_use_is_named() -> None:
 
 
 def test_the_suites_run_on_it(tmp_path: Path) -> None:
-    run_robot(
-        tmp_path,
-        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick", "-v", "CELLS:1x1"),
-        *("--suite", "csc-mrr"),
-    )
+    options = variables(f"TOPOLOGY:{LOCAL_OVS} NF_SIZES:1c SEARCH:quick CELLS:1x1")
+    run_robot(tmp_path, *options, "--suite", "csc-mrr")
     (row,) = results(tmp_path)
     assert row.mrr and row.mrr.mean_pps > 1000
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)

@@ -29,7 +29,6 @@ from tests.integration.user_space import (
     cell,
     counters,
     deployed,
-    machine_stays_as_it_was,
     processes,
     send_and_count,
     topology_with,
@@ -48,12 +47,7 @@ AT_ONCE = 100
 """Fewer than the ring of a veth port holds, of which the kernel takes them in its turn."""
 READ_WITHIN_S = 30.0
 Rows = dict[str, tuple[float | None, ...]]
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("ovs"):
-        yield
+LEAVES_NO = "ovs"
 
 
 def sampler_of(deployment: Deployment) -> FeatureSampler:
@@ -126,8 +120,7 @@ def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
         before, came = counters(deployment), deployment.plan.flows[0].rx_interface
         found = received_while_it_stands(deployment)
         standing, *_, left = found["queued_packets"]
-        assert standing is not None
-        assert left is not None
+        assert standing is not None and left is not None
         assert RING - 64 < standing <= RING, "the ring into Open vSwitch is full"
         assert 0 < left < standing, "Open vSwitch leaves what a port does not take in that port's ring"
         found = received_while_it_stands(deployment)

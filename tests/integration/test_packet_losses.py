@@ -1,6 +1,5 @@
 """Losses, duplicates and reordering of real packets: what the receiving program counts, and what tcpdump saw."""
 
-import os
 import re
 import selectors
 import shutil
@@ -25,18 +24,14 @@ from tests.veth_pair import (
     NAMESPACE,
     RIGHT,
     TRIALS,
-    plan,
+    generating,
     receive_by_napi,
     run,
     undisturbed,
     veth_pair,
 )
 
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 INNER_LEFT, INNER_RIGHT = "innera", "innerb"
 LOAD_PPS = 40_000.0
 """20 kpps in each direction: 80 packets in 4 ms."""
@@ -154,10 +149,8 @@ def generator(request: pytest.FixtureRequest) -> Iterator[BuiltInGenerator]:
         for name in (INNER_RIGHT, RIGHT):
             run(*inside, "set", name, "up")
             receive_by_napi(NAMESPACE, name)
-        built_in = BuiltInGenerator(plan(), NAMESPACE, request.param)
-        built_in.start()
-        yield built_in
-        built_in.stop()
+        with generating(NAMESPACE, request.param) as built_in:
+            yield built_in
 
 
 ONLY_XDP = pytest.mark.parametrize("generator", ["auto"], indirect=True)

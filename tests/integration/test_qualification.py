@@ -21,8 +21,17 @@ from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.quantities import rates
 from tests.benchmarks import generator as bench
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import PROJECT, csit, network_state, results, run_robot, wait_for_network_state
+from tests.integration.lab_runs import needs_lab, options, state, topology_of, wait_for_state
+from tests.integration.robot_runs import (
+    LOCAL,
+    PROJECT,
+    csit,
+    network_state,
+    results,
+    run_robot,
+    variables,
+    wait_for_network_state,
+)
 from tests.veth_pair import veth_pair
 
 pytestmark = pytest.mark.root
@@ -30,16 +39,11 @@ _TRAFGEN = shutil.which("trafgen")
 needs_trafgen = pytest.mark.skipif(_TRAFGEN is None, reason="trafgen (netsniff-ng) is not installed")
 needs_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a loop-back sends and receives on two CPUs")
 BRIEF = ("--brief", "--frames", "64B", "--format", "json")
-SHORT = ("-v", "SEARCH:quick,mrr=1,mrr_trial=0.1")
 PACKETS, GAP_US = 2_000, 500
 LOW_PPS = 500.0
 NEVER_REACHED_PPS = 1e9
 MIN_PPS = 20_000
 """What the generator reaches on any machine; that it sends more than trafgen is measured by `./csit bench`."""
-
-
-def qualify(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return csit("qualify", *arguments)
 
 
 @needs_trafgen
@@ -69,7 +73,7 @@ def test_arrivals_are_those_that_trafgen_counts_and_spaces() -> None:
 @needs_cpus
 def test_a_loop_back_is_qualified_by_rates_gaps_and_latency_and_the_result_is_kept(tmp_path: Path) -> None:
     before = network_state()
-    done = qualify("topologies/local.yaml", *BRIEF, "--flows", "1", "--folder", str(tmp_path))
+    done = csit("qualify", "topologies/local.yaml", *BRIEF, "--flows", "1", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
     wait_for_network_state(before)
     (row,) = [json.loads(line) for line in done.stdout.splitlines()]
@@ -83,7 +87,7 @@ def test_a_loop_back_is_qualified_by_rates_gaps_and_latency_and_the_result_is_ke
     assert 0 < row["gap_p50_ns"] <= 1.3 * 1e9 / row["gap_load_pps"]
     assert row["gap_p50_ns"] <= row["gap_p99_ns"] <= row["gap_p999_ns"]
     assert 500 < row["floor_ns"] <= row["floor_p50_ns"] < 1e6
-    again = qualify("topologies/local.yaml", "--show", "--format", "json", "--folder", str(tmp_path))
+    again = csit("qualify", "topologies/local.yaml", "--show", "--format", "json", "--folder", str(tmp_path))
     assert again.returncode == 0 and again.stdout == done.stdout, "it is kept"
 
 
@@ -91,7 +95,7 @@ def test_a_loop_back_is_qualified_by_rates_gaps_and_latency_and_the_result_is_ke
 def test_the_ring_is_qualified_as_itself(tmp_path: Path) -> None:
     said = (PROJECT / "topologies" / "local.yaml").read_text().replace("driver: auto", "driver: ring")
     (tmp_path / "ring.yaml").write_text(said)
-    done = qualify(str(tmp_path / "ring.yaml"), *BRIEF, "--flows", "2", "--folder", str(tmp_path))
+    done = csit("qualify", str(tmp_path / "ring.yaml"), *BRIEF, "--flows", "2", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["key_generator"], row["sending"], row["key_nic"]) == ("ring", "AF_PACKET TX ring", "veth")
@@ -111,17 +115,7 @@ def plant_low_rates(file: Path) -> None:
 @needs_cpus
 def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> None:
     (kept := tmp_path / "kept").mkdir()
-    options = (
-        "-v",
-        "TOPOLOGY:topologies/local.yaml",
-        "-v",
-        "NF_SIZES:1c",
-        "-v",
-        "CELLS:1x1",
-        "-v",
-        f"QUALIFY:{kept}",
-        *SHORT,
-    )
+    options = (*LOCAL, *variables(f"NF_SIZES:1c CELLS:1x1 QUALIFY:{kept} SEARCH:quick,mrr=1,mrr_trial=0.1"))
     first = run_robot(tmp_path / "first", *options, "--suite", "csc-mrr")
     assert "qualifying the generator, once for this machine" in first.stdout
     (file,) = kept.iterdir()
@@ -146,8 +140,8 @@ def arrived(lab: Lab) -> dict[str, int]:
 def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) -> None:
     with Lab(used=True) as lab:
         before = state(lab)
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
-        done = qualify(str(topology), *BRIEF, "--flows", "2", "--folder", str(tmp_path / "kept"))
+        topology = topology_of(lab, tmp_path)
+        done = csit("qualify", str(topology), *BRIEF, "--flows", "2", "--folder", str(tmp_path / "kept"))
         assert done.returncode == 0, done.stderr
         wait_for_state(lab, before)
         row = json.loads(done.stdout)
@@ -163,8 +157,8 @@ def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) ->
 def test_a_cable_between_ports_of_the_generator_qualifies_it_on_its_nics(tmp_path: Path) -> None:
     with Lab(cables=2, loops=1, used=True) as lab:
         before, passed = state(lab), arrived(lab)
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
-        done = qualify(str(topology), *BRIEF, "--folder", str(kept := tmp_path / "kept"))
+        topology = topology_of(lab, tmp_path)
+        done = csit("qualify", str(topology), *BRIEF, "--folder", str(kept := tmp_path / "kept"))
         assert done.returncode == 0, done.stderr
         wait_for_state(lab, before)
         row = json.loads(done.stdout)
@@ -184,7 +178,7 @@ def test_a_cable_between_ports_of_the_generator_qualifies_it_on_its_nics(tmp_pat
         (marked,) = results(tmp_path / "low")
         assert marked.verdict and VerdictKind.UNQUALIFIED in marked.verdict.of("MRR"), marked.verdict
         wait_for_state(lab, before)
-        refused = qualify(str(topology), *BRIEF, "--flows", "4", "--folder", str(kept))
+        refused = csit("qualify", str(topology), *BRIEF, "--flows", "4", "--folder", str(kept))
         assert (
             "4 flows; each cable has one each way, so 1 cable from TG to itself: an even number to 2" in refused.stderr
         )
@@ -198,7 +192,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
         (("topologies/local-otg.yaml",), "cannot be looped back over a veth pair by this project"),
         (("topologies/sim.yaml", "--show", "--folder", str(tmp_path)), "no qualification of sim"),
     ):
-        done = qualify(*arguments)
+        done = csit("qualify", *arguments)
         assert done.returncode in {1, 2} and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -22,7 +21,7 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.kinds import machine
 from tests.integration.local_fabric import send
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
-from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
+from tests.integration.user_space import processes, send_and_count
 
 LACKING = "; ".join(
     str(each)
@@ -43,12 +42,7 @@ while True: time.sleep(60)"""
 COUNTING = """import sys
 (row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
 print("packets", row[2])"""
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("nginx"):
-        yield
+LEAVES_NO = "nginx"
 
 
 def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_monitors_see_all_of_them() -> None:

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from csit_utils.dataset.reference import FDIO_2019, reference_items
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
 from resources.libraries.python.model.request.cell import ServiceType
-from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.integration.browser import IN_CHROMIUM, WINDOWS, Browser
 from tests.loaded import load
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.in_memory import InMemory
@@ -48,54 +47,38 @@ def site(shown: ReportContents, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return write_site(shown, tmp_path_factory.mktemp("site"), processes=2).parent
 
 
-def saved(browser: Browser, click: str) -> list[Any]:
-    """Name and content of the file that a click hands to the reader."""
-    browser.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
-    browser.value(click)
-    browser.wait("window.taken !== null")
-    return list(browser.value("window.taken"))
-
-
 def pages_of(site: Path) -> list[Path]:
     """The pages; the message beside them is an e-mail and has no script."""
     return sorted(page for page in site.glob("*.html") if page.name != "message.html")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+@WINDOWS
 def test_every_page_is_silent_and_as_wide_as_its_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
-    browser.look(width, 900, dark=dark)
-    browser.events.clear()
-    plots, titles = 0, set()
-    for page in pages_of(site):
-        plots += browser.shown(page, printed=not dark)
-        assert browser.complaints() == [], page.name
-        titles.add(title := browser.value("document.title"))
-        assert title.startswith("partly SIMULATED: ")
-        assert browser.value("document.documentElement.scrollWidth") <= width, f"{page.name} scrolls sideways"
-    assert plots >= 8 and len(titles) == len(pages_of(site))
+    assert sum(browser.plots_in_window(pages_of(site), width, dark=dark)) >= 8
 
 
 def test_all_of_it_in_one_file(browser: Browser, shown: ReportContents, tmp_path: Path) -> None:
     page = tmp_path / "all.html"
     page.write_text(single_file(shown), encoding="utf-8")
-    browser.look(1280, 900)
-    browser.events.clear()
     browser.open(page)
     first = browser.value("document.querySelector('details.test figure.plot').closest('details.test').id")
     browser.open(page, f"#{first}")
     assert browser.value(f"document.getElementById('{first}').open") is True
     browser.wait(f"document.querySelector('#{first} svg.main-svg')")
-    assert browser.complaints() == []
 
 
-def test_every_link_of_the_site_leads_somewhere(browser: Browser, site: Path) -> None:
+def test_every_page_has_a_title_of_its_own_and_every_link_leads_somewhere(browser: Browser, site: Path) -> None:
     ids: dict[Path, set[str]] = {}
     links: set[tuple[Path, str]] = set()
+    titles = set()
     for page in (*pages_of(site), *list((site / "tests").glob("*.html"))[:2]):
         browser.open(page)
+        titles.add(title := browser.value("document.title"))
+        assert title.startswith("partly SIMULATED: ") or page.parent.name == "tests"
         ids[page.resolve()] = set(browser.value("[...document.querySelectorAll('[id]')].map((one) => one.id)"))
         found = browser.value("[...document.querySelectorAll('a[href]')].map((one) => one.getAttribute('href'))")
         links |= {(page, link) for link in found if not link.startswith(("data:", "blob:"))}
+    assert len(titles) == len(ids)
     for page, link in links:
         file, _, anchor = link.partition("#")
         target = ((page.parent / file) if file else page).resolve()
@@ -105,7 +88,6 @@ def test_every_link_of_the_site_leads_somewhere(browser: Browser, site: Path) ->
 
 
 def test_heat_map_shows_values_and_reasons(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site / "density.html")
     cells = browser.value("[...document.querySelectorAll('.heat td[data-tip]')].map((cell) => cell.innerText)")
     assert any(text.startswith("2") for text in cells)
@@ -147,7 +129,7 @@ def test_a_link_to_a_cell_shows_it_with_what_it_says(browser: Browser, site: Pat
 def test_maps_are_chosen_by_what_they_are_of(browser: Browser, site: Path) -> None:
     browser.open(site / "density.html")
     select = "[...document.querySelectorAll('#map-choices select')].find((one) => one.ariaLabel === 'metric')"
-    browser.value(f"{{ const box = {select}; box.value = 'MRR'; box.dispatchEvent(new Event('change')); }}")
+    browser.enter(select, "MRR", "change")
     left = browser.value("[...document.querySelectorAll('.map[data-map]')].filter((map) => map.offsetParent).length")
     assert left == 1
     assert browser.value("document.querySelector('#map-choices .shown').textContent").startswith("1 of ")
@@ -156,15 +138,12 @@ def test_maps_are_chosen_by_what_they_are_of(browser: Browser, site: Path) -> No
 def beside(browser: Browser, a: str, b: str, mode: str) -> None:
     """Choose two maps by a part of their titles."""
     browser.value("document.getElementById('beside').scrollIntoView()")
-    browser.value(
-        "document.querySelectorAll('#beside button')"
-        f".forEach((one) => {{ if (one.textContent === '{mode}') one.click(); }})"
-    )
+    browser.click("#beside button", mode)
     for side, part in (("A", a), ("B", b)):
         select = f"document.querySelector('#beside select[aria-label=\"map {side}\"]')"
         place = browser.value(f"[...{select}.options].findIndex((one) => one.textContent.includes('{part}'))")
         assert place >= 0, part
-        browser.value(f"{{ const box = {select}; box.value = {place}; box.dispatchEvent(new Event('change')); }}")
+        browser.enter(select, str(place), "change")
 
 
 PUBLISHED = "(published) · 64B · CSC · NF-{}c · vSwitch-1c · NDR"
@@ -187,12 +166,9 @@ def test_two_maps_of_like_figures_have_a_difference(browser: Browser, site: Path
     assert len(expected) == 19, "as many as the slides have of the larger NF"
     assert len(cells) == 36, "and the others say why they have none"
 
-
-def test_maps_of_unlike_figures_have_none_and_say_why(browser: Browser, site: Path) -> None:
-    browser.open(site / "density.html")
     beside(browser, "(simulated)", PUBLISHED.format("1"), "difference")
     said = "document.querySelector('#beside .explanation').innerText"
-    assert "Not comparable: A is simulated" in browser.value(said)
+    assert "Not comparable: A is simulated" in browser.value(said), "unlike figures have none"
     assert browser.value("document.querySelectorAll('.stage table').length") == 0
     beside(browser, "(simulated)", PUBLISHED.format("1"), "side by side")
     assert browser.value("document.querySelectorAll('.stage table').length") == 2
@@ -202,10 +178,7 @@ def test_maps_of_unlike_figures_have_none_and_say_why(browser: Browser, site: Pa
 def test_filter_by_address_and_by_typing(browser: Browser, site: Path) -> None:
     browser.open(site / "results.html", "#filter=csc%202x1")
     assert browser.value("document.querySelector('.shown').textContent") == "1 of 6 cells"
-    browser.value(
-        "{ const box = document.querySelector('.tools input'); box.value = 'CSP';"
-        " box.dispatchEvent(new Event('input', { bubbles: true })); }"
-    )
+    browser.enter("document.querySelector('.tools input')", "CSP")
     assert browser.value("[...document.querySelectorAll('#list tbody tr')].filter((row) => !row.hidden).length") == 2
     assert browser.value("location.hash") == "#filter=CSP"
 
@@ -231,16 +204,16 @@ def test_sorting_by_keyboard_keeps_the_unknown_last(browser: Browser, site: Path
 
 def test_tables_are_saved_as_they_are_shown(browser: Browser, site: Path) -> None:
     browser.open(site / "results.html", "#filter=csc%202x1")
-    name, text, kind = saved(browser, "document.querySelector('.saves button').click()")
+    name, text, kind = browser.saved("document.querySelector('.saves button').click()")
     head, line = text.splitlines()
     assert (name, kind) == ("results.csv", "text/csv")
     assert float(line.split(",")[head.split(",").index("ndr_pps")]) > 1000
-    name, text, _ = saved(browser, "document.querySelectorAll('.saves button')[1].click()")
+    name, text, _ = browser.saved("document.querySelectorAll('.saves button')[1].click()")
     assert name == "results.md"
     assert text.startswith("| Cell |")
     assert len(text.splitlines()) == 3
     browser.value("csit.addresses.filter('')")
-    _, text, _ = saved(browser, "document.querySelectorAll('.saves button')[1].click()")
+    _, text, _ = browser.saved("document.querySelectorAll('.saves button')[1].click()")
     assert "<img" not in text
 
 
@@ -248,7 +221,7 @@ def test_counts_are_saved_without_the_separators_that_are_shown(browser: Browser
     browser.open(next((site / "tests").glob("*ndrpdr*.html")))
     table = "document.querySelector('table[data-name=trials]')"
     shown = browser.value(f"{table}.tBodies[0].rows[0].cells[6].textContent")
-    _, text, _ = saved(browser, f"{table}.closest('.scroll').parentElement.querySelector('.saves button').click()")
+    _, text, _ = browser.saved(f"{table}.closest('.scroll').parentElement.querySelector('.saves button').click()")
     head, line, *_ = text.splitlines()
     assert "," in shown
     assert line.split(",")[head.split(",").index("sent")] == shown.replace(",", "")
@@ -257,23 +230,20 @@ def test_counts_are_saved_without_the_separators_that_are_shown(browser: Browser
 @pytest.mark.parametrize("what", [".plot", ".map[data-map]"])
 def test_plots_and_maps_are_saved_as_pictures_without_a_network(browser: Browser, site: Path, what: str) -> None:
     browser.look(1280, 900, dark=True)
-    browser.events.clear()
     browser.open(site / "density.html")
     browser.value(f"document.querySelector('{what}').scrollIntoView()")
     browser.wait(f"document.querySelectorAll('{what} :is(.pictures, .saves) button').length > 1")
     click = "[...document.querySelectorAll('{} button')].find((one) => one.textContent === '{}').click()"
-    name, picture, *_ = saved(browser, click.format(what, "SVG"))
+    name, picture, *_ = browser.saved(click.format(what, "SVG"))
     assert name.endswith(".svg")
     assert "<svg" in browser.value(f"decodeURIComponent({json.dumps(picture)})")
     assert "fill: rgb(255, 255, 255)" in browser.value(f"decodeURIComponent({json.dumps(picture)})"), "on paper"
-    name, picture, *_ = saved(browser, click.format(what, "PNG"))
+    name, picture, *_ = browser.saved(click.format(what, "PNG"))
     assert name.endswith(".png")
     assert len(picture) > 20_000
-    assert browser.complaints() == []
 
 
 def test_light_and_dark_are_chosen_and_remembered(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900, dark=False)
     browser.open(site / "index.html")
     background = "getComputedStyle(document.body).backgroundColor"
     light = browser.value(background)
@@ -293,10 +263,7 @@ def test_help_is_narrowed_by_words_of_its_texts(browser: Browser, site: Path) ->
     )
     every = browser.value(heads)
     assert {"Throughput", "Latency", "Outages"} <= set(every)
-    browser.value(
-        "{ const field = document.getElementById('help-filter'); field.value = 'blast radius';"
-        "field.dispatchEvent(new Event('input')); }"
-    )
+    browser.enter("document.getElementById('help-filter')", "blast radius")
     assert browser.value(heads) == ["Outages"]
 
 
@@ -318,35 +285,30 @@ def test_a_test_without_a_page_says_how_to_see_it(browser: Browser, shown: Repor
     assert "./csit show " in browser.value("document.getElementById('tip').innerText")
 
 
-def test_printing_turns_to_ink_on_paper(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900, dark=True)
-    browser.open(site / "density.html")
-    assert len(browser.ask("Page.printToPDF")["data"]) > 50_000
-    browser.ask("Emulation.setEmulatedMedia", media="print")
-    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    browser.ask("Emulation.setEmulatedMedia", media="")
-
-
-def test_plots_are_as_wide_as_their_places_on_paper_and_on_the_screen_again(browser: Browser, site: Path) -> None:
+def test_printing_turns_to_ink_and_plots_are_as_wide_as_their_places_on_paper_and_on_the_screen_again(
+    browser: Browser, site: Path
+) -> None:
     spare = (
         "[...document.querySelectorAll('figure.plot')].filter((one) => one.offsetParent)"
         ".map((one) => one.clientWidth - one.querySelector('svg.main-svg').clientWidth)"
     )
-    browser.look(1280, 900)
+    browser.look(1280, 900, dark=True)
     browser.open(site / "density.html")
     browser.show_all()
     browser.value(
         "{ window.paper = []; matchMedia('print').addEventListener('change', (event) => {"
         f" if (event.matches) window.paper = {spare}; }}); }}"
     )
-    browser.ask("Page.printToPDF", preferCSSPageSize=True)
+    assert len(browser.ask("Page.printToPDF", preferCSSPageSize=True)["data"]) > 50_000
     on_paper = browser.value("window.paper")
     assert on_paper and all(0 <= px < 20 for px in on_paper)
     browser.wait(f"{spare}.every((px) => px === 0)")
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    browser.ask("Emulation.setEmulatedMedia", media="")
 
 
 def test_what_is_folded_on_the_page_of_a_test_is_printed(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(next((site / "tests").glob("*ndrpdr*.html")))
     folded = "document.querySelectorAll('.body details:not([open], .why)').length"  # reasons are printed elsewhere
     before = browser.value(folded)
@@ -359,8 +321,6 @@ def test_what_is_folded_on_the_page_of_a_test_is_printed(browser: Browser, site:
 
 
 def test_a_cell_leads_to_the_core_map_of_its_test(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
-    browser.events.clear()
     browser.open(site / "density.html")
     browser.value(f"{MAP}.querySelector('td a').focus()")
     test = browser.value("document.activeElement.getAttribute('href')")
@@ -372,11 +332,9 @@ def test_a_cell_leads_to_the_core_map_of_its_test(browser: Browser, site: Path) 
     browser.open(site / file, f"#{anchor}")
     assert "Core map" in browser.value("document.querySelector('h3.target').innerText")
     assert 0 <= browser.value("document.querySelector('h3.target').getBoundingClientRect().top") < 900
-    assert browser.complaints() == []
 
 
 def test_two_maps_against_each_other_have_an_address(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site / "density.html")
     chosen = (
         "[document.querySelector('#beside [aria-pressed=true]').textContent,"

@@ -24,11 +24,11 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import render, shell
 from csit_utils.report.units import DASH
 from csit_utils.studies.registry import measured_rows as numbers_of
-from tests.integration.browser import CHROMIUM, Browser
+from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterization_records import FIREWALL, sized, sweep_of, swept
 from tests.unit.csit_utils.histories import Rows, nights, planted
 
-pytestmark = [pytest.mark.parallel, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
+pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
 
 def write_pages(contents: Stored, folder: Path) -> Path:
@@ -53,37 +53,28 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_pages(planted(), tmp_path_factory.mktemp("changes"))
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Browser]:
-    """A browser that has said nothing yet, and has nothing to complain about in the end."""
-    browser.events.clear()
-    browser.look(1280, 900)
-    yield browser
-    assert browser.complaints() == []
-
-
 ROWS = "[...document.querySelectorAll('#compare-result table.data.plain[data-rows] tbody tr')]"
 
 
-def shown_rows(page: Browser) -> list[list[str]]:
+def shown_rows(browser: Browser) -> list[list[str]]:
     """What the table of the comparison shows."""
-    found: list[list[str]] = page.value(
+    found: list[list[str]] = browser.value(
         f"{ROWS}.filter((row) => !row.hidden).map((row) => [...row.cells].map((cell) => cell.innerText.trim()))"
     )
     return found
 
 
-def test_student_and_the_judgement_of_many_cells_are_those_of_scipy(page: Browser, site: Path) -> None:
-    page.open(site / "compare.html")
+def test_student_and_the_judgement_of_many_cells_are_those_of_scipy(browser: Browser, site: Path) -> None:
+    browser.open(site / "compare.html")
     cases = [(t, freedom) for t in (0.0, 0.3, 1.0, 2.5, 8.0, 40.0) for freedom in (1.0, 1.7, 4.0, 9.33, 58.0, 400.0)]
     student = "csit.student(csit.json('compare-data').student)"
-    chances = page.value(f"{json.dumps(cases)}.map(([t, freedom]) => {student}.chance(t, freedom))")
+    chances = browser.value(f"{json.dumps(cases)}.map(([t, freedom]) => {student}.chance(t, freedom))")
     assert chances == pytest.approx([2 * float(stdtr(freedom, -t)) for t, freedom in cases], rel=2e-4, abs=1e-8)
     freedoms = [1.0, 1.3, 2.0, 3.7, 9.0, 29.5, 300.0]
-    reaches = page.value(f"{json.dumps(freedoms)}.map((freedom) => {student}.quantile(freedom))")
+    reaches = browser.value(f"{json.dumps(freedoms)}.map((freedom) => {student}.quantile(freedom))")
     assert reaches == pytest.approx([float(stdtrit(freedom, 0.975)) for freedom in freedoms], rel=2e-5)
     chance = [0.5, 0.01, 0.04, 0.01, 1.0, 0.03]
-    assert page.value(f"csit.adjusted({chance})") == pytest.approx(false_discovery_control(chance))
+    assert browser.value(f"csit.adjusted({chance})") == pytest.approx(false_discovery_control(chance))
 
 
 def varied() -> Rows:
@@ -122,10 +113,10 @@ def _mrr(row: TestRow) -> TestRow:
     return replace(row, **{**searched, **found})  # type: ignore[arg-type]
 
 
-def test_the_page_computes_the_same_figures_as_the_analysis(page: Browser, tmp_path: Path) -> None:
+def test_the_page_computes_the_same_figures_as_the_analysis(browser: Browser, tmp_path: Path) -> None:
     contents = varied()
     folder = write_pages(contents, tmp_path / "site")
-    page.open(folder / "compare.html")
+    browser.open(folder / "compare.html")
     history = ReportContents(contents).history
     sides = {side.name: side for side in history.sides}
     names = [
@@ -137,7 +128,7 @@ def test_the_page_computes_the_same_figures_as_the_analysis(page: Browser, tmp_p
         for b in names:
             for insist in (False, True):
                 expected = compare(rows_of(sides[a]), rows_of(sides[b]), insist=insist)
-                found = page.value(_computed(a, b, insist=insist))
+                found = browser.value(_computed(a, b, insist=insist))
                 assert [each[0] for each in found] == [_key(change) for change in expected.changes]
                 for change, (_, numbers, words) in zip(expected.changes, found, strict=True):
                     assert words == [change.method, change.outcome, list(change.remarks)], (a, b, change)
@@ -177,121 +168,106 @@ def _computed(a: str, b: str, *, insist: bool) -> str:
     }})()"""
 
 
-def test_the_comparison_of_the_newest_run_finds_what_was_planted(page: Browser, site: Path) -> None:
-    page.open(site / "compare.html")
-    page.wait(f"{ROWS}.length")
-    rows = shown_rows(page)
+def test_the_comparison_of_the_newest_run_finds_what_was_planted(browser: Browser, site: Path) -> None:
+    browser.open(site / "compare.html")
+    browser.wait(f"{ROWS}.length")
+    rows = shown_rows(browser)
     assert len(rows) == 12
     fallen = [row for row in rows if row[-1] == "regression"]
     assert [row[:2] for row in fallen] == [["CSP 2x1", "NDR"], ["CSP 2x1", "PDR"]]
     assert all(row[8].startswith("\N{MINUS SIGN}1") for row in fallen)
     assert {row[-1] for row in rows} == {"regression", "no change seen"}
     cells = "[...document.querySelectorAll('.compare-maps td.c-value:not(.quiet)')].map((cell) => cell.innerText)"
-    assert [text[0] for text in page.value(cells)] == ["▼"]
-    buttons = page.value("[...document.querySelector('.compare-maps .saves').children].map((one) => one.textContent)")
+    assert [text[0] for text in browser.value(cells)] == ["▼"]
+    buttons = browser.value(
+        "[...document.querySelector('.compare-maps .saves').children].map((one) => one.textContent)"
+    )
     assert buttons == ["CSV", "Markdown", "SVG", "PNG"]
-    said = page.value("document.querySelector('.apart summary').textContent")
+    said = browser.value("document.querySelector('.apart summary').textContent")
     assert said == "The recorded environments are identical", "the baseline begins with the step, as the version did"
 
 
-def choose(page: Browser, side: str, name: str) -> None:
-    """Choose what is on a side."""
-    select = f"document.querySelector(\"#compare-form select[aria-label='side {side}']\")"
-    page.value(f"{{ {select}.value = {json.dumps(name)}; {select}.dispatchEvent(new Event('change')); }}")
+SIDE = "document.querySelector(\"#compare-form select[aria-label='side {}']\")"
 
 
-def press(page: Browser, scope: str, text: str) -> None:
-    """Click the button that says this."""
-    page.value(
-        f"[...document.querySelectorAll({json.dumps(f'{scope} button')})]"
-        f".find((one) => one.textContent.includes({json.dumps(text)})).click()"
-    )
-
-
-def test_choosing_swapping_and_adding_sides(page: Browser, site: Path) -> None:
-    page.open(site / "compare.html")
-    page.wait(f"{ROWS}.length")
-    choose(page, "A", "lab-a VPP 26.06, all runs")
-    choose(page, "B", "lab-a VPP 26.10, all runs")
-    assert verdict(page) == "regression"
-    assert verdict(page, "CSC 1x1") == "no change seen"
-    assert "version of VPP" in page.value("document.querySelector('.apart summary').textContent")
-    address = page.value("location.hash")
+def test_choosing_swapping_and_adding_sides(browser: Browser, site: Path) -> None:
+    browser.open(site / "compare.html")
+    browser.wait(f"{ROWS}.length")
+    browser.enter(SIDE.format("A"), "lab-a VPP 26.06, all runs", "change")
+    browser.enter(SIDE.format("B"), "lab-a VPP 26.10, all runs", "change")
+    assert verdict(browser) == "regression"
+    assert verdict(browser, "CSC 1x1") == "no change seen"
+    assert "version of VPP" in browser.value("document.querySelector('.apart summary').textContent")
+    address = browser.value("location.hash")
     assert "compare=lab-a%20VPP%2026.06" in address
-    press(page, "#compare-form", "swap")
-    assert verdict(page) == "progression"
-    press(page, "#compare-form", "one more")
-    assert {len(row) for row in shown_rows(page)} == {17}
-    page.open(site / "compare.html", address)
-    assert verdict(page) == "regression"
+    browser.click("#compare-form button", "swap")
+    assert verdict(browser) == "progression"
+    browser.click("#compare-form button", "one more")
+    assert {len(row) for row in shown_rows(browser)} == {17}
+    browser.open(site / "compare.html", address)
+    assert verdict(browser) == "regression"
 
 
-def verdict(page: Browser, cell: str = "CSC 2x1") -> str:
+def verdict(browser: Browser, cell: str = "CSC 2x1") -> str:
     """Of the PDR of a cell."""
-    (found,) = [row[-1] for row in shown_rows(page) if row[:2] == [cell, "PDR"]]
+    (found,) = [row[-1] for row in shown_rows(browser) if row[:2] == [cell, "PDR"]]
     return found
 
 
-def type_into(page: Browser, selector: str, text: str) -> None:
-    """Type into a field."""
-    field = f"document.querySelector({json.dumps(selector)})"
-    page.value(f"{{ {field}.value = {json.dumps(text)}; {field}.dispatchEvent(new Event('input')); }}")
-
-
-def test_filter_sort_and_csv(page: Browser, site: Path) -> None:
+def test_filter_sort_and_csv(browser: Browser, site: Path) -> None:
     names = [quote(f"lab-a VPP {version}, all runs") for version in ("26.06", "26.10")]
-    page.open(site / "compare.html", f"#compare={names[0]}&with={names[1]}")
-    type_into(page, "#compare-result .result input[type=search]", "csc pdr")
-    assert [row[0] for row in shown_rows(page)] == ["CSC 1x1", "CSC 2x1", "CSC 4x1"]
-    press(page, "#compare-result table[data-rows] thead", "change")
-    changes = page.value(f"{ROWS}.filter((row) => !row.hidden).map((row) => Number(row.cells[8].dataset.v))")
+    browser.open(site / "compare.html", f"#compare={names[0]}&with={names[1]}")
+    browser.enter("document.querySelector('#compare-result .result input[type=search]')", "csc pdr")
+    assert [row[0] for row in shown_rows(browser)] == ["CSC 1x1", "CSC 2x1", "CSC 4x1"]
+    browser.click("#compare-result table[data-rows] thead button", "change")
+    changes = browser.value(f"{ROWS}.filter((row) => !row.hidden).map((row) => Number(row.cells[8].dataset.v))")
     assert changes == sorted(changes)
-    page.value("{ csit.save = (name, content) => { window.saved = [name, content]; }; }")
-    press(page, "#compare-result .result .saves", "CSV")
-    name, text = page.value("window.saved")
+    name, text, *_ = browser.saved("document.querySelector('#compare-result .result .saves button').click()")
     assert name == "compare-lab-a-VPP-26.06-all-runs-with-lab-a-VPP-26.10-all-runs.csv"
     head, *lines = text.splitlines()
     assert head.startswith("cell,metric,a_mean_pps,a_stdev_pps,a_runs,b_mean_pps")
     assert [line.split(",")[0] for line in lines] == ["CSC 2x1", "CSC 1x1", "CSC 4x1"]
 
 
-def test_unlike_figures_are_refused_until_one_insists(page: Browser, tmp_path: Path) -> None:
+def test_unlike_figures_are_refused_until_one_insists(browser: Browser, tmp_path: Path) -> None:
     folder = write_pages(varied(), tmp_path / "unlike")
     address = f"#compare={quote('lab-a, all runs')}&with={quote('lab-b, all runs')}"
-    page.open(folder / "compare.html", address)
-    refused = [row for row in shown_rows(page) if row[-1] == "unlike"]
+    browser.open(folder / "compare.html", address)
+    refused = [row for row in shown_rows(browser) if row[-1] == "unlike"]
     assert [row[:2] for row in refused] == [["CSC 2x1", "PDR"]]
     assert refused[0][8:10] == [DASH, DASH]
-    said = page.value("document.querySelector('#compare-result .warn').innerText")
+    said = browser.value("document.querySelector('#compare-result .warn').innerText")
     assert said.startswith("Not compared")
     assert "PDR means loss <= 0.5 % in A and <= 0.1 % in B" in said
-    page.value("document.getElementById('insist').click()")
-    assert not [row for row in shown_rows(page) if row[-1] == "unlike"]
-    assert page.value("document.querySelector('#compare-result .warn').innerText").startswith("Compared on request")
+    browser.value("document.getElementById('insist').click()")
+    assert not [row for row in shown_rows(browser) if row[-1] == "unlike"]
+    assert browser.value("document.querySelector('#compare-result .warn').innerText").startswith("Compared on request")
 
 
-def test_a_cell_is_drawn_large_by_its_address(page: Browser, site: Path) -> None:
-    page.open(site / "trend.html")
-    address = page.value("document.querySelector('.sparks a.regression').id")
-    page.open(site / "trend.html", f"#{address}")
-    page.wait("document.querySelector('.big-trend svg.main-svg')")
-    names = page.value("document.querySelector('.big-trend .canvas').data.map((trace) => trace.name)")
+def test_a_cell_is_drawn_large_by_its_address(browser: Browser, site: Path) -> None:
+    browser.open(site / "trend.html")
+    address = browser.value("document.querySelector('.sparks a.regression').id")
+    browser.open(site / "trend.html", f"#{address}")
+    browser.wait("document.querySelector('.big-trend svg.main-svg')")
+    names = browser.value("document.querySelector('.big-trend .canvas').data.map((trace) => trace.name)")
     assert names == ["runs", "level", "regression"]
-    assert page.value("document.querySelector('.big-trend .canvas').data[2].x") == ["2026-11-13 22:11"]
-    assert page.value("document.querySelector('.big-trend .canvas').data[2].marker.symbol") == "triangle-down"
-    assert "1 step" in page.value("document.querySelector('.big-trend p').textContent")
-    page.value("document.querySelector('.sparks a[id^=trend-csp-2x1-pdr]').click()")
-    page.wait("document.querySelector('.big-trend .canvas').data.some((trace) => trace.name === 'suspected')")
-    assert page.value("document.querySelector('.big-trend .canvas').data.at(-1).marker.symbol") == "triangle-down-open"
+    assert browser.value("document.querySelector('.big-trend .canvas').data[2].x") == ["2026-11-13 22:11"]
+    assert browser.value("document.querySelector('.big-trend .canvas').data[2].marker.symbol") == "triangle-down"
+    assert "1 step" in browser.value("document.querySelector('.big-trend p').textContent")
+    browser.value("document.querySelector('.sparks a[id^=trend-csp-2x1-pdr]').click()")
+    browser.wait("document.querySelector('.big-trend .canvas').data.some((trace) => trace.name === 'suspected')")
+    assert (
+        browser.value("document.querySelector('.big-trend .canvas').data.at(-1).marker.symbol") == "triangle-down-open"
+    )
 
 
-def test_a_failed_night_is_a_gap_in_the_large_drawing(page: Browser, site: Path) -> None:
-    page.open(site / "trend.html")
-    page.value("document.querySelector('tr[id^=trend-csp-1x1-pdr] a').click()")  # in the folded list of steady cells
-    page.wait("document.querySelector('.big-trend .canvas')?.data")
-    assert page.value("document.querySelector('#trend-steady .big-trend').offsetParent !== null")
+def test_a_failed_night_is_a_gap_in_the_large_drawing(browser: Browser, site: Path) -> None:
+    browser.open(site / "trend.html")
+    browser.value("document.querySelector('tr[id^=trend-csp-1x1-pdr] a').click()")  # in the folded list of steady cells
+    browser.wait("document.querySelector('.big-trend .canvas')?.data")
+    assert browser.value("document.querySelector('#trend-steady .big-trend').offsetParent !== null")
     traces = "document.querySelector('.big-trend .canvas').data.map(({ name, x, y, text }) => ({ name, x, y, text }))"
-    runs, *_, failed = page.value(traces)
+    runs, *_, failed = browser.value(traces)
     assert runs["y"][5] is None
     assert failed["name"] == "did not pass"
     assert failed["x"] == [runs["x"][5]]
@@ -304,19 +280,19 @@ VISIBLE = (
 )
 
 
-def test_cells_are_narrowed_by_words_and_by_state(page: Browser, site: Path) -> None:
-    page.open(site / "trend.html")
-    assert len(page.value(VISIBLE)) == 8, "steady cells are a list"
-    press(page, ".states", "two bands")
-    assert page.value(VISIBLE) == ["VSC 1x1 NDR", "VSC 1x1 PDR"]
-    press(page, ".states", "two bands")
-    type_into(page, "#trend-filter", "csc 4x1 ndr")
-    assert page.value(VISIBLE) == ["CSC 4x1 NDR"]
+def test_cells_are_narrowed_by_words_and_by_state(browser: Browser, site: Path) -> None:
+    browser.open(site / "trend.html")
+    assert len(browser.value(VISIBLE)) == 8, "steady cells are a list"
+    browser.click(".states button", "two bands")
+    assert browser.value(VISIBLE) == ["VSC 1x1 NDR", "VSC 1x1 PDR"]
+    browser.click(".states button", "two bands")
+    browser.enter("document.querySelector('#trend-filter')", "csc 4x1 ndr")
+    assert browser.value(VISIBLE) == ["CSC 4x1 NDR"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_page_scrolls_sideways(page: Browser, site: Path, width: int) -> None:
-    page.look(width, 900)
+def test_no_page_scrolls_sideways(browser: Browser, site: Path, width: int) -> None:
+    browser.look(width, 900)
     for name in ("compare", "trend"):
-        page.open(site / f"{name}.html")
-        assert page.value("document.documentElement.scrollWidth") <= width, name
+        browser.open(site / f"{name}.html")
+        assert browser.value("document.documentElement.scrollWidth") <= width, name

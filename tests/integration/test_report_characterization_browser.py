@@ -21,7 +21,7 @@ from resources.libraries.python.studies.sweep.model import (
     ProfileMetric,
     SweepRecord,
 )
-from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.integration.browser import IN_CHROMIUM, WINDOWS, Browser
 from tests.truth.sweeps import simulated
 from tests.unit.csit_utils.characterization_records import dataset_of, one_of_each
 from tests.unit.csit_utils.in_memory import InMemory
@@ -69,35 +69,20 @@ def profiles_of(shown: ReportContents) -> list[tuple[int, Profile]]:
 def test_plots_far_below_the_window_wait_for_the_reader(browser: Browser, site: Path) -> None:
     browser.look(1280, 600)
     browser.open(site / "profiles.html")
-    browser.value("csit.plotly().then(() => true)")
+    browser.wait("window.Plotly")  # also before the reader prints
     undrawn = "[...document.querySelectorAll('figure.plot')].filter((one) => !one.querySelector('svg.main-svg')).length"
     assert browser.value(undrawn) > 2
-
-
-def test_the_plot_library_is_there_when_a_reader_prints(browser: Browser, site: Path) -> None:
-    browser.look(1280, 600)
-    browser.open(site / "profiles.html")
-    browser.wait("window.Plotly")
 
 
 def fill(browser: Browser, loss: float | None, delay: float | None, rate: str | None = None) -> None:
     """Fill the form as a reader does."""
     for name, value in (("loss", loss), ("delay", delay), ("rate", rate)):
-        browser.value(
-            f"{{ const box = document.forms.quality.elements['{name}'];"
-            f" box.value = '{'' if value is None else value}';"
-            " box.dispatchEvent(new Event('input', { bubbles: true })); }"
-        )
+        browser.enter(f"document.forms.quality.elements['{name}']", "" if value is None else str(value))
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+@WINDOWS
 def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
-    browser.events.clear()
-    browser.look(width, 800, dark=dark)
-    for name in PAGES:
-        browser.shown(site / f"{name}.html", printed=dark)
-        assert browser.value("document.documentElement.scrollWidth") <= width, name
-    assert browser.complaints() == []
+    browser.plots_in_window((site / f"{name}.html" for name in PAGES), width, dark=dark)
 
 
 def test_what_was_not_measured_is_no_choice(browser: Browser, tmp_path: Path) -> None:
@@ -108,7 +93,6 @@ def test_what_was_not_measured_is_no_choice(browser: Browser, tmp_path: Path) ->
 
     records = [without_delay(record) for record in one_of_each()[:2]]
     page = write_site(ReportContents(InMemory(dataset_of(*records))), tmp_path).parent / "profiles.html"
-    browser.look(1280, 900)
     browser.open(page)
     browser.show_all()
     plot = "document.querySelector('figure.plot[data-figure=sweeps-1-loads]')"
@@ -118,25 +102,17 @@ def test_what_was_not_measured_is_no_choice(browser: Browser, tmp_path: Path) ->
 
 
 def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site / "profiles.html")
     plot = "document.querySelector('figure.plot[data-figure$=-throughput] .canvas')"
     browser.value(f"{plot}.scrollIntoView({{ block: 'center' }})")
     browser.wait(f"{plot}.querySelector('svg.main-svg')")
     mean = f"{plot}.querySelectorAll('.scatterlayer .trace')[1].querySelectorAll('path.point')[3]"
-    box = browser.value(f"{mean}.getBoundingClientRect().toJSON()")
-    for step in (9, 0):
-        x, y = box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2
-        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.point(mean)
     browser.wait(f"{plot}.querySelector('.hoverlayer .hovertext')")
     said = browser.value(f"{plot}.querySelector('.hoverlayer').textContent")
     assert " pps (0.0" in said and "Gbit/s)" in said
-    label = browser.value(
-        f"{plot}.querySelector('.annotation .cursor-pointer, .annotation rect').getBoundingClientRect().toJSON()"
-    )
-    for step in (30, 0):
-        x, y = label["x"] + label["width"] / 2, label["y"] + label["height"] / 2 - step
-        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    for below in (-30, 0):
+        browser.point(f"{plot}.querySelector('.annotation .cursor-pointer, .annotation rect')", below=below)
     browser.wait(f"{plot}.querySelector('.hoverlayer').textContent.includes('uses all of its CPUs')")
 
 
@@ -144,7 +120,6 @@ def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser
 def test_the_form_answers_as_the_profiling_does(
     browser: Browser, site: Path, shown: ReportContents, bounds: QualityBounds
 ) -> None:
-    browser.look(1280, 900)
     browser.open(site / "profiles.html")
     rate = 0.11
     fill(browser, bounds.loss_percent, bounds.delay_ms, f"{rate} Gbit/s")
@@ -215,7 +190,6 @@ def fit(name: str, coefficients: dict[str, float], first: float, last: float) ->
 
 
 def test_what_was_asked_is_in_the_address(browser: Browser, site: Path, shown: ReportContents) -> None:
-    browser.look(1280, 900)
     browser.open(site / "profiles.html", "#within=0,0.06,")
     first = browser.value(CELLS)[0]
     best = highest_rate(profiles_of(shown)[0][1], QualityBounds(0.0, 0.06))
@@ -235,7 +209,6 @@ def test_what_was_asked_is_in_the_address(browser: Browser, site: Path, shown: R
 
 
 def test_links_lead_from_the_overview_to_every_section(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site / "index.html")
     places = browser.value(
         "[...document.querySelectorAll('#overview-characterizations a')].map((link) => link.getAttribute('href'))"
@@ -257,11 +230,8 @@ def test_links_lead_from_the_overview_to_every_section(browser: Browser, site: P
 
 
 def test_tables_are_saved_with_raw_numbers(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site / "sizings.html")
-    browser.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
-    browser.value("document.querySelectorAll('.saves button')[0].click()")
-    name, text = browser.value("window.taken")[:2]
+    name, text, *_ = browser.saved("document.querySelectorAll('.saves button')[0].click()")
     assert name == "sizings-overview.csv"
     assert text.splitlines()[0] == "service,mode,pinning,sizes,best,vcpus,capacity,stopped"
     assert ",500.0," in text

@@ -9,14 +9,14 @@ from csit_utils.dataset.items import Recorded, Status
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import RenderedPage, render, rendered, shell
+from csit_utils.report.site import render, rendered, shell
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.findings import HopLoss, LocatedLosses
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.studies.density.model import DensityRecord
 from tests.builders import cpu_noise, qualification, qualified_point
-from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.integration.browser import IN_CHROMIUM, WINDOWS, Browser
 from tests.loaded import Dataset
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.in_memory import InMemory
@@ -82,52 +82,37 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (out / "assets" / name).write_text(text, encoding="utf-8")
     for page in made:
         name = "test" if page is made[-1] else page.name
-        (out / f"{name}.html").write_text(_alone(shown, page), encoding="utf-8")
+        text = shell(shown, [page], [(f"{page.name}.html", page)], assets="assets/")
+        (out / f"{name}.html").write_text(text, encoding="utf-8")
     return out
 
 
-def _alone(shown: ReportContents, page: RenderedPage) -> str:
-    return shell(shown, [page], [(f"{page.name}.html", page)], assets="assets/")
-
-
-@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+@WINDOWS
 def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, folder: Path, width: int, dark: bool) -> None:
-    browser.events.clear()
-    browser.look(width, 800, dark=dark)
-    for file in sorted(folder.glob("*.html")):
-        plots = browser.shown(file, printed=dark)
-        assert file.name != "test.html" or plots > 2
-        assert browser.value("document.documentElement.scrollWidth") <= width, file.name
-    assert browser.complaints() == []
+    files = sorted(folder.glob("*.html"))
+    plots = dict(zip(files, browser.plots_in_window(files, width, dark=dark), strict=True))
+    assert plots[folder / "test.html"] > 2
 
 
 def test_a_heat_map_shows_what_is_chosen(browser: Browser, folder: Path) -> None:
-    browser.look(1280, 900)
     browser.open(folder / "latency.html")
     cell = "document.querySelector('table.heat tbody tr:nth-child(2) td')"
     before = browser.value(f"[{cell}.textContent, {cell}.dataset.tip, {cell}.style.background]")
     assert "p99 " in before[1] and "PDR50" in before[1]
-    press = (
-        "[...document.querySelectorAll('[data-choices] .choices button')]"
-        ".find((one) => one.textContent === '{}').click()"
-    )
-    browser.value(press.format("p50"))
-    browser.value(press.format("PDR90"))
+    for choice in ("p50", "PDR90"):
+        browser.click("[data-choices] .choices button", choice)
     after = browser.value(f"[{cell}.textContent, {cell}.dataset.tip, {cell}.style.background]")
     assert "p50 " in after[1] and "PDR90" in after[1]
     assert after[0] != before[0]
     assert after[2] != before[2]
     assert browser.value("document.querySelector('.chosen').textContent") == "p50 · PDR90 · worst of both"
     assert browser.value(f"{cell}.querySelector('a').getAttribute('href')").startswith("#test-csc-2r1c")
-    browser.value("window.taken = null; csit.save = (...parts) => { window.taken = parts; }")
-    browser.value("document.querySelector('.map .saves button').click()")
-    name, text = browser.value("window.taken")[:2]
+    name, text, *_ = browser.saved("document.querySelector('.map .saves button').click()")
     assert name.startswith("latency-map-1-1")
     assert float(text.splitlines()[2].split(",")[1]) > 1000, "nanoseconds, for machines"
 
 
 def test_the_part_that_loses_most_is_coloured_and_shares_have_a_scale(browser: Browser, folder: Path) -> None:
-    browser.look(1280, 900)
     browser.open(folder / "losses.html")
     cell, scale = "document.querySelector('table.heat td.c-value')", "document.querySelector('.scale')"
     assert browser.value(f"{cell}.textContent.trim()") == "vSwitch60 %"
@@ -138,7 +123,6 @@ def test_the_part_that_loses_most_is_coloured_and_shares_have_a_scale(browser: B
 
 
 def test_two_environments_are_chosen_and_compared(browser: Browser, folder: Path) -> None:
-    browser.look(1280, 900)
     browser.open(folder / "environment.html")
     rows = (
         "[...document.querySelectorAll('.pair tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
@@ -148,15 +132,11 @@ def test_two_environments_are_chosen_and_compared(browser: Browser, folder: Path
     every = browser.value(rows)
     assert ["distribution", HOSTILE, HOSTILE] in every, "text stays text"
     browser.value("document.querySelector('.pair input').click()")
-    browser.value(
-        "{ const box = document.querySelectorAll('.pair select')[0]; box.value = '0';"
-        " box.dispatchEvent(new Event('change')); }"
-    )
+    browser.enter("document.querySelectorAll('.pair select')[0]", "0", "change")
     assert browser.value(rows) == [["No recorded difference."]]
 
 
 def test_a_test_shows_energy_losses_bursts_qualification_and_noise(browser: Browser, folder: Path) -> None:
-    browser.look(1280, 900)
     browser.open(folder / "test.html")
     browser.show_all()
     names = browser.value("[...document.querySelectorAll('figure.plot')].map((each) => each.dataset.figure)")
@@ -169,11 +149,6 @@ def test_a_test_shows_energy_losses_bursts_qualification_and_noise(browser: Brow
     text = browser.value("document.body.innerText")
     for part in ("90.00 ± 0.5 W", "310 ± 10 frames of each flow", "Noise floor", "DUT1 by powercap"):
         assert part in text, part
-
-
-def test_the_plan_of_a_test_is_saved_and_its_commands_are_there(browser: Browser, folder: Path) -> None:
-    browser.look(1280, 900)
-    browser.open(folder / "test.html")
     link = "document.querySelector('.capsule a[download]')"
     plan = browser.value(f"JSON.parse(atob({link}.href.split(',')[1])).cell.nf_chains")
     assert plan == 2
@@ -181,16 +156,12 @@ def test_the_plan_of_a_test_is_saved_and_its_commands_are_there(browser: Browser
 
 
 def test_points_of_a_box_say_which_run_they_are(browser: Browser, folder: Path) -> None:
-    browser.look(1280, 900)
     browser.open(folder / "spread.html")
     browser.show_all()
     browser.value("document.querySelector('.canvas').scrollIntoView({ block: 'center' })")
     points = "[...document.querySelectorAll('.canvas .trace.boxes path.point')]"
     assert browser.value(f"{points}.length") == 7, "4 nights of one cell and 3 of the other"
-    box = browser.value(f"{points}[0].getBoundingClientRect().toJSON()")
-    for step in (6, 0):
-        x, y = box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2
-        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    browser.point(f"{points}[0]")
     browser.wait("document.querySelector('.hoverlayer .hovertext')")
     told = browser.value("document.querySelector('.hoverlayer').textContent")
     assert "1x1: 0, 2026-01-0" in told

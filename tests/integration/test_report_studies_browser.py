@@ -7,7 +7,7 @@ import pytest
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.studies.registry import views
-from tests.integration.browser import IN_CHROMIUM, Browser
+from tests.integration.browser import IN_CHROMIUM, WINDOWS, Browser
 from tests.unit.csit_utils.characterization_records import dataset_of
 from tests.unit.csit_utils.in_memory import InMemory
 from tests.unit.csit_utils.outages import outage_record
@@ -35,23 +35,10 @@ def anchors(shown: ReportContents) -> dict[str, str]:
     return {view.record.kind: view.anchor for view in views(shown.contents.characterizations)}
 
 
-def point(browser: Browser, element: str) -> None:
-    """Move the mouse there, in two steps: plots see movements only."""
-    browser.value(f"{element}.scrollIntoView({{ block: 'center' }})")
-    box = browser.value(f"{element}.getBoundingClientRect().toJSON()")
-    for step in (7, 0):
-        x, y = box["x"] + box["width"] / 2 + step, box["y"] + box["height"] / 2
-        browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-
-
-@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+@WINDOWS
 def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
-    browser.events.clear()
-    browser.look(width, 800, dark=dark)
-    for name, plots in (("index", 0), ("chain_study", 9), ("interference", 1), ("outage", 1), ("stateful", 2)):
-        assert browser.shown(site / f"{name}.html", printed=dark) == plots
-        assert browser.value("document.documentElement.scrollWidth") <= width, name
-    assert browser.complaints() == []
+    plots = {"index": 0, "chain_study": 9, "interference": 1, "outage": 1, "stateful": 2}
+    assert browser.plots_in_window((site / f"{name}.html" for name in plots), width, dark=dark) == [*plots.values()]
 
 
 @pytest.mark.parametrize("width", [800, 390])
@@ -65,42 +52,37 @@ def test_tables_of_outages_and_connections_need_no_scrolling(browser: Browser, s
 
 
 def test_the_map_shows_the_chosen_metric_and_its_cells(browser: Browser, site: Path, shown: ReportContents) -> None:
-    browser.look(1280, 900)
     cell = f"{anchors(shown)['interference']}-map-monitor-balancer"
     browser.open(site / "interference.html", f"#{cell}")
     own = f"document.getElementById('{cell}')"
     assert browser.value(f"{own}.classList.contains('target')")
     first, colour = browser.value(f"[{own}.querySelector('b').textContent, {own}.style.background]")
     assert float(first) == pytest.approx(0.5, abs=0.03)
-    point(browser, own)
+    browser.value(f"{own}.scrollIntoView({{ block: 'center' }})")
+    browser.point(own)
     tip = "target monitor, neighbour balancer: normalized throughput"
     browser.wait(f"document.getElementById('tip').textContent.startsWith('{tip}')")
-    browser.value(
-        f"{{ const list = {MAP}.querySelector('select'); list.value = 'response time';"
-        " list.dispatchEvent(new Event('change')); }"
-    )
+    browser.enter(f"{MAP}.querySelector('select')", "response time", "change")
     assert browser.value(f"{own}.querySelector('b').textContent") == "300 µs"
     assert browser.value(f"{MAP}.querySelector('.chosen').textContent") == "response time · without a guarantee"
-    browser.value(
-        f"{{ const list = {MAP}.querySelector('select'); list.value = 'normalized throughput';"
-        f" list.dispatchEvent(new Event('change')); {MAP}.querySelectorAll('.choices button')[1].click(); }}"
-    )
+    browser.enter(f"{MAP}.querySelector('select')", "normalized throughput", "change")
+    browser.value(f"{MAP}.querySelectorAll('.choices button')[1].click()")
     better, other = browser.value(f"[{own}.querySelector('b').textContent, {own}.style.background]")
     assert float(better) == pytest.approx(0.75, abs=0.03) and other != colour
 
 
 def test_a_suspects_chart_is_selectable_and_shows_its_events(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site / "chain_study.html")
     browser.show_all()
     graph = "document.querySelector('figure.plot[data-figure$=-graphs]')"
     chosen = f"{graph}.querySelector('.choices select')"
     choices = browser.value(f"[...{chosen}.options].map((each) => each.value)")
     assert choices == [f"{suspect}: {vnf}" for suspect in SUSPECTS for vnf in suspect[3:].split(" > ")]
-    browser.value(f"{{ {chosen}.value = '{choices[1]}'; {chosen}.dispatchEvent(new Event('change')); }}")
+    browser.enter(chosen, choices[1], "change")
     events = f"[...{graph}.querySelectorAll('.scatterlayer .trace')].at(-1).querySelectorAll('path.point')"
     browser.wait(f"{graph}.querySelectorAll('.scatterlayer .trace').length === 9")
-    point(browser, f"{events}[0]")
+    browser.value(f"{events}[0].scrollIntoView({{ block: 'center' }})")
+    browser.point(f"{events}[0]")
     browser.wait(f"{graph}.querySelector('.hoverlayer').textContent.includes('times a second')")
     bars = "document.querySelector('figure.plot[data-figure$=-classes]')"
     browser.value(f"{bars}.scrollIntoView({{ block: 'center' }})")
@@ -108,19 +90,12 @@ def test_a_suspects_chart_is_selectable_and_shows_its_events(browser: Browser, s
 
 
 def test_suspects_are_sorted_and_lead_to_their_evidence(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
     browser.open(site / "chain_study.html")
     table = "document.querySelector('table[data-name^=suspects]')"
     ranks = f"[...{table}.tBodies[0].rows].map((row) => Number(row.cells[0].textContent))"
     assert browser.value(ranks) == [1, 2]
+    assert browser.value(f"{table}.parentElement.scrollWidth <= {table}.parentElement.clientWidth"), "reasons are read"
     browser.value(f"{table}.querySelectorAll('button.sort')[4].click()")
     assert browser.value(ranks) == [2, 1], "the least distance comes first now"
     browser.value(f"{table}.querySelector('tbody a[href$=suspect-2]').click()")
     browser.wait("document.querySelector('details[id$=suspect-2]').open")
-
-
-def test_a_reason_is_read_without_scrolling_to_the_side(browser: Browser, site: Path) -> None:
-    browser.look(1280, 900)
-    browser.open(site / "chain_study.html")
-    scroll = "document.querySelector('table[data-name^=suspects]').parentElement"
-    assert browser.value(f"{scroll}.scrollWidth <= {scroll}.clientWidth")

@@ -1,28 +1,93 @@
 """Runs that are cut short and resumed end with what an uninterrupted run gives; other choices are refused."""
 
 import fcntl
+import json
 import random
 import re
 import shutil
 import signal
 import subprocess
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from csit_utils.dataset.items import Recorded
+from tests.integration.pauses import BETWEEN, KEEPING, Moment, Paused
 from tests.integration.preloaded import PreloadedRun
-from tests.integration.robot_runs import DENSITY, ELSEWHERE, PROJECT, argv, csit, environment, events, run_robot
+from tests.integration.robot_runs import (
+    DENSITY,
+    ELSEWHERE,
+    PROJECT,
+    SIM,
+    argv,
+    csit,
+    environment,
+    events,
+    run_robot,
+    study_record,
+    study_suite,
+)
 from tests.loaded import items
 
 pytestmark = pytest.mark.parallel
 
-SIM = ("-v", "TOPOLOGY:topologies/sim.yaml", "--log", "NONE", "--report", "NONE")
 MATRIX = (*SIM, "-v", "NF_SIZES:1c", "-v", "CELLS:1-3x1-2")
 """6 cells, by service type and test type."""
-MAX_KILLS = 5
+CHAINS = """\
+name: five
+vnfs:
+  - {name: gateway, kind: linux_gateway}
+  - {name: firewall, kind: linux_firewall}
+  - {name: nat, kind: linux_nat, sizes: [1c, 0.5c]}
+  - {name: router, kind: linux_router}
+  - {name: monitor, kind: tcpdump, mode: passive}
+lengths: [2]
+workloads: {volumes_mbps: [2, 4], sessions: [1, 16], frames: [64B]}
+duration_s: 2
+faults: [{chain: [nat, gateway], vnf: nat, limits: {cpu: 0.02}}]
+"""
+"""All pairs of five network functions: 34 chains, each deployed for one session and for 16."""
+INTERFERENCE = """\
+name: three
+frame: 512B
+duration_s: 0.4
+repetitions: 3
+guarantee: true
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: monitor, type: II, kind: pktstat}
+  - {name: proxy, type: V, kind: nginx_proxy}
+"""
+OUTAGE = """\
+name: three
+instances: 3
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 20000
+repetitions: 5
+before_s: 0.3
+after_s: 0.4
+events:
+  - {event: kill, target: nf-1-1}
+  - {event: pause, target: nf-2-1, hold_s: 0.1}
+  - {event: restart, target: instance-3}
+  - {event: restart, target: vswitch}
+"""
+STATEFUL = """\
+name: many
+kind: linux_nat
+size: 0.5c
+instances: [1, 2, 3, 4]
+nodes: [1, 2, 3]
+frame: 64B
+search: quick,width=0.5,trial=0.01,sum=0.01
+tear_downs: 1
+connections: 100
+capacity: false
+"""
 TIMES = re.compile(r'"(?:started_at|finished_at|deploy_s|remove_s)":(?:"[^"]*"|[\d.e-]+|null)|' + ELSEWHERE)
 
 
@@ -40,50 +105,115 @@ def dataset(output: Path) -> list[tuple[str, ...]]:
 
 
 def files(output: Path) -> dict[str, str]:
-    found = (output / "results").iterdir()
+    """Records and tables of a run by name."""
+    found = (*(output / "results").iterdir(), *output.glob("characterization/*/*.csv"))
     return {file.name: TIMES.sub("", file.read_text(encoding="utf-8")) for file in found}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The matrix without an interruption."""
-    output = tmp_path_factory.mktemp("whole")
-    run_robot(output, *MATRIX)
-    return output
 
 
 def finished(output: Path) -> int:
     return sum(each["event"] == "finished" for each in events(output)) if output.exists() else 0
 
 
-def lines(output: Path) -> int:
-    journal = output / "journal.jsonl"
+def lines(journal: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def test_a_matrix_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: Path, whole: Path) -> None:
-    chance = random.Random(time.time_ns())
-    tests = finished(whole)
-    kills = 0
-    for _ in range(MAX_KILLS):
-        resume = ("-v", f"RESUME:{tmp_path}") if (tmp_path / "journal.jsonl").exists() else ()
-        # So many journal lines later, and then some: in a test, between two, in the middle of a line.
-        target = lines(tmp_path) + chance.randrange(1, 2 * tests // MAX_KILLS)
+def tear(journal: Path, chance: random.Random) -> None:
+    """Leave a part of the last line, as a power cut in the middle of its writing does; not of the first two steps."""
+    text = journal.read_bytes() if journal.exists() else b""
+    begin = text.rstrip(b"\n").rfind(b"\n") + 1
+    if text.count(b"\n", 0, begin) > 2:
+        journal.write_bytes(text[: chance.randrange(begin, len(text))])
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A run that is killed; of one test, whose steps are in a journal of its own, if it has a specification."""
+
+    journal: str
+    kills: int
+    """How often, at random moments."""
+    ahead: int = 1
+    """Lines of the journal before its first step: the heading, and the load of all steps where it is a line."""
+    options: tuple[str, ...] = ()
+    specification: str = ""
+    """What of the study's suite is replaced by the specification with this text."""
+    text: str = ""
+
+    def source(self, folder: Path) -> Path:
+        return study_suite(folder, self.specification, self.text) if self.specification else DENSITY
+
+
+FOUR = "characterization/Four_Network_Functions_With_A_Planted_Fault/chains.jsonl"
+PAIRS = "characterization/Network_Functions_Side_By_Side/interference.jsonl"
+RUNS: Mapping[str, Interrupted] = {
+    "matrix": Interrupted("journal.jsonl", 5, options=MATRIX),
+    "chains": Interrupted(FOUR, 10, 1, SIM, "chains/four-vnfs.yaml", CHAINS),
+    "interference": Interrupted(PAIRS, 3, 2, (*SIM, "-i", "PAIRS"), "interference/pairs.yaml", INTERFERENCE),
+    "outage": Interrupted(
+        "characterization/Routers/outage.jsonl", 3, 2, (*SIM, "-i", "ROUTERS"), "outage/routers.yaml", OUTAGE
+    ),
+    "stateful": Interrupted(
+        "characterization/NAT/stateful.jsonl", 3, 1, (*SIM, "-i", "NAT"), "stateful/nat.yaml", STATEFUL
+    ),
+}
+"""Chains are killed most often, for all studies that keep a journal of steps: how they resume is shared."""
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: Path, name: str) -> None:
+    seed = time.time_ns()
+    run, chance, whole, folder = RUNS[name], random.Random(seed), tmp_path / "whole", tmp_path / "killed"
+    of_steps, sources, journal = bool(run.specification), [run.source(tmp_path)], folder / run.journal
+    run_robot(whole, *run.options, sources=sources)
+    steps = lines(whole / run.journal) - run.ahead
+    spread = max(1, steps // (2 * run.kills if of_steps else run.kills))
+    killed, most = 0, 0
+    for number in range(run.kills):
+        resume = ("-v", f"RESUME:{folder}") if lines(folder / "journal.jsonl") else ()
+        # So many journal lines later, and then some: in a test, between two, in the middle of a line. The first run is
+        # killed anywhere, before it has a journal included; each later one adds a step or more.
+        more = chance.randrange(spread) if number else steps // 4
+        target = max(lines(journal), run.ahead) + 1 + more if number else 0
+        # A run that this process is too late for stands still two steps later.
+        late = Paused(tmp_path, [Moment(KEEPING if of_steps else BETWEEN, call=more + 3)])
         with PreloadedRun(
-            argv(tmp_path, *MATRIX, *resume), cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as run:  # fmt: skip
-            while lines(tmp_path) < target and run.poll() is None:
+            argv(folder, *run.options, *resume, *late.options, sources=sources), cwd=PROJECT, env=environment(),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
+            while lines(journal) < target and process.poll() is None:
                 time.sleep(0.002)
-            time.sleep(chance.uniform(0, 0.02))
-            run.send_signal(signal.SIGKILL)
-        kills += run.returncode == -signal.SIGKILL
-    assert kills >= MAX_KILLS - 1
-    assert 0 < finished(tmp_path) < tests
-    run_robot(tmp_path, *MATRIX, "-v", f"RESUME:{tmp_path}")
-    assert finished(tmp_path) == tests  # nothing was measured twice
-    assert dataset(tmp_path) == dataset(whole)
-    assert files(tmp_path) == files(whole)
+            time.sleep(chance.uniform(0, 0.02 if target else 0.5))
+            process.send_signal(signal.SIGKILL)
+        killed += process.returncode == -signal.SIGKILL
+        most = max(most, lines(journal))
+        if number % 2 and of_steps:
+            tear(journal, chance)
+    assert killed == run.kills, f"seed {seed}: the run ended before it was killed {run.kills} times"
+    assert run.ahead < most < run.ahead + steps, f"seed {seed}"
+    assert of_steps or 0 < finished(folder) < finished(whole), f"seed {seed}"
+    done = run_robot(folder, *run.options, "-v", f"RESUME:{folder}", sources=sources, check=False)
+    assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
+    assert not of_steps or "before the run was resumed" in done.stdout, f"seed {seed}"
+    assert finished(folder) == finished(whole), f"seed {seed}: nothing is measured twice"
+    assert dataset(folder) == dataset(whole), f"seed {seed}"
+    assert files(folder) == files(whole), f"seed {seed}"
+
+
+def test_a_study_with_other_settings_begins_anew_and_says_so(tmp_path: Path) -> None:
+    study, folder = RUNS["interference"], tmp_path / "run"
+    done = csit("robot", "-d", str(folder), *study.options, str(study.source(tmp_path)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    once = replace(study, text=INTERFERENCE.replace("repetitions: 3", "repetitions: 1"))
+    done = run_robot(folder, *study.options, "-v", f"RESUME:{folder}", sources=[once.source(tmp_path)])
+    sentence = "interference.jsonl has no interference study with these settings: all steps are measured"
+    assert sentence in done.stdout + done.stderr
+    rows = [json.loads(line) for line in (folder / study.journal).read_text(encoding="utf-8").splitlines()]
+    measurements = [row["row"] for row in rows if row.get("line") == "step"]
+    again = measurements[-3 * (1 + 3 + 3) :]  # alone; beside each, without and with a guarantee
+    assert {row["repetition"] for row in again} == {0}
+    found = study_record(folder).interference.measurements
+    assert [measurement.model_dump(mode="json") for measurement in found] == again
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.robot_runs import network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import LOCAL, SPECS, network_state, run_robot, wait_for_network_state
 from tests.integration.services import groups, missing_for_instances
-from tests.integration.sizing_suite import SPECS, SUITE, records, sizing_of, suite
-
-LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml")
+from tests.integration.sizing_suite import SUITE, records, sizing_of, suite
 
 pytestmark = [
     pytest.mark.root,

@@ -2,6 +2,8 @@
 
 import signal
 import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,19 +27,13 @@ from tests.integration.robot_runs import (
     network_state,
     results,
     run_robot,
+    variables,
     wait_for_network_state,
 )
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
-LOCAL = (
-    "-v",
-    "TOPOLOGY:topologies/local.yaml",
-    "-v",
-    "NF_SIZES:1c",
-    "-v",
-    "SEARCH:quick,width=0.2,sum=0.6,latency=0.4",
-)
+LOCAL = variables("TOPOLOGY:topologies/local.yaml NF_SIZES:1c SEARCH:quick,width=0.2,sum=0.6,latency=0.4")
 NOISE = ("-v", "NOISE_FLOOR:0.1")
 IDLE = "/dev/cpu_dma_latency"
 LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
@@ -92,16 +88,23 @@ def test_a_second_run_is_refused_with_the_holder_named_and_ctrl_c_leaves_the_mac
     assert "failed" in row.verdict.kinds
 
 
-def test_without_the_rights_of_root_one_sentence_says_so(tmp_path: Path) -> None:
-    command = argv(tmp_path / "out", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr")
-    done = subprocess.run(
+def without_rights(*command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as root without what root may do."""
+    return subprocess.run(
         ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command],
         cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
+
+
+def test_without_the_rights_of_root_one_sentence_says_so_and_doctor_names_the_fix(tmp_path: Path) -> None:
+    done = without_rights(*argv(tmp_path / "out", *LOCAL, "-v", "CELLS:1x1", "--suite", "csc-mrr"))
     assert done.returncode != 0
     assert done.stderr.count("CAP_NET_ADMIN") == 1, done.stderr
     assert "run as root" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+    told = without_rights(sys.executable, "-m", "csit_utils", "doctor")
+    assert told.returncode == 1
+    assert "CAP_NET_ADMIN" in told.stdout and "run as root" in told.stdout
 
 
 def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_path: Path) -> None:
@@ -118,16 +121,10 @@ def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_pat
 
 def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
-    topology = shipped("local")
-    world = make_testbed(topology)
-    asked = MeasurementRequest(
-        test_type=TestType.NDRPDR,
-        cell=Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2),
-        frame=frame("64B"),
-        profile=profile("quick"),
-    )
-    world.open()
-    try:
+    topology, cell = shipped("local"), Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    with closing(make_testbed(topology)) as world:
+        world.open()
         experiment = DensityTest(topology, world, asked, fingerprint())
         experiment.deploy()
         try:
@@ -137,8 +134,6 @@ def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
                 experiment.verify_traffic()
         finally:
             assert experiment.remove() is None
-    finally:
-        world.close()
     assert "last seen at nf-2-1 csn2x1i1 rx (200), not at nf-2-1 csn2x1i2 tx" in str(caught.value)
     assert "instance 1" not in str(caught.value)
     assert "reverse" not in str(caught.value)

@@ -1,6 +1,5 @@
 """Robot's keywords for nodes on the lab in namespaces: SSHLibrary over connections that have been checked."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,7 @@ from tests.integration.robot_runs import PROJECT, run_robot
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
 SUITE = PROJECT / "tests" / "integration" / "robot" / "nodes.robot"
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(cables=2) as made:
-        yield made
+LAB = {"cables": 2}
 
 
 def test_facts_and_logs_come_over_connections_that_were_checked(lab: Lab, tmp_path: Path) -> None:
@@ -28,7 +22,7 @@ def test_facts_and_logs_come_over_connections_that_were_checked(lab: Lab, tmp_pa
 
 
 def test_a_changed_host_key_is_refused(lab: Lab, tmp_path: Path) -> None:
-    lab.swap_host_key("DUT1")
+    lab.nodes["DUT1"].swap_host_key()
     run = run_robot(tmp_path, "-v", f"TOPOLOGY:{lab.topology(tmp_path)}", sources=[SUITE], check=False)
     lab.trust()
     assert "3 tests, 0 passed, 3 failed" in run.stdout

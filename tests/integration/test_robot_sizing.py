@@ -7,12 +7,9 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.services.orchestrator import missing
-from tests.integration.robot_runs import network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import LOCAL, SIM, SPECS, network_state, run_robot, wait_for_network_state
 from tests.integration.services import groups, missing_for_instances
-from tests.integration.sizing_suite import SPECS, SUITE, records, sizing_of, suite
-
-SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
-LOCAL = ("-v", "TOPOLOGY:topologies/local.yaml")
+from tests.integration.sizing_suite import SUITE, records, sizing_of, suite
 
 
 @pytest.mark.parallel
@@ -49,45 +46,6 @@ def test_what_is_real_is_skipped_where_nothing_is(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     bool(missing_for_instances() or list(missing())), reason="; ".join(map(str, missing())) or missing_for_instances()
 )
-def test_the_sip_service_is_sized_with_real_calls(tmp_path: Path) -> None:
-    """Two sizes, few loads: what is looked at is that calls are real and that the search follows what it measured."""
-    before = network_state(), groups()
-    deployment = json.loads((SPECS / "sip-service" / "deployment.json").read_text(encoding="utf-8"))
-    workload = json.loads((SPECS / "sip-service" / "reg-dereg.json").read_text(encoding="utf-8"))
-    deployment["resources"]["vcpus"] = 0.2
-    # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
-    workload |= {"range": {"min": 30, "max": 630}, "increase": 300, "duration_s": 2}
-    path = suite(tmp_path, "sip-service", {"deployment.json": deployment, "reg-dereg.json": workload})
-    run_robot(tmp_path / "out", *LOCAL, "-t", "SIP Service", sources=[path])
-    wait_for_network_state(before[0])
-    assert groups() == before[1]
-    record = records(tmp_path / "out")["SIP Service"]
-    found = sizing_of(record)
-    assert not record.simulated
-    assert found.stopped == "resources exhausted"
-    assert len(found.sizes) == 2
-    for size in found.sizes:
-        low, high = size.offered[0], size.offered[-1]
-        assert size.capacity is not None
-        assert low.ratio > 0.9
-        assert high.ratio < 0.9
-        # A call is three requests: each is looked up in the database, and passes two servers.
-        requests_per_s = 3 * low.mean
-        for instance, use in low.use.items():
-            assert (use.network_bps or 0) > requests_per_s * 8 * 100, instance
-            assert 0 < (use.cpu or 0) < 1.3, instance
-        assert {use.memory is not None and 0 < use.memory < 1 for use in low.use.values()} == {True}
-    busiest = found.sizes[0].bottleneck
-    assert busiest in {"edge", "registrar"}
-    assert found.sizes[1].size.components[busiest].flavor == "medium"
-    assert "kamailio" in record.facts["service"]["registrar"]
-    assert record.facts["service"]["instances"].startswith("network namespaces with control groups")
-
-
-@pytest.mark.root
-@pytest.mark.skipif(
-    bool(missing_for_instances() or list(missing())), reason="; ".join(map(str, missing())) or missing_for_instances()
-)
 def test_calls_with_invite_reach_the_called_side_through_the_service(tmp_path: Path) -> None:
     deployment = json.loads((SPECS / "sip-service" / "deployment.json").read_text(encoding="utf-8"))
     workload = json.loads((SPECS / "sip-service" / "reg-invite.json").read_text(encoding="utf-8"))
@@ -96,8 +54,14 @@ def test_calls_with_invite_reach_the_called_side_through_the_service(tmp_path: P
     deployment |= {"mode": "custom", "sizes": [{"components": smallest}]}
     workload |= {"range": {"min": 15, "max": 315}, "increase": 300, "duration_s": 4}
     path = suite(tmp_path, "sip-service", {"deployment.json": deployment, "reg-invite.json": workload})
+    before = network_state(), groups()
     run_robot(tmp_path / "out", *LOCAL, "-t", "SIP Service With Invite Calls", sources=[path], seconds=120)
-    (size,) = sizing_of(records(tmp_path / "out")["SIP Service With Invite Calls"]).sizes
+    wait_for_network_state(before[0])
+    assert groups() == before[1]
+    record = records(tmp_path / "out")["SIP Service With Invite Calls"]
+    assert not record.simulated
+    assert record.facts["service"]["instances"].startswith("network namespaces with control groups")
+    (size,) = sizing_of(record).sizes
     low, high = size.offered
     assert (low.ratio > 0.9, high.ratio < 0.9) == (True, True)
     # Every call that succeeded for the caller was answered, acknowledged and ended at the called side.

@@ -12,14 +12,12 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.sweep.model import Indicator, ProfileMetric, SweepRecord
-from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.robot_runs import PROJECT, SIM, SUITES, run_robot
 from tests.loaded import load
 
 pytestmark = pytest.mark.parallel
 
-SUITES = PROJECT / "tests" / "characterization"
 TOPOLOGY = PROJECT / "topologies" / "sim.yaml"
-SIM = ("-v", f"TOPOLOGY:{TOPOLOGY}", "--log", "NONE", "--report", "NONE")
 OURS = [SUITES / name for name in ("bursts.robot", "chain.robot", "sweep.robot")]
 
 
@@ -43,8 +41,7 @@ def records(output: Path) -> dict[str, SweepRecord]:
 
 def truth_gbps(record: SweepRecord) -> float:
     """What the simulated service can forward, one way."""
-    assert record.plan is not None
-    assert record.sweep is not None
+    assert record.plan is not None and record.sweep is not None
     simulation = simulation_of(load_topology(TOPOLOGY))
     frame = record.sweep.spec.frame
     system = SimulatedSystem(record.plan, simulation, VirtualClock(), TestType.MRR)
@@ -54,13 +51,11 @@ def truth_gbps(record: SweepRecord) -> float:
 def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: dict[str, SweepRecord]) -> None:
     """The simulated path takes 16.7 us: two crossings of the vSwitch and both ports of the generator."""
     path = records["Path Alone"]
-    assert path.sweep is not None
-    assert path.profile is not None
+    assert path.sweep is not None and path.profile is not None
     found = path.profile.break_point
     assert found is not None
     assert (path.sweep.vnfs, found.indicator, found.vnf) == ((), Indicator.LOSS, None), "the vSwitch loses packets"
-    assert found.low is not None
-    assert found.high is not None
+    assert found.low is not None and found.high is not None
     assert found.low <= truth_gbps(path) <= found.high
     (prediction,) = records["Router And Firewall"].predictions
     assert prediction.path == "path"
@@ -74,8 +69,7 @@ def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: di
 
 def test_branches_halve_what_each_firewall_does(records: dict[str, SweepRecord]) -> None:
     alone, split = records["Firewall Alone"].sweep, records["Two Branches Between Two Routers"].sweep
-    assert alone is not None
-    assert split is not None
+    assert alone is not None and split is not None
     assert [vnf.name for vnf in split.vnfs] == ["nf-0-1", "nf-1-2", "nf-0-3", "nf-2-2"]
     per_pps = alone.points[0].cpu["nf-1-1"][0] / alone.points[0].input_pps
     half = split.points[0].cpu["nf-1-2"][0] / split.points[0].input_pps

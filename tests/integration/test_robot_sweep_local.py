@@ -8,13 +8,10 @@ from resources.libraries.python.drivers.functions.vm.accelerator import missing 
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.model import SweepRecord
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import LOCAL, SUITES, network_state, run_robot, wait_for_network_state
 from tests.loaded import load
 
 pytestmark = pytest.mark.root
-
-SUITES = PROJECT / "tests" / "characterization"
-LOCAL = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
 
 
 def records(output: Path) -> dict[str, SweepRecord]:
@@ -36,13 +33,11 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     assert firewall.sweep is not None
     assert all(":" in function.left.address for function in firewall.plan.functions), "of IPv6"
     low, *_, high = firewall.sweep.points
-    assert low.loss_ratio is not None
-    assert high.loss_ratio is not None
+    assert low.loss_ratio is not None and high.loss_ratio is not None
     assert low.loss_ratio < 0.1
     assert high.loss_ratio > 0.3
     assert low.sender_pps == pytest.approx(low.input_pps, rel=0.05), "the interface has seen what the generator counted"
-    assert low.delay_s is not None
-    assert high.delay_s is not None
+    assert low.delay_s is not None and high.delay_s is not None
     assert 1e-6 < low.delay_s < high.delay_s < 10
     assert 0 < low.cpu["nf-1-1"][0] < high.busy["nf-1-1"][0] <= 1
     assert high.busy["nf-1-1"][0] > 0.9, "far above what it forwards it has work all the time"

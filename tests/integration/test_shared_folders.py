@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.vpp.instance import core_of
 from resources.libraries.python.testbed.connection import runtime
 from resources.libraries.python.testbed.node.scripts import leftovers, runtimes
 
-pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 ATTACKS = {
     "folder": "mkdir {folder}",
     "open folder": "mkdir -m 777 {folder}",

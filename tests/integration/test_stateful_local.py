@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import MAX_FLOWS
@@ -21,9 +20,16 @@ from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.studies.stateful.model import StatefulDensity
 from resources.libraries.python.testbed.node.scripts import tunables
 from tests.builders import shipped
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
+from tests.integration.local_functions import conntrack
+from tests.integration.robot_runs import (
+    PROJECT,
+    network_state,
+    run_robot,
+    study_record,
+    study_suite,
+    wait_for_network_state,
+)
 from tests.integration.user_space import cell, deployed
-from tests.loaded import load
 
 LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["conntrack is missing"])])
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACK), reason=LACK)]
@@ -74,12 +80,6 @@ def most_entries(number: int) -> Iterator[None]:
         change_limit("restore")
 
 
-def conntrack(owner: str, *options: str) -> str:
-    """What the independent program says in the namespace of a network function."""
-    argv = ["ip", "netns", "exec", name_of(owner), "conntrack", *options]
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-
-
 def statistic(owner: str, name: str) -> int:
     return sum(map(int, re.findall(rf"\b{name}=(\d+)", conntrack(owner, "-S"))))
 
@@ -105,10 +105,7 @@ def test_entries_and_counters_are_those_of_conntrack(kind: str, frame_name: str,
         assert {table.timeout_s for table in functions.hold_connections(77).values()} == {77}
         functions.delete_connections()
         result = running.parts.generator.run(trial(5000, 2, frame_name))
-        assert [(flow.instance, flow.direction) for flow in result.flows] == [
-            (1, Direction.FORWARD),
-            (2, Direction.FORWARD),
-        ]
+        assert [(flow.instance, flow.direction) for flow in result.flows] == [(n, Direction.FORWARD) for n in (1, 2)]
         # Fewer than 5000 each where the sender's machine stands still.
         sent = {f"nf-{flow.instance}-1": flow.sent for flow in result.flows}
         assert result.received == result.sent > 8000
@@ -166,7 +163,7 @@ def studied(folder: Path, spec: str) -> StatefulDensity:
     with most_entries(20_000):
         run_robot(folder / "out", *topology, "-i", "NAT", sources=[suite])
     wait_for_network_state(before)
-    found = load([folder / "out" / "output.xml"]).characterizations[0].record.stateful
+    found = study_record(folder / "out").stateful
     assert found is not None
     return found
 

@@ -14,13 +14,11 @@ from csit_utils.dataset.items import Recorded
 from resources.libraries.python.studies.sizing.run import SizeTrials
 from tests.integration.disks import filled, small_disk
 from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused, call_of
-from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot
+from tests.integration.robot_runs import DENSITY, SIM, SUITES, csit, going_on, run_robot, study_suite
 from tests.loaded import items
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
-SUITES = PROJECT / "tests" / "characterization"
-SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
 OF_A_RUN = {
     "started_at",
     "finished_at",
@@ -93,18 +91,9 @@ class Study:
 
     def source(self, folder: Path) -> Path:
         """The suite, with a specification of the test's own."""
-        named, text = self.spec
-        if not named:
+        if not self.spec[0]:
             return (DENSITY if self.suite.startswith("csc") else SUITES) / self.suite
-        (folder / "spec.yaml").write_text(text, encoding="utf-8")
-        robot = (SUITES / self.suite).read_text(encoding="utf-8")
-        (folder / self.suite).write_text(
-            robot.replace(named, f"{folder}/spec.yaml")
-            .replace("clearwater/", f"{SUITES}/specs/clearwater/")
-            .replace("[Template]    Planted Fault Should Be Found", "[Template]    Run Study"),
-            encoding="utf-8",
-        )
-        return folder / self.suite
+        return study_suite(folder, *self.spec, study=self.suite.removesuffix(".robot"))
 
 
 WORKLOAD = {

@@ -57,14 +57,9 @@ def parent(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
     head = "import subprocess, sys\nfrom pathlib import Path\n"
     head += "from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering\n"
     head += "from resources.libraries.python.supervisor import Supervisor, supervised\n"
-    made = subprocess.Popen(
-        [sys.executable, "-c", f"{head}{code}\nprint('ready', flush=True)\nsys.stdin.read()"],
-        cwd=PROJECT,
-        env={**os.environ, "STARTED_BY": str(folder)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    argv = [sys.executable, "-c", f"{head}{code}\nprint('ready', flush=True)\nsys.stdin.read()"]
+    mark, pipe = {**os.environ, "STARTED_BY": str(folder)}, subprocess.PIPE
+    made = subprocess.Popen(argv, cwd=PROJECT, env=mark, stdin=pipe, stdout=pipe, text=True)
     try:
         assert made.stdout is not None
         assert made.stdout.readline() == "ready\n"

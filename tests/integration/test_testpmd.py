@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,13 @@ from resources.libraries.python.drivers.functions.testpmd.driver import missing
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.model.request.kinds import NfKind
-from tests.integration.robot_runs import results, run_robot
+from tests.integration.robot_runs import results, run_robot, variables
 from tests.integration.user_space import (
     LOCAL_OVS,
     cell,
     deployed,
+    is_as_planned,
     kill_run,
-    machine_stays_as_it_was,
-    planned,
     processes,
     send_and_count,
     topology_with,
@@ -41,12 +39,7 @@ with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind("
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("testpmd"):
-        yield
+LEAVES_NO = "testpmd"
 
 
 @pytest.mark.parametrize(
@@ -66,24 +59,12 @@ def test_nfs_of_one_or_two_kinds_forward_in_their_instance_only(
     with deployed(topology_with(vswitch=vswitch), cell(service_type, rows, len(kinds), kinds)) as deployment:
         assert [function.kind for function in deployment.plan.functions] == list(kinds) * rows
         send_and_count(deployment)
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-        assert deployment.problems() == ()
+        is_as_planned(deployment)
         assert deployment.facts()["functions"]["testpmd"].startswith("DPDK 2")
 
 
-def test_a_killed_one_is_named_and_its_data_thread_is_missed() -> None:
-    with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (TESTPMD,))) as deployment:
-        (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
-        os.kill(pid, signal.SIGKILL)
-        (problem,) = deployment.problems()
-        assert problem.startswith("testpmd of nf-2-1 was killed by SIGKILL; it said last: ")
-        assert "Press enter to exit" in problem
-        lost = {row.interface for row in deployment.affinity() if row.actual_cpus == ()}
-        assert lost == {"csn2x1i1", "csn2x1i2"}
-
-
-def test_one_that_stands_still_is_a_problem_until_it_goes_on() -> None:
-    """Its process has not ended; what is measured without it would be called the rate of the cell."""
+def test_one_that_stands_still_is_a_problem_until_it_goes_on_and_a_killed_one_is_named() -> None:
+    """A stopped process has not ended; what is measured without it would be called the rate of the cell."""
     with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (TESTPMD,))) as deployment:
         (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
         os.kill(pid, signal.SIGSTOP)
@@ -93,6 +74,13 @@ def test_one_that_stands_still_is_a_problem_until_it_goes_on() -> None:
         finally:
             os.kill(pid, signal.SIGCONT)
         wait_until("its continuation", lambda: "; ".join(deployment.problems()), 60.0)
+        os.kill(pid, signal.SIGKILL)
+        wait_until("its end", lambda: "" if deployment.problems() else "no problem", 60.0)
+        (problem,) = deployment.problems()
+        assert problem.startswith("testpmd of nf-2-1 was killed by SIGKILL; it said last: ")
+        assert "Press enter to exit" in problem
+        lost = {row.interface for row in deployment.affinity() if row.actual_cpus == ()}
+        assert lost == {"csn2x1i1", "csn2x1i2"}, "its data thread is missed"
 
 
 def test_a_killed_run_leaves_none() -> None:
@@ -102,11 +90,8 @@ def test_a_killed_run_leaves_none() -> None:
 
 @WITH_OVS
 def test_the_suites_run_with_both_kinds_in_one_service(tmp_path: Path) -> None:
-    run_robot(
-        tmp_path,
-        *("-v", f"TOPOLOGY:{LOCAL_OVS}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10", "-v", "CELLS:1x2"),
-        *("-v", "NF_KINDS:linux_router+testpmd", "--suite", "csp-mrr"),
-    )
+    words = f"TOPOLOGY:{LOCAL_OVS} NF_SIZES:1c SEARCH:quick,sum=1,time=10 CELLS:1x2 NF_KINDS:linux_router+testpmd"
+    run_robot(tmp_path, *variables(words), "--suite", "csp-mrr")
     (row,) = results(tmp_path)
     assert row.mrr is not None
     # At overload a polling thread that shares its core may get nothing through; at a low rate nothing is lost.

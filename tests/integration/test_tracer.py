@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from tests.builders import plan_of
 from tests.integration.kvm_program import BUSY_S
 from tests.integration.local_fabric import FRAMES, deployed, difference, send
 from tests.integration.robot_runs import PROJECT
+from tests.integration.user_space import victim
 
 pytestmark = pytest.mark.root
 VICTIM = """
@@ -119,6 +119,12 @@ def own(tmp_path: Path) -> Iterator[MachineLock]:
         yield lock
 
 
+def needs_kvm_events() -> None:
+    with tracefs.opened() as root:
+        if not set(KVM_CORE) <= tracefs.events(root):
+            pytest.skip("this kernel has no events of kvm")
+
+
 @contextmanager
 def guest() -> Iterator[tuple[int, int]]:
     """Process and vCPU thread of a guest without a disk, which KVM runs as far as it can; it waits until told."""
@@ -145,9 +151,7 @@ def guest() -> Iterator[tuple[int, int]]:
 
 
 def test_a_guest_under_kvm_has_a_graph_of_kvm_events(own: MachineLock) -> None:
-    with tracefs.opened() as root:
-        if not set(KVM_CORE) <= tracefs.events(root):
-            pytest.skip("this kernel has no events of kvm")
+    needs_kvm_events()
     if not os.access("/dev/kvm", os.W_OK) or not shutil.which("qemu-system-x86_64"):
         pytest.skip("/dev/kvm cannot be opened, or QEMU is not installed")
     with guest() as (_, vcpu):
@@ -170,9 +174,7 @@ def test_a_guest_under_kvm_has_a_graph_of_kvm_events(own: MachineLock) -> None:
 @contextmanager
 def small_machine(cycles: int) -> Iterator[subprocess.Popen[str]]:
     """A program that runs a virtual machine of its own, ready and waiting to be told to begin."""
-    with tracefs.opened() as root:
-        if not set(KVM_CORE) <= tracefs.events(root):
-            pytest.skip("this kernel has no events of kvm")
+    needs_kvm_events()
     argv = [sys.executable, "-m", "tests.integration.kvm_program", str(cycles)]
     with subprocess.Popen(
         argv, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -246,12 +248,8 @@ def test_every_exit_of_a_virtual_machine_is_in_its_graph_with_the_time_after_it(
 
 def test_a_virtual_machine_that_is_killed_in_the_middle_keeps_its_graph_until_then(own: MachineLock) -> None:
     with small_machine(10**9) as ends_early, small_machine(100) as other:
-        tracer = KernelTracer(
-            lambda: {"killed": [ends_early.pid], "other": [other.pid]},
-            own,
-            window_s=1.0,
-            period_s=1.0,
-        )
+        pids = {"killed": [ends_early.pid], "other": [other.pid]}
+        tracer = KernelTracer(lambda: pids, own, window_s=1.0, period_s=1.0)
         tracer.start()
         try:
             wait_for_window()
@@ -302,20 +300,17 @@ def test_a_paused_tracer_records_nothing_until_it_is_resumed_and_ends_also_when_
 
 @pytest.mark.parametrize("state", ["trace", "pause"])
 def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path: Path, state: str) -> None:
-    argv = [sys.executable, "-c", VICTIM, str(tmp_path), state]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as victim:
-        assert victim.stdout is not None
-        assert victim.stdout.readline() == "tracing\n"
-        victim.send_signal(signal.SIGKILL)
-    assert traced_by(victim.pid)
+    with victim(VICTIM, str(tmp_path), state, says="tracing") as run:
+        run.kill()
+    assert traced_by(run.pid)
     with MachineLock(tmp_path) as lock:
         removed = lock.remove_leftovers()
-    assert any(f"removed tracing instance csit-density-{victim.pid}" in sentence for sentence in removed)
-    assert not traced_by(victim.pid)
+    assert any(f"removed tracing instance csit-density-{run.pid}" in sentence for sentence in removed)
+    assert not traced_by(run.pid)
 
 
-def test_an_nf_without_threads_here_gives_a_sentence_and_no_graph(own: MachineLock) -> None:
+def test_an_nf_without_threads_here_has_no_graph_and_the_facts_say_so(own: MachineLock) -> None:
     tracer = KernelTracer(lambda: {"nf": []}, own)
     tracer.start()
     assert tracer.stop() == ()
-    assert tracer.facts() == {"events": "nothing is traced: no NF has a thread on this machine that could be followed"}
+    assert "nothing is traced" in tracer.facts()["events"]

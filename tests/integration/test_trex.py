@@ -40,7 +40,6 @@ SETTINGS = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_pa
 pytestmark = [
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
     pytest.mark.skipif(bool(list(missing(SETTINGS))), reason="; ".join(map(str, missing(SETTINGS)))),
 ]
 B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
@@ -244,10 +243,6 @@ def test_two_instances_share_a_server() -> None:
     with deployed(topology(), cell("CSC", 2, 1)) as deployment:
         result = deployment.parts.generator.run(trial(8000.0, probe_pps=100.0))
         assert len(result.flows) == len(result.latency) == 4
-        assert [(flow.instance, flow.sent >= 1000) for flow in result.flows] == [
-            (1, True),
-            (1, True),
-            (2, True),
-            (2, True),
-        ]
+        assert [flow.instance for flow in result.flows] == [1, 1, 2, 2]
+        assert all(flow.sent >= 1000 for flow in result.flows)
         assert all(flow.received >= 0.99 * flow.sent for flow in result.flows)

@@ -27,8 +27,16 @@ from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
+from tests.integration.local_functions import done
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
-from tests.integration.user_space import deployed, kill_run, machine_stays_as_it_was, planned, processes, send_and_count
+from tests.integration.user_space import (
+    deployed,
+    is_as_planned,
+    kill_run,
+    machine_stays_as_it_was,
+    processes,
+    send_and_count,
+)
 
 pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("awake"), pytest.mark.root]
 NO_OPENVPN = "; ".join(map(str, missing_openvpn()))
@@ -73,28 +81,17 @@ def cell(*kinds: NfKind, limits: tuple[Limits, ...] = ()) -> Cell:
 def running(*kinds: NfKind, limits: tuple[Limits, ...] = (), frame_name: str = "64B") -> Iterator[Deployment]:
     with deployed(TOPOLOGY, cell(*kinds, limits=limits), frame_name) as deployment:
         yield deployment
-        assert deployment.problems() == ()
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+        is_as_planned(deployment)
 
 
-def trial(load_pps: float = LOAD_PPS, frame_name: str = "128B", protocol: Protocol | None = None) -> Trial:
-    return Trial(
-        load_pps=load_pps,
-        duration_s=0.5,
-        frame=frame(frame_name),
-        probe_pps=0.0 if protocol else 100.0,
-        purpose="sweep",
-        protocol=protocol,
-    )
+def trial(load_pps: float = LOAD_PPS, protocol: Protocol | None = None) -> Trial:
+    plain = Trial(load_pps=load_pps, duration_s=0.5, frame=frame("128B"), purpose="sweep")
+    return plain.model_copy(update={"probe_pps": 0.0 if protocol else 100.0, "protocol": protocol})
 
 
 def files() -> Iterator[Path]:
     """What the programs of tunnels have in their folders."""
     return (path for folder in FOLDERS if folder.exists() for path in folder.iterdir())
-
-
-def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
-    return dict(deployment.parts.functions.processed())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,8 +15,6 @@ import pytest
 
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.host.cpu import data_threads
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
@@ -42,7 +40,8 @@ from tests.builders import cell_of, shipped
 from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
 from tests.integration.numbered_captures import dumped, seen_at
-from tests.integration.user_space import processes
+from tests.integration.traffic import when_free
+from tests.integration.user_space import processes, victim
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
 NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
@@ -101,22 +100,9 @@ LONG_MS = 40
 @pytest.fixture(scope="module")
 def world() -> Iterator[Testbed]:
     """The local world, waited for: other runs of this machine may hold it."""
-    found = make_testbed(TOPOLOGY)
-
-    def busy() -> str:
-        try:
-            found.open()
-        except CsitError as error:
-            if "in use" not in str(error):
-                raise
-            return str(error)
-        return ""
-
-    wait_until("machine lock", busy, 120.0, pause_s=0.2)
-    try:
+    with closing(make_testbed(TOPOLOGY)) as found:
+        when_free(found.open)
         yield found
-    finally:
-        found.close()
 
 
 class Capped(DensityTest):
@@ -189,35 +175,24 @@ def limit_routed(owner: str, pps: int = LIMIT_PPS) -> None:
 @contextmanager
 def hogged(cpu: int) -> Iterator[None]:
     """Nine tenths of a CPU are taken from everybody else, real-time threads included."""
-    with subprocess.Popen([sys.executable, "-c", HOG, str(cpu)], stdout=subprocess.PIPE, text=True) as hog:
-        try:
-            assert hog.stdout is not None
-            assert hog.stdout.readline() == "hogging\n"
-            yield
-        finally:
-            hog.kill()
+    with victim(HOG, str(cpu), says="hogging"):
+        yield
 
 
 @contextmanager
 def stopping(pids: Iterable[int]) -> Iterator[None]:
     """Stop processes for 100 ms of every 400 ms; no CPU is taken from anybody."""
-    argv = [sys.executable, "-c", STOPPING, *map(str, pids)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as stopper:
-        try:
-            assert stopper.stdout is not None
-            assert stopper.stdout.readline() == "stopping\n"
+    try:
+        with victim(STOPPING, *map(str, pids), says="stopping"):
             yield
-        finally:
-            stopper.kill()
-            stopper.wait()
-            for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def verdict_kinds(experiment: DensityTest, number: str) -> set[VerdictKind]:
     """Kinds of one number, without what this machine's size adds to each of them."""
-    assert experiment.draft.verdict is not None
-    assert experiment.draft.plan is not None
+    assert experiment.draft.verdict is not None and experiment.draft.plan is not None
     kinds = set(experiment.draft.verdict.of(number))
     # A machine with few cores says so of every number, and only it does.
     assert (VerdictKind.OVERSUBSCRIBED in kinds) == experiment.draft.plan.cores.oversubscribed

@@ -6,11 +6,9 @@ import signal
 import socket
 import stat
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -35,7 +33,8 @@ from resources.libraries.python.planning.names import GENERATOR
 from tests.builders import plan_of
 from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.machine_watch import processes
-from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot, wait_for_network_state
+from tests.integration.robot_runs import LOCAL, network_state, results, run_robot, variables, wait_for_network_state
+from tests.integration.user_space import victim
 
 pytestmark = [
     pytest.mark.parallel,
@@ -80,14 +79,11 @@ def deployed(
 ) -> Iterator[tuple[Fabric, VirtualMachines]]:
     fabric = Fabric(plan, machine, frame_bytes)
     guests = VirtualMachines(plan.functions, plan, fabric, machine, settings or Vm(), image_in=image_in)
-    try:
-        fabric.start()
-        LinuxBridge(plan, fabric).start()
-        guests.start()
+    with ExitStack() as stack:
+        for part in (fabric, LinuxBridge(plan, fabric), guests):
+            stack.callback(part.stop)
+            part.start()
         yield fabric, guests
-    finally:
-        guests.stop()
-        fabric.stop()
 
 
 def emulators() -> dict[int, str]:
@@ -222,8 +218,8 @@ def test_a_guest_that_panics_reports_the_reason(machine: MachineLock, tmp_path: 
 
 def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:
     with deployed(plan_of("local", "VSC", 1, 2), machine) as (_, guests):
-        (victim,) = [pid for pid, words in emulators().items() if "-name nf-1-2," in words]
-        os.kill(victim, signal.SIGKILL)
+        (pid,) = [pid for pid, words in emulators().items() if "-name nf-1-2," in words]
+        os.kill(pid, signal.SIGKILL)
         found = guests.problems()
         assert any(each.startswith("the virtual machine of nf-1-2 was killed by SIGKILL") for each in found), found
         assert not any("nf-1-1" in problem for problem in found)
@@ -233,14 +229,8 @@ def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:
 def test_guests_that_a_killed_run_left_are_ended_by_the_next(machine: MachineLock) -> None:
     before = network_state()
     machine.__exit__(None, None, None)
-    with subprocess.Popen(
-        [sys.executable, "-c", VICTIM], cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, text=True
-    ) as victim:
-        assert victim.stdout
-        try:
-            assert victim.stdout.readline() == "deployed\n"
-        finally:
-            victim.kill()
+    with victim(VICTIM) as run:
+        run.kill()
     machine.__enter__()
     assert len(emulators()) == 1
     removed = machine.remove_leftovers()
@@ -278,10 +268,8 @@ def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: Machine
 @pytest.mark.parametrize("nic", ["virtio", "e1000"])
 def test_a_vsc_is_measured_and_says_what_its_guests_ran_on(tmp_path: Path, nic: str) -> None:
     before = network_state()
-    run_robot(
-        tmp_path, "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10",
-        "-v", "CELLS:1x1", "-v", f"NIC_MODEL:{nic}", "--suite", "vsc-mrr",
-    )  # fmt: skip
+    words = f"NF_SIZES:1c SEARCH:quick,sum=1,time=10 CELLS:1x1 NIC_MODEL:{nic}"
+    run_robot(tmp_path, *LOCAL, *variables(words), "--suite", "vsc-mrr")
     wait_for_network_state(before)
     assert emulators() == {}
     (row,) = results(tmp_path)

@@ -6,7 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -60,14 +60,11 @@ def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, Virtual
     fabric = Fabric(plan, machine)
     inside = Applications(plan.functions, plan, TOPOLOGY.dut, lambda name: fabric.counters([name]))
     guests = VirtualMachines(plan.functions, plan, fabric, machine, BESIDE_OTHERS, inside=inside)
-    try:
-        fabric.start()
-        LinuxBridge(plan, fabric).start()
-        guests.start()
+    with ExitStack() as stack:
+        for part in (fabric, LinuxBridge(plan, fabric), guests):
+            stack.callback(part.stop)
+            part.start()
         yield fabric, guests, inside
-    finally:
-        guests.stop()
-        fabric.stop()
 
 
 def arrive(fabric: Fabric, flow: Flow) -> None:

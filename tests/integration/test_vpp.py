@@ -6,7 +6,6 @@ It is looked for where CSIT_VPP_PREFIX says, else in /usr. No stand-in can take 
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,8 +30,8 @@ from tests.integration.user_space import (
     VPP_PREFIX,
     cell,
     deployed,
+    is_as_planned,
     kill_run,
-    machine_stays_as_it_was,
     planned,
     send_and_count,
     vpp_of,
@@ -55,12 +54,7 @@ with deployed(topology(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("vpp"):
-        yield
+LEAVES_NO = "vpp"
 
 
 @pytest.mark.parametrize("vswitch", ["vpp", "linux_bridge"])
@@ -70,8 +64,7 @@ def test_in_containers_they_share_memory_with_the_vswitch_all_the_same(vswitch: 
         pytest.skip(reason)
     with deployed(topology(vswitch=vswitch, container=PODMAN), cell("CSC", 1, 2)) as deployment:
         send_and_count(deployment)
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-        assert deployment.problems() == ()
+        is_as_planned(deployment)
         assert deployment.facts()["functions"]["containers"].startswith("podman ")
 
 
@@ -117,8 +110,7 @@ def test_under_load_packets_come_back_and_the_work_is_reported() -> None:
 def test_packets_pass_virtual_machines_over_vhost_user() -> None:
     """The guests' memory is the vSwitch's to copy from; what guests do themselves, only their neighbours see."""
     with deployed(topology(vms=NfKind("qemu")), cell("VSC", 1, 1)) as deployment:
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-        assert deployment.problems() == ()
+        is_as_planned(deployment)
         send_and_count(deployment)
         assert deployment.facts()["functions"]["vhost"].startswith("user: ")
         assert "csv1x1i1 worker 0 (interrupt)" in deployment.facts()["vswitch"]["rx placement"]
@@ -129,8 +121,7 @@ def test_packets_pass_virtual_machines_over_vhost_user() -> None:
 def test_packets_pass_vpps_in_virtual_machines(vswitch: str, columns: int) -> None:
     """Over vhost-user every hop is counted, inside of guests too; over taps the ports' counters are the kernel's."""
     with deployed(topology(vswitch=vswitch, vms=NfKind("qemu_vpp")), cell("VSC", 1, columns)) as deployment:
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-        assert deployment.problems() == ()
+        is_as_planned(deployment)
         send_and_count(deployment)
         assert {f"csn1x{column + 1}i{side}" for column in range(columns) for side in (1, 2)} <= set(
             deployment.counters()

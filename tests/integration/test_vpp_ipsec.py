@@ -5,7 +5,6 @@ VPP is looked for as in `test_vpp`.
 
 import os
 import struct
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from tests.integration.user_space import (
     VPP_PREFIX,
     cell,
     deployed,
-    machine_stays_as_it_was,
+    is_as_planned,
     planned,
     send_and_count,
     vpp_of,
@@ -44,12 +43,7 @@ TUNNEL, ROUTER = NfKind("vpp_ipsec"), NfKind("linux_router")
 FRAMES = 20
 ESP = 50
 FOLDER = DIRECTORY / "run" / "shared_memory"
-
-
-@pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("vpp"):
-        yield
+LEAVES_NO = "vpp"
 
 
 def tunnels(deployment: Deployment) -> VppTunnels:
@@ -115,8 +109,7 @@ def test_every_packet_goes_through_the_tunnel_also_beside_others(service_type: s
         done = dict(deployment.parts.functions.processed())
         assert done == {f"nf-1-{node}": ProcessedPackets(2 * FRAMES, 0 if kind == TUNNEL else None)
                         for node, kind in enumerate(kinds, 1)}  # fmt: skip
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-        assert deployment.problems() == ()
+        is_as_planned(deployment)
 
 
 def test_a_load_is_encrypted_and_the_facts_say_by_what() -> None:

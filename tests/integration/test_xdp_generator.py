@@ -1,6 +1,5 @@
 """When the generator sends by XDP live frames and when it does not, and every frame size through a service."""
 
-import os
 import socket
 import struct
 import time
@@ -8,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from statistics import median
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -22,20 +19,12 @@ from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
-from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.deployment.cell import Deployment
-from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.builders import shipped
-from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, plan, run, undisturbed, veth_pair
+from tests.integration.user_space import cell, deployed
+from tests.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, captured, generating, plan, run, undisturbed, veth_pair
 
-pytestmark = [
-    pytest.mark.usefixtures("awake"),
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
-]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
 XDP, RING = "XDP live frames", "AF_PACKET TX ring"
 
 
@@ -48,30 +37,19 @@ def _works_here() -> None:
 @pytest.fixture
 def generator() -> Iterator[BuiltInGenerator]:
     """Of the best kind, on a cable that takes XDP frames."""
-    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True):
-        built_in = BuiltInGenerator(plan(), NAMESPACE)
-        built_in.start()
+    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True), generating(NAMESPACE) as built_in:
         yield built_in
-        built_in.stop()
-
-
-def test_it_is_chosen_where_it_works(generator: BuiltInGenerator) -> None:
-    assert generator.facts() == {"sending": XDP}
 
 
 def test_the_ring_is_used_otherwise_with_the_reason() -> None:
     with veth_pair(NAMESPACE, (LEFT, RIGHT)):
-        built_in = BuiltInGenerator(plan(), NAMESPACE)
-        built_in.start()
-        try:
+        with generating(NAMESPACE) as built_in:
             facts = built_in.facts()
             assert facts["sending"] == RING
             assert facts["not XDP"] == f"{LEFT} takes no XDP frames: its peer does not receive by NAPI (GRO is off)"
             result = undisturbed(built_in, Trial(load_pps=1000, duration_s=0.1, frame=B64))
             assert result.sent == 100
             assert 90 <= result.received <= 100  # a moment in which the machine stands still is not what this is about
-        finally:
-            built_in.stop()
         with pytest.raises(CsitError, match=f"cannot send by XDP live frames: {LEFT} takes no XDP frames"):
             BuiltInGenerator(plan(), NAMESPACE, "xdp").start()
 
@@ -109,21 +87,22 @@ def test_a_peer_that_receives_by_napi_only_after_the_port_came_up_is_noticed() -
 
     with veth_pair(NAMESPACE, (LEFT, RIGHT)):
         assert not aside(late), "the kernel looks when LEFT comes up"
-        built_in = BuiltInGenerator(plan(), NAMESPACE)
-        try:
-            built_in.start()
+        with generating(NAMESPACE) as built_in:
             assert built_in.facts() == {"sending": XDP}
-        finally:
-            built_in.stop()
 
 
 def test_frames_larger_than_a_page_are_sent_by_the_ring_with_a_note(generator: BuiltInGenerator) -> None:
+    assert generator.facts() == {"sending": XDP}, "chosen where it works"
     large = undisturbed(generator, Trial(load_pps=2000, duration_s=0.2, frame=frame("9000B"), probe_pps=50))
     assert (large.sent, large.received) == (400, 400)
     assert "sent by the TX ring: the kernel runs no XDP live frames of 8996 bytes" in (large.note or "")
     assert [flow.received for flow in large.latency] == [10, 10]
     small = undisturbed(generator, Trial(load_pps=2000, duration_s=0.2, frame=B64))
     assert small.received == 400 and "ring" not in (small.note or "")
+    probed = generator.run(Trial(load_pps=10_000, duration_s=0.5, frame=B64, probe_pps=200))
+    for flow in probed.latency:  # a cable without threads: a few microseconds, of which the clock's reading is a part
+        assert flow.min_ns is not None and 100 < flow.min_ns < 100_000
+        assert flow.p50_ns is not None and flow.p50_ns < 1_000_000
 
 
 def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: BuiltInGenerator) -> None:
@@ -138,15 +117,6 @@ def test_load_and_probes_of_a_mix_have_its_sizes_in_its_proportions(generator: B
             assert struct.unpack_from("!H", row, 16)[0] == len(row) - 14
     numbers = [struct.unpack_from("!I", row, 46)[0] for row in capture.frames if row[23] == 17]
     assert numbers == list(range(120))
-
-
-def test_the_programs_stamps_are_on_the_receivers_clock(generator: BuiltInGenerator) -> None:
-    result = generator.run(Trial(load_pps=10_000, duration_s=0.5, frame=B64, probe_pps=200))
-    for flow in result.latency:
-        assert flow.min_ns is not None and flow.p50_ns is not None
-        # a cable without threads: a few microseconds, of which the clock's reading is a part
-        assert 100 < flow.min_ns < 100_000
-        assert flow.p50_ns < 1_000_000
 
 
 def test_packets_of_the_flows_alternate_on_time(generator: BuiltInGenerator) -> None:
@@ -170,19 +140,10 @@ def test_the_kernel_is_asked_what_a_port_takes() -> None:
 
 @pytest.mark.parametrize("name", ["64B", "1518B", "9000B", "IMIX"])
 def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
-    topology = shipped("local")
-    world = make_testbed(topology)
-    world.open()
-    try:
-        cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
-        whole = make_plan(topology, cell, world.layout)
-        asked: Any = SimpleNamespace(frame=frame(name), generator=None)
-        with Deployment(whole, world.parts(whole, cast(MeasurementRequest, asked))) as deployment:
-            trial = Trial(load_pps=8000, duration_s=0.6, frame=frame(name), probe_pps=200)
-            result = deployment.parts.generator.run(trial)
-            facts = deployment.facts()["generator"]
-    finally:
-        world.close()
+    trial = Trial(load_pps=8000, duration_s=0.6, frame=frame(name), probe_pps=200)
+    with deployed(shipped("local"), cell("CSC", 2, 2), name) as deployment:
+        result = deployment.parts.generator.run(trial)
+        facts = deployment.facts()["generator"]
     assert facts == {"sending": XDP}
     assert ("sent by the TX ring" in (result.note or "")) is (name == "9000B")
     assert [(flow.sent, flow.received) for flow in result.flows] == [(1200, 1200)] * 4, result.note

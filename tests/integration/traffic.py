@@ -1,7 +1,14 @@
 """Which files of tests take turns: those that may use this machine's testbed, its kernel's limits or thread names."""
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import InUse
+
+_OTHERS_S = 600.0
+"""How long others on this machine are waited for; then the error names them."""
 
 BESIDE = {
     "test_bisect_reboot.py", "test_connection.py", "test_connection_ssh.py", "test_counting_program.py",
@@ -10,6 +17,19 @@ BESIDE = {
     "test_robot_sizing.py", "test_shared_folders.py", "test_study_faults.py", "test_supervisor.py",
 }  # fmt: skip
 """Need root, but their tests that are marked `parallel` deploy nothing and send nothing: they run beside any other."""
+
+
+def when_free(take: Callable[[], object]) -> None:
+    """Take this machine as soon as nobody else has it."""
+
+    def busy() -> str:
+        try:
+            take()
+        except InUse as error:
+            return str(error)
+        return ""
+
+    wait_until("lock of this machine", busy, _OTHERS_S, pause_s=0.1)
 
 
 @cache

@@ -23,7 +23,6 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import O
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import Vpp
 from resources.libraries.python.drivers.vswitches.ovs import Ovs
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.qualification import Qualification
@@ -45,6 +44,7 @@ from tests.builders import shipped
 from tests.integration import machine_watch
 from tests.integration.local_fabric import send
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
+from tests.integration.traffic import when_free
 
 FRAMES = 20
 LOCAL_OVS = PROJECT / "topologies" / "local-ovs.yaml"
@@ -52,7 +52,6 @@ VPP_PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
 _AT_PREFIX = cast(DutNode, SimpleNamespace(settings=lambda _: Vpp(prefix=VPP_PREFIX)))
 NO_VPP = "; ".join(map(str, missing_vpp(_AT_PREFIX, NfKind("vpp"))))
 NO_VPP_IPSEC = "; ".join(map(str, missing_vpp_ipsec(_AT_PREFIX, NfKind("vpp_ipsec"))))
-_LOCK_S = 600.0
 
 
 def topology_with(*, vswitch: str = "ovs", ports: str = "auto") -> Topology:
@@ -63,6 +62,12 @@ def topology_with(*, vswitch: str = "ovs", ports: str = "auto") -> Topology:
     )
     names = {name: dut if node.type == "DUT" else node for name, node in topology.nodes.items()}
     return topology.model_copy(update={"nodes": names})
+
+
+def with_tg(topology: Topology, driver: str) -> Topology:
+    """The same testbed with another generator."""
+    tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": driver})})
+    return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
 
 
 def vpp_topology(
@@ -98,17 +103,7 @@ def prepared(
 ) -> Iterator[Parts]:
     """The drivers of a cell in a world that is opened for it; the machine's lock is waited for."""
     world = make_testbed(topology)
-
-    def busy() -> str:
-        try:
-            world.open()
-        except CsitError as error:
-            if "in use" not in str(error):
-                raise
-            return str(error)
-        return ""
-
-    wait_until("machine lock", busy, _LOCK_S, pause_s=0.1)
+    when_free(world.open)
     try:
         yield world.parts(
             plan or make_plan(topology, asked_cell, discover(), ip_version=frame(frame_name).ip_version),
@@ -146,6 +141,12 @@ def planned(plan: Plan) -> dict[str, tuple[int, ...]]:
         for port in (link.a, link.b)
         if port.owner != GENERATOR
     }
+
+
+def is_as_planned(deployment: Deployment) -> None:
+    """See every data thread on its planned CPU, and no problem."""
+    assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+    assert not (problems := deployment.problems()), "; ".join(problems)
 
 
 def send_and_count(deployment: Deployment) -> None:
@@ -217,15 +218,15 @@ def processes(word: str) -> dict[int, str]:
 
 
 @contextmanager
-def victim(source: str) -> Iterator[subprocess.Popen[str]]:
-    """A Python process that says `deployed` and waits to be killed."""
+def victim(source: str, *arguments: str, says: str = "deployed") -> Iterator[subprocess.Popen[str]]:
+    """A Python process that says when it is ready, and goes on until it is killed."""
     with subprocess.Popen(
-        [sys.executable, "-c", source],
+        [sys.executable, "-c", source, *arguments],
         cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "deployed\n"
+            assert process.stdout.readline() == f"{says}\n"
             yield process
         finally:
             process.kill()

@@ -14,12 +14,8 @@ import pytest
 
 from resources.libraries.python.drivers.host.ownership import preflight
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import InUse
+from tests.integration.traffic import when_free
 from tests.traffic.machine_state import MachineState, wait_for_machine_state
-
-_OTHERS_S = 300.0
-"""How long another run on this machine is waited for; then the error names it."""
 
 
 def pytest_configure() -> None:
@@ -47,14 +43,7 @@ def machine() -> Iterator[MachineState]:
 def _remove_leftovers() -> list[str]:
     """Wait for the machine's lock, and remove what runs have left that were killed."""
     lock = MachineLock()
+    when_free(lock.__enter__)
     with ExitStack() as held:
-
-        def busy() -> str:
-            try:
-                held.enter_context(lock)
-            except InUse as error:
-                return str(error)
-            return ""
-
-        wait_until("lock of this machine", busy, _OTHERS_S, pause_s=0.2)
+        held.push(lock)
         return lock.remove_leftovers()

@@ -2,7 +2,7 @@
 
 import csv
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,10 @@ from typing import Any
 from csit_utils.dataset.items import Recorded, Status
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.density.model import DensityRecord
-from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.robot_runs import LOCAL, run_robot
 from tests.loaded import items
 from tests.traffic.machine_state import MachineState, left_since
 
-LOCAL = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}")
-SUITES = PROJECT / "tests" / "characterization"
 MRR = "quick,mrr=2,mrr_trial=0.2"
 """Counts what comes back in two short trials. A search would end early or late by what is lost."""
 ROUTER = "linux_router"
@@ -81,16 +79,3 @@ def finished(output: Path, *options: str, sources: Sequence[Path], before: Machi
         output, *LOCAL, *options, sources=sources, seconds=_ENDS_S, check=False
     )
     return FinishedRun(output, done.returncode, done.stdout + done.stderr, left_since(before))
-
-
-def suite_with(folder: Path, study: str, changes: Mapping[str, str], specification: str) -> Path:
-    """Write a study's suite with a specification of the test's own."""
-    chosen = folder / "specification.yaml"
-    chosen.write_text(specification, encoding="utf-8")
-    suite = (SUITES / f"{study}.robot").read_text(encoding="utf-8")
-    for words, others in changes.items():
-        assert words in suite, f"{study}.robot has no {words}"
-        suite = suite.replace(words, others.format(specification=chosen))
-    path = folder / f"{study}.robot"
-    path.write_text(suite, encoding="utf-8")
-    return path

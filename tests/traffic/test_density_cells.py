@@ -27,40 +27,23 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return finished(tmp_path_factory.mktemp("cells"), *options, sources=[DENSITY])
 
 
-def test_both_cells_pass_and_their_records_are_of_real_packets(run: FinishedRun) -> None:
+def test_both_cells_pass_on_real_packets_and_leave_the_machine_as_it_was(run: FinishedRun) -> None:
     run.assert_all_passed()
     assert set(run.cells()) == set(NFS)
-
-
-@pytest.mark.parametrize("cell", NFS)
-def test_packets_arrive_for_each_instance_and_direction(run: FinishedRun, cell: str) -> None:
-    # At a low rate: in overload it is no fault where none arrives. It is repeated where the machine stands still.
-    *_, last = (each for each in run.cells()[cell].trials if each.trial.purpose == "connectivity")
-    assert {(flow.instance, flow.direction) for flow in last.flows if flow.received} == FLOWS[cell]
-
-
-@pytest.mark.parametrize("cell", NFS)
-def test_record_has_the_receive_rate_of_every_trial(run: FinishedRun, cell: str) -> None:
-    record = run.cells()[cell]
-    assert record.mrr is not None
-    assert len(record.mrr.receive_rates_pps) == len([each for each in record.trials if each.trial.purpose == "mrr"])
-
-
-@pytest.mark.parametrize("cell", NFS)
-def test_record_names_the_network_functions_and_the_cpus_of_their_data_threads(run: FinishedRun, cell: str) -> None:
-    record = run.cells()[cell]
-    assert record.plan is not None
-    assert {function.name: function.kind for function in record.plan.functions} == dict.fromkeys(
-        NFS[cell], NfKind(ROUTER)
-    )
-    read_back = {row.owner for row in record.affinity if row.actual_cpus}
-    assert read_back == {*NFS[cell], "vswitch"}
-
-
-@pytest.mark.parametrize("cell", NFS)
-def test_record_says_how_the_built_in_generator_sent(run: FinishedRun, cell: str) -> None:
-    assert run.cells()[cell].facts["generator"]["sending"] in SENDING
-
-
-def test_run_leaves_the_machine_as_it_was(run: FinishedRun) -> None:
     assert not run.left
+
+
+@pytest.mark.parametrize("cell", NFS)
+def test_packets_arrive_for_each_instance_and_the_record_says_what_was_sent_how_and_where(
+    run: FinishedRun, cell: str
+) -> None:
+    record = run.cells()[cell]
+    # At a low rate: in overload it is no fault where none arrives. It is repeated where the machine stands still.
+    *_, last = (each for each in record.trials if each.trial.purpose == "connectivity")
+    assert {(flow.instance, flow.direction) for flow in last.flows if flow.received} == FLOWS[cell]
+    assert record.mrr is not None and record.plan is not None
+    assert len(record.mrr.receive_rates_pps) == len([each for each in record.trials if each.trial.purpose == "mrr"])
+    kinds = {function.name: function.kind for function in record.plan.functions}
+    assert kinds == dict.fromkeys(NFS[cell], NfKind(ROUTER))
+    assert {row.owner for row in record.affinity if row.actual_cpus} == {*NFS[cell], "vswitch"}, "read back"
+    assert record.facts["generator"]["sending"] in SENDING
