@@ -30,12 +30,10 @@ _MISSING = 127
 class CompletedProgram:
     """A program that has ended."""
 
-    argv: tuple[str, ...]
     status: int
     """As a shell has it: 128 + the signal's number where it was killed by one."""
     stdout: str
     stderr: str
-    seconds: float
 
 
 class Connection(ABC):
@@ -89,14 +87,10 @@ class Connection(ABC):
             NotReady: It did not end in time.
             ConnectionFailed: The machine cannot be reached.
         """
-        begin = time.monotonic()
         status, output, errors = self._run(argv, stdin, within_s, root, environment)
-        done = CompletedProgram(
-            tuple(argv), status, output.decode(errors="replace"), errors, round(time.monotonic() - begin, 6)
-        )  # fmt: skip
         if check and status:
             raise CommandFailed(argv, status, errors)
-        return done
+        return CompletedProgram(status, output.decode(errors="replace"), errors)
 
     def open(
         self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None
