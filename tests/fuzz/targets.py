@@ -150,8 +150,8 @@ class _Node:
     def __init__(self, said: str) -> None:
         self._said = said
 
-    def run(self, argv: list[str], **_: object) -> CompletedProgram:
-        return CompletedProgram(tuple(argv), 0, self._said, "", 0.1)
+    def run(self, _argv: list[str], **_: object) -> CompletedProgram:
+        return CompletedProgram(0, self._said, "")
 
 
 def _meter(content: bytes, _: Path) -> None:

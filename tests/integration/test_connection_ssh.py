@@ -11,13 +11,12 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import (
-    CommandFailed,
     ConfigError,
     ConnectionFailed,
     CsitError,
@@ -38,7 +37,6 @@ pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(mi
 DUT = "DUT1"
 PASSWORD = "env:CSIT_DUT_PASSWORD"  # noqa: S105 (says where it is)
 COUNT = "/run/count"
-SMALL = "/dev/shm"  # noqa: S108 (the node's own)
 LAB = {"duts": 2, "cables": 2}
 
 
@@ -269,13 +267,12 @@ def test_a_server_that_is_silent_or_drops_the_connection_at_once(lab: Lab, monke
 # -- one connection, and what breaks on it ----------------------------------------------------------------------------
 
 
-def test_one_connection_for_all(lab: Lab, tmp_path: Path) -> None:
+def test_one_connection_for_all(lab: Lab) -> None:
     before = logins(lab)
     with Connections({DUT: Access(**lab.access(DUT)), "here": None}) as connections:
         for _ in range(3):
             connections.of(DUT).run(["true"])
         talk = connections.of(DUT).open(["cat"])
-        connections.of(DUT).get(PurePosixPath("/etc/hostname"), tmp_path / "name")
         talk.close()
         assert connections.of("here").run(["id", "-u"]).stdout == f"{os.getuid()}\n"
         assert connections.names == (DUT, "here")
@@ -352,16 +349,4 @@ def test_a_login_script_that_speaks_or_floods(lab: Lab) -> None:
     assert talk.receive(60.0) == b"there\n"
     assert len(talk.stderr_tail()) <= TAIL_BYTES
     lab.nodes[DUT].run("rm", "/run/home/root/.bashrc")
-    connection.close()
-
-
-def test_a_disk_that_is_full(lab: Lab, tmp_path: Path) -> None:
-    connection = SshConnection(DUT, Access(**lab.access(DUT)))
-    (tmp_path / "source").write_bytes(bytes(100_000))
-    lab.fill_disk(DUT, SMALL)
-    with pytest.raises(CommandFailed, match=rf"put DUT1:{SMALL}/target ended with 1: .*No space left"):
-        connection.put(tmp_path / "source", PurePosixPath(f"{SMALL}/target"))
-    lab.free_disk(DUT, SMALL)
-    connection.put(tmp_path / "source", PurePosixPath(f"{SMALL}/target"))
-    assert connection.run(["ls", SMALL]).stdout == "target\n"
     connection.close()

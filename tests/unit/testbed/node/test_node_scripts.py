@@ -335,7 +335,7 @@ def test_all_facts_come_in_one_round_trip() -> None:
     def run(argv: list[str], *, stdin: bytes, within_s: float, root: bool) -> CompletedProgram:
         assert root
         done = subprocess.run(argv, input=stdin, capture_output=True, timeout=within_s, check=True)
-        return CompletedProgram(tuple(argv), done.returncode, done.stdout.decode(), "", 0.0)
+        return CompletedProgram(done.returncode, done.stdout.decode(), "")
 
     here: Any = SimpleNamespace(name="here", run=run)
     found = gather(here, topology.nodes.values(), sys.executable)

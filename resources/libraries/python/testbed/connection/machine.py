@@ -3,16 +3,13 @@
 Files are transferred through a program's standard input and output, which works as root and needs no second protocol.
 """
 
-import os
 import secrets
-import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
@@ -28,41 +25,19 @@ _KILL_S = 5.0
 _MISSING = 127
 """Status of a shell that finds no such program."""
 
-_TRANSFER_S, _SLOWEST_BYTES_PER_S = 60.0, 1_000_000
-_RECEIVE = (
-    'umask 077; target=$1 mode=$2 size=$3; part=$(mktemp "$target.XXXXXX") || exit 1; '
-    "trap 'rm -f \"$part\"' EXIT; "
-    # What is cut off by the end of a connection looks like a whole file to `cat`.
-    'cat >"$part" && [ "$(wc -c <"$part")" -eq "$size" ] && chmod "$mode" "$part" && mv -fT "$part" "$target"'
-)
-
-
-def save(content: bytes, target: Path) -> None:
-    """Write a file here; it appears under its name only when it is whole."""
-    descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(part).replace(target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
-
 
 @dataclass(frozen=True, slots=True)
 class CompletedProgram:
     """A program that has ended."""
 
-    argv: tuple[str, ...]
     status: int
     """As a shell has it: 128 + the signal's number where it was killed by one."""
     stdout: str
     stderr: str
-    seconds: float
 
 
 class Connection(ABC):
-    """Runs programs on a machine and moves files. Argument vectors only: quoting is its affair."""
+    """Runs programs on a machine. Argument vectors only: quoting is its affair."""
 
     WITHOUT_SUDO = "set access.user: root"
     """Way to root's rights without sudo, as advice."""
@@ -112,14 +87,10 @@ class Connection(ABC):
             NotReady: It did not end in time.
             ConnectionFailed: The machine cannot be reached.
         """
-        begin = time.monotonic()
         status, output, errors = self._run(argv, stdin, within_s, root, environment)
-        done = CompletedProgram(
-            tuple(argv), status, output.decode(errors="replace"), errors, round(time.monotonic() - begin, 6)
-        )  # fmt: skip
         if check and status:
             raise CommandFailed(argv, status, errors)
-        return done
+        return CompletedProgram(status, output.decode(errors="replace"), errors)
 
     def open(
         self, argv: Sequence[str], *, root: bool = False, environment: Mapping[str, str] | None = None
@@ -144,37 +115,6 @@ class Connection(ABC):
             program.end_input()
         while self._opened:
             self._opened.pop().close()
-
-    def put(self, source: Path, target: PurePosixPath, mode: int = 0o600, *, root: bool = False) -> None:
-        """Copy a file there. It appears under its name only when it is whole.
-
-        `target`: Where it goes; its folder is there.
-
-        Raises:
-            CommandFailed: It cannot be written, such as for want of space.
-            ConnectionFailed: The machine cannot be reached.
-        """
-        content = source.read_bytes()
-        argv = ["sh", "-c", _RECEIVE, "sh", str(target), f"{mode:o}", str(len(content))]
-        self._transfer("put", target, argv, content, root)
-
-    def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
-        """Copy a file from there. It appears here only when it is whole.
-
-        `target`: Where it goes; its folder is there.
-
-        Raises:
-            CommandFailed: It cannot be read.
-            ConnectionFailed: The machine cannot be reached.
-        """
-        save(self._transfer("get", source, ["cat", "--", str(source)], b"", root), target)
-
-    def _transfer(self, verb: str, path: PurePosixPath, argv: Sequence[str], content: bytes, root: bool) -> bytes:
-        within_s = _TRANSFER_S + len(content) / _SLOWEST_BYTES_PER_S
-        status, output, errors = self._run(argv, content, within_s, root, None)
-        if status:
-            raise CommandFailed((verb, f"{self._name}:{path}"), status, errors)
-        return output
 
     # -- programs -----------------------------------------------------------------------------------------------------
 
