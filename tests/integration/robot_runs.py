@@ -49,6 +49,7 @@ def study_suite(folder: Path, specification: str, content: str, study: str = "")
     chosen, suite = folder / "small.yaml", folder / f"{study or group}.robot"
     chosen.write_text(content, encoding="utf-8")
     text = (SUITES / suite.name).read_text(encoding="utf-8").replace(f"{group}/", f"{SPECS}/{group}/")
+    assert f"{SPECS}/{specification}" in text
     text = text.replace(f"{SPECS}/{specification}", str(chosen))
     template = "[Template]    {}"
     suite.write_text(

@@ -144,9 +144,9 @@ def planned(plan: Plan) -> dict[str, tuple[int, ...]]:
 
 
 def is_as_planned(deployment: Deployment) -> None:
-    """See every data thread on its planned CPU, and no problem."""
-    assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+    """See no problem, and every data thread on its planned CPU."""
     assert not (problems := deployment.problems()), "; ".join(problems)
+    assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
 def send_and_count(deployment: Deployment) -> None:

@@ -9,7 +9,7 @@ from syrupy.types import SnapshotIndex
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:[\d:.]+(?:Z|[+-]\d\d:\d\d)?)?")
 _NUMBER = re.compile(r"(?<![\w.#])(?<![A-Za-z]-)(?<![A-Za-z]-\d-)\d[\d,]*(?:\.\d+)*(?:e[+-]?\d+)?(?![\w.]*\w)")
-_COEFFICIENT = re.compile(r"=-?#(?: \(-?# to -?#\))?,?")
+_COEFFICIENT = re.compile(r" ?= ?-?#(?: \(-?# to -?#\))?,?")
 """Of a fitted function: whether it has an interval, and its sign where it is next to zero, are of the processor."""
 _BLOCK = re.compile(
     r"</?(?:p|h\d|tr|caption|li|dt|dd|div|section|details|summary|table|ul|ol|figure|pre|option)\b[^>]*>"

@@ -1,7 +1,4 @@
-"""Base of connections to this machine and to others: everything but how a program's streams are opened.
-
-Files are transferred through a program's standard input and output, which works as root and needs no second protocol.
-"""
+"""Base of connections to this machine and to others: everything but how a program's streams are opened."""
 
 import secrets
 import threading
