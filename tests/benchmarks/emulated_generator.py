@@ -22,7 +22,13 @@ from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 
 _PROJECT = Path(__file__).parents[2]
-_SENT = ("tests/veth_pair.py", "tests/builders.py", "tests/benchmarks/generator.py", "topologies")
+_SENT = (
+    "tests/veth_pair.py",
+    "tests/builders.py",
+    "tests/benchmarks/generator.py",
+    "tests/benchmarks/sides.py",
+    "topologies",
+)
 _RELEASE = "trixie"
 _UP_WITHIN_S, _WITHIN_S = 600.0, 900.0
 _GAP_PPS, _RATES_PPS = 1_000, (500.0, 1_000.0, 2_000.0)
@@ -105,6 +111,6 @@ def _rows(ports: str, found: dict[str, Any]) -> list[tuple[object, ...]]:
     errors = {found["sending"]: found["error"]["ours"], "AF_XDP": found["error"]["af_xdp"]}
     gaps = {found["sending"]: found["gap"]["ours"], "AF_XDP": found["gap"]["af_xdp"], "trafgen": found["gap"]["peer"]}
     return [
-        (ports, name, *rates, errors.get(name), gaps[name] / gap_ns if name in gaps else None)
+        (ports, name, *rates[:2], errors.get(name), gaps[name] / gap_ns if name in gaps else None)
         for name, rates in found["pps"].items()
     ]
