@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from statistics import median
@@ -94,12 +94,9 @@ def _commands(plan: Plan, owners: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _set_offloads(ports: Sequence[Port]) -> None:
-    netlink = Netlink()
-    try:
+    with closing(Netlink()) as netlink:
         for port in ports:
             receive_by_napi(netlink, port.interface)
-    finally:
-        netlink.close()
 
 
 def _run(argv: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -25,13 +25,7 @@ from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing
 from resources.libraries.python.drivers.generators.builtin.driver import trial_report
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
-from resources.libraries.python.drivers.generators.builtin.wire import (
-    FlowSpec,
-    Sending,
-    TrialReport,
-    TrialSpec,
-    WorkerSpec,
-)
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialReport, TrialSpec, WorkerSpec
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, Unsupported
@@ -175,23 +169,23 @@ def measure_pps(rounds: int = _ROUNDS, cable: Cable = VETH) -> dict[str, Any]:
 def measure_rate_error(
     trial_s: float = 1.0, rates_pps: Sequence[float] = _RATES_PPS, cable: Cable = VETH
 ) -> dict[str, Any]:
-    """Measure the worst error of rate and duration of paced trials, also by AF_XDP (`af_xdp`)."""
+    """Measure the worst error of rate and duration of paced trials, of ours and by AF_XDP (`senders`)."""
     durations_s = list[float]()
-    with _workers(cable, _RECEIVE_CPU) as (_, ask, ask_af_xdp):
 
-        def error(ask: _Ask, rate_pps: float) -> float:
-            report = ask(TrialSpec(rate_pps, trial_s, (_FRAME_BYTES,), 0.0))
-            durations_s.append(abs(report.offered_s - report.expected_s))
-            return abs(sum(flow.sent for flow in report.flows) / report.offered_s / rate_pps - 1)
+    def error(ask: _Ask, rate_pps: float) -> float:
+        report = ask(TrialSpec(rate_pps, trial_s, (_FRAME_BYTES,), 0.0))
+        durations_s.append(abs(report.offered_s - report.expected_s))
+        return abs(sum(flow.sent for flow in report.flows) / report.offered_s / rate_pps - 1)
 
-        ours, sockets = (max(error(each, rate_pps) for rate_pps in rates_pps) for each in (ask, ask_af_xdp))
+    with _workers(cable, _RECEIVE_CPU) as (sending, *asks):
+        ours, sockets = (max(error(ask, rate_pps) for rate_pps in rates_pps) for ask in asks)
     note = f"peer is the goal; by AF_XDP {sockets:.2g}; largest error of the duration {max(durations_s) * 1e3:.3f} ms"
-    more = {"af_xdp": sockets, "duration_error_s": max(durations_s)}
+    more = {"senders": {"AF_XDP": sockets, sending: ours}, "duration_error_s": max(durations_s)}
     return figures(ours, _ERROR_GOAL, "ratio", f"{note} (goal 1 ms)", **more)
 
 
 def measure_gap_p99(rounds: int = _ROUNDS, rate_pps: int = _GAP_PPS, cable: Cable = VETH) -> dict[str, Any]:
-    """Measure the 99th percentile of inter-frame gaps in ns, by the kernel's receive time stamps.
+    """Measure the 99th percentile of inter-frame gaps in ns, by the kernel's receive time stamps, of `senders`.
 
     Frames are received on the sender's CPU: a data thread on another CPU would have to be woken up for each frame, and
     its jitter would dominate.
@@ -204,17 +198,17 @@ def measure_gap_p99(rounds: int = _ROUNDS, rate_pps: int = _GAP_PPS, cable: Cabl
 
     with _workers(cable) as (sending, ask, ask_af_xdp), trafgen_frames(cable) as config:
         argv = _trafgen(cable, config, "-t", f"{1e6 / rate_pps:g}us")
-        sends: dict[str, Callable[[], object]] = {
-            "ours": lambda: ask(trial),
+        sides: dict[str, Callable[[], object]] = {
+            sending: lambda: ask(trial),
             "AF_XDP": lambda: ask_af_xdp(trial),
             "trafgen": lambda: _run_peer(cable, argv, _GAP_TRIAL_S),
         }
-        found = in_turns(rounds, {name: partial(gaps_ns, send) for name, send in sends.items()})
+        found = in_turns(rounds, {name: partial(gaps_ns, send) for name, send in sides.items()})
     p99_ns = {name: median(float(np.percentile(row, 99)) for row in rows) for name, rows in found.items()}
-    ours, sockets = (p99_ns[name] * rate_pps / 1e9 for name in ("ours", "AF_XDP"))
+    ours, sockets = (p99_ns[name] * rate_pps / 1e9 for name in (sending, "AF_XDP"))
     rate = f"at {1e6 / found['trafgen'][-1].mean():.0f} kpps" if "trafgen" in found else "is not installed"
     note = f"by {sending}, {ours:.2f} x the nominal gap (goal {_GAP_GOAL}), by AF_XDP {sockets:.2f} x; trafgen {rate}"
-    return figures(p99_ns["ours"], p99_ns.get("trafgen"), "ns", note, af_xdp=p99_ns["AF_XDP"])
+    return figures(p99_ns[sending], p99_ns.get("trafgen"), "ns", note, senders=p99_ns)
 
 
 def _open(cable: Cable) -> ArrivalRing:
@@ -228,24 +222,24 @@ def _workers(cable: Cable, receive_cpu: int | None = None) -> Iterator[tuple[str
     """Make the pair with a worker that sends its own way, and one by AF_XDP; yield that way, and what asks each."""
     if receive_cpu is not None and len(os.sched_getaffinity(0)) < 2:
         raise Unsupported("needs two CPUs, one each for sender and receiver; 1 available")
-    with cable.up(receive_cpu), _worker(cable, "auto") as (sending, ask), _worker(cable, "af_xdp") as (_, ask_af_xdp):
+    spec = WorkerSpec(cable.namespace, (_SEND_CPU,), alone=True, flows=(cable.flow,))
+    by_af_xdp = replace(spec, sending="af_xdp")
+    with cable.up(receive_cpu), _worker(spec) as (sending, ask), _worker(by_af_xdp) as (_, ask_af_xdp):
         yield sending, ask, ask_af_xdp
 
 
 @contextmanager
-def _worker(cable: Cable, sending: Sending) -> Iterator[tuple[str, _Ask]]:
+def _worker(spec: WorkerSpec) -> Iterator[tuple[str, _Ask]]:
     process = WorkerProcess()
     try:
-        process.send(
-            asdict(WorkerSpec(cable.namespace, (_SEND_CPU,), alone=True, flows=(cable.flow,), sending=sending))
-        )
+        process.send(asdict(spec))
         way = process.answer("worker", 10.0)["sending"]
 
-        def ask(spec: TrialSpec) -> TrialReport:
-            process.send({"prepare": asdict(spec)})
+        def ask(trial: TrialSpec) -> TrialReport:
+            process.send({"prepare": asdict(trial)})
             process.answer("worker's frames", 10.0)
             process.send({"do": "go"})
-            return trial_report(process.answer("worker's report", spec.duration_s + 10.0))
+            return trial_report(process.answer("worker's report", trial.duration_s + 10.0))
 
         yield way, ask
     finally:
