@@ -19,7 +19,6 @@ from tests.integration.pauses import BETWEEN, KEEPING, Moment, Paused
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import (
     DENSITY,
-    ELSEWHERE,
     PROJECT,
     SIM,
     argv,
@@ -30,7 +29,7 @@ from tests.integration.robot_runs import (
     study_record,
     study_suite,
 )
-from tests.loaded import items
+from tests.loaded import items, without_moment
 
 pytestmark = pytest.mark.parallel
 
@@ -88,26 +87,22 @@ tear_downs: 1
 connections: 100
 capacity: false
 """
-TIMES = re.compile(r'"(?:started_at|finished_at|deploy_s|remove_s)":(?:"[^"]*"|[\d.e-]+|null)|' + ELSEWHERE)
 
 
-def dataset(output: Path) -> list[tuple[str, ...]]:
-    """Everything in an output.xml in order.
-
-    Of tests: status, message and record, byte by byte but for wall-clock times.
-    """
+def dataset(output: Path) -> list[tuple[object, ...]]:
+    """Everything in an output.xml in order; of tests status, message and record."""
     return [
-        (item.status.value, item.message, TIMES.sub("", item.record.model_dump_json()))
+        (item.status.value, item.message, without_moment(item.record.model_dump_json()))
         if isinstance(item, Recorded)
         else (str(replace(item, source="")),)
         for item in items(output / "output.xml")
     ]
 
 
-def files(output: Path) -> dict[str, str]:
+def files(output: Path) -> dict[str, object]:
     """Records and tables of a run by name."""
-    found = (*(output / "results").iterdir(), *output.glob("characterization/*/*.csv"))
-    return {file.name: TIMES.sub("", file.read_text(encoding="utf-8")) for file in found}
+    tables = {file.name: file.read_bytes() for file in output.glob("characterization/*/*.csv")}
+    return tables | {file.name: without_moment(file.read_text("utf-8")) for file in (output / "results").iterdir()}
 
 
 def finished(output: Path) -> int:

@@ -1,6 +1,5 @@
 """A finished run that is resumed measures nothing, and a killed one that is resumed ends as one that was not killed."""
 
-import re
 import shutil
 import signal
 import subprocess
@@ -11,15 +10,10 @@ from pathlib import Path
 
 from csit_utils.dataset.items import Recorded
 from resources.libraries.python.paths import PROJECT
-from tests.loaded import items
+from tests.loaded import items, without_moment
 from tests.simulated.conftest import MATRIX
 from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, csit, journal, passed, robot_words
 
-TIMES = re.compile(
-    r'"(?:started_at|finished_at|deploy_s|remove_s|cpu_s|lasted_s)":(?:"[^"]*"|[\d.e-]+|null)'
-    r'|"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
-)
-"""Parts of a record that are no results: the time of day, the machine's state, and commits that others make."""
 CHAINS = ("-v", "SET:duration_s=3", "--suite", "chains")
 DEADLINE_S = 300
 
@@ -32,7 +26,7 @@ def contents(output: Path) -> list[tuple[str, ...]]:
 def _contents(path: Path) -> Iterator[tuple[str, ...]]:
     for item in items(path):
         if isinstance(item, Recorded):
-            yield item.status.value, item.message, TIMES.sub("", item.record.model_dump_json())
+            yield item.status.value, item.message, str(without_moment(item.record.model_dump_json()))
         else:
             yield (str(replace(item, source="", started_at=None) if hasattr(item, "started_at") else item),)
 
