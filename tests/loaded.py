@@ -68,6 +68,16 @@ def load(paths: Iterable[Path]) -> Dataset:
     return dataset
 
 
+def contents(output: Path, file: str = "output.xml") -> list[tuple[str, ...]]:
+    """Everything in a file of results in order; of recorded tests, what is alike in each run."""
+    return [
+        (item.status.value, item.message, str(without_moment(item.record.model_dump_json())))
+        if isinstance(item, Recorded)
+        else (str({**vars(item), "source": "", "started_at": ""}),)
+        for item in items(output / file)
+    ]
+
+
 def without_moment(record: str) -> dict[str, Any]:
     """A simulated test's JSON without what another run of it has otherwise.
 

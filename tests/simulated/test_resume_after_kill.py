@@ -4,31 +4,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from csit_utils.dataset.items import Recorded
 from resources.libraries.python.paths import PROJECT
-from tests.loaded import items, without_moment
+from tests.loaded import contents
 from tests.simulated.conftest import MATRIX
 from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, csit, journal, passed, robot_words
 
 CHAINS = ("-v", "SET:duration_s=3", "--suite", "chains")
 DEADLINE_S = 300
-
-
-def contents(output: Path) -> list[tuple[str, ...]]:
-    """Everything in an output.xml in order, but for times."""
-    return list(_contents(output / "output.xml"))
-
-
-def _contents(path: Path) -> Iterator[tuple[str, ...]]:
-    for item in items(path):
-        if isinstance(item, Recorded):
-            yield item.status.value, item.message, str(without_moment(item.record.model_dump_json()))
-        else:
-            yield (str(replace(item, source="", started_at=None) if hasattr(item, "started_at") else item),)
 
 
 def killed(output: Path, file: str, text: str, lines: int, *words: str) -> None:
@@ -75,7 +59,7 @@ def test_a_killed_run_with_a_json_output_is_resumed_with_all_its_tests(density: 
     assert (output / "out-1.json").exists(), "the output of the interrupted part is kept"
     of_suite = {each for each in contents(density) if "Csc-Ndrpdr." in str(each)}
     assert len(of_suite) == count(output, "finished")
-    assert set(_contents(output / "out.json")) == {
+    assert set(contents(output, "out.json")) == {
         tuple(text.replace("Density.Csc", "Csc") for text in each) for each in of_suite
     }
     passed("outcome", output)
