@@ -1,9 +1,12 @@
 """Items of result files with whole records, by the import that all commands use, and their rows."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
+from math import isfinite
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.flatten import RowT, record_rows
@@ -63,6 +66,33 @@ def load(paths: Iterable[Path]) -> Dataset:
     for item in items(*paths):
         dataset.add(item)
     return dataset
+
+
+def contents(output: Path, file: str = "output.xml") -> list[tuple[str, ...]]:
+    """Everything in a file of results in order; of recorded tests, what is alike in each run."""
+    return [
+        (item.status.value, item.message, str(without_moment(item.record.model_dump_json())))
+        if isinstance(item, Recorded)
+        else (str({**vars(item), "source": "", "started_at": ""}),)
+        for item in items(output / file)
+    ]
+
+
+def without_moment(record: str) -> dict[str, Any]:
+    """A simulated test's JSON without what another run of it has otherwise.
+
+    That is the time of day of it and of an earlier result, how long deployment and removal took, settings of the
+    machine, which others change by using it, and the work tree, which a commit changes. All other times are virtual.
+    """
+    found: dict[str, Any] = json.loads(record)
+    prior = (found.get("search") or {}).get("prior") or {}
+    moments = (found.pop("started_at"), found.pop("finished_at"), prior.pop("started_at", ""))
+    assert all(datetime.fromisoformat(each).tzinfo for each in moments if each), moments
+    took_s = found.pop("deployment", {}).values()
+    assert all(isfinite(each) and each >= 0 for each in took_s if each is not None), took_s
+    for name in ("settings", "git_revision", "git_dirty"):
+        found["environment"].pop(name, None)
+    return found
 
 
 def rows_of_tests(dataset: Dataset) -> list[TestRow]:

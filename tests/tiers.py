@@ -6,6 +6,7 @@ what did not run.
 """
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -26,6 +27,8 @@ MINUTES = {"": 4, ALL: 60}
 """What a tier takes on a virtual machine with two cores."""
 MAX_CPU_S = {"unit": 1.0, "simulated": 30.0, "traffic": 30.0}
 """CPU time that a test of the default tier may use, by environment; of one that needs more the report says so."""
+_FOR_ROOT = re.compile(r"\b(?:needs?|as) root\b")
+"""In the reason of a test that is skipped."""
 _SHOWN = 8
 """Lines of a list at most."""
 _TOX = str(Path(sys.executable).with_name("tox"))
@@ -141,6 +144,8 @@ def report(tests: Sequence[Test], tier: str, wall_s: float, cpu_s: float) -> str
         *_shown([f"{test.environment}: slow: {test.name} used {test.cpu_s:.1f} s of CPU time, "
                  f"the limit is {MAX_CPU_S[test.environment]:g} s" for test in longest]),
     ]  # fmt: skip
+    if rootless := sum(number for (_, why), number in skipped.items() if _FOR_ROOT.search(why)):
+        lines.append(f"{rootless} of {len(tests)} tests were skipped for lack of root: run this as root, too")
     if not tier:
         lines.append(f"not run: {', '.join(added())} (./csit test --all, or -e NAME for one)")
     lines.append(f"{minutes(wall_s)}, {cpu_s:.0f} s of CPU time")

@@ -3,7 +3,7 @@
 import importlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -115,31 +115,25 @@ def _run(entry: BenchmarkEntry, quick: bool) -> dict[str, Any]:
     return {**found, **({"quick": True} if quick else {})}
 
 
-_HEADS = ("benchmark", "ours", "peer", "ratio", "unit", "note")
-
-
 def _print(rows: list[dict[str, Any]]) -> None:
     lines = []
     for row in rows:
         reason = next((f"{word}: {row[word]}" for word in ("failed", "skipped") if word in row), None)
-        rough = "quick, rough; " if row.get("quick") else ""
-        note = rough + " ".join((reason or str(row["note"])).split())
-        ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
-        lines.append(TableLine((row["name"], ours, peer, ratio, unit, note), {}))
-    print_table(_HEADS, lines, TableForm.TABLE, ("benchmark", "unit", "note"))
-    for row in rows:
-        heads, details = row.get("table", ((), ()))
-        if details:
-            typer.echo()
-            print_table(
-                heads, [TableLine(tuple(map(_text, detail)), {}) for detail in details], TableForm.TABLE, heads[:1]
-            )
+        note = " ".join(("quick, rough; " * row.get("quick", False) + (reason or row["note"])).split())
+        lines.append((*map(row.get, ("name", "ours", "peer", "ratio", "unit")), note))
+    _print_table(("benchmark", "ours", "peer", "ratio", "unit", "note"), lines, "benchmark", "unit", "note")
+    for heads, details in (row["table"] for row in rows if "table" in row):
+        typer.echo()
+        _print_table(heads, details, heads[0])
+
+
+def _print_table(heads: tuple[str, ...], rows: Iterable[Iterable[object]], *left: str) -> None:
+    lines = [TableLine(tuple(map(_text, row)), {}) for row in rows]
+    print_table(heads, lines, TableForm.TABLE, left)
 
 
 def _text(value: object) -> str:
-    if isinstance(value, float | int):
-        return digits3(value)
-    return "" if value is None else str(value)
+    return digits3(value) if isinstance(value, float | int) else str(value or "")
 
 
 if __name__ == "__main__":

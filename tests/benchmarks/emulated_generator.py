@@ -20,9 +20,10 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.connection.ssh import SshConnection
+from tests.benchmarks.sides import figures
 
 _PROJECT = Path(__file__).parents[2]
-_SENT = ("tests/veth_pair.py", "tests/builders.py", "tests/benchmarks/generator.py", "topologies")
+_SENT = ("tests/veth_pair.py", "tests/builders.py", "tests/benchmarks", "topologies")
 _RELEASE = "trixie"
 _UP_WITHIN_S, _WITHIN_S = 600.0, 900.0
 _GAP_PPS, _RATES_PPS = 1_000, (500.0, 1_000.0, 2_000.0)
@@ -38,13 +39,12 @@ _MEASURE = """
 import json
 from tests.benchmarks.generator import VETH, Cable, measure_gap_p99, measure_pps, measure_rate_error
 def measured(cable):
-    pps = measure_pps({rounds}, cable)
-    return {{
-        "sending": next(iter(pps["senders"])), "pps": pps["senders"],
-        "error": measure_rate_error(1.0, {rates}, cable), "gap": measure_gap_p99({rounds}, {gap_pps}, cable),
-    }}
+    pps, error = measure_pps({rounds}, cable), measure_rate_error(1.0, {rates}, cable)
+    return [each["senders"] for each in (pps, error, measure_gap_p99({rounds}, {gap_pps}, cable))]
 print(json.dumps([measured(VETH), measured(Cable("", {ports}))]))
 """
+_Measured = list[dict[str, Any]]
+"""By sender, ours the first: rates, errors of the rate, gaps in ns."""
 _HEADS = ("ports", "sender", "offered pps", "received pps", "worst error of the rate", "gap p99 / nominal")
 
 
@@ -61,18 +61,19 @@ def measure(rounds: int = 5) -> dict[str, Any]:
         devices = subprocess.run((QEMU, "-device", "help"), capture_output=True, text=True, check=True).stdout
     except FileNotFoundError as error:
         raise Unsupported(f"no {QEMU} here; as root: resources/tools/packages.sh emulate") from error
-    rows, veth = list[tuple[object, ...]](), dict[str, Any]()
+    rows, veth = list[tuple[object, ...]](), _Measured()
     for nic in (EmulatedNicModel.VIRTIO, EmulatedNicModel.IGB):
         if f'name "{nic}"' in devices or nic is EmulatedNicModel.VIRTIO:
             pair, ports = _measured(nic, rounds)
             veth = veth or pair
             rows += [*(_rows("veth", veth) if veth is pair else ()), *_rows(nic, ports)]
-    ours, peer = (veth["pps"][name][1] for name in (veth["sending"], "xdp-trafficgen"))
-    note = f"by {veth['sending']} on a veth pair in an emulated machine; peer is xdp-trafficgen"
-    return {"ours": ours, "peer": peer, "ratio": ours / peer, "unit": "pps", "note": note, "table": (_HEADS, rows)}
+    sending = next(iter(veth[0]))
+    ours, peer = (veth[0][name][1] for name in (sending, "xdp-trafficgen"))
+    note = f"by {sending} on a veth pair in an emulated machine; peer is xdp-trafficgen"
+    return figures(ours, peer, "pps", note, table=(_HEADS, rows))
 
 
-def _measured(nic: EmulatedNicModel, rounds: int) -> list[dict[str, Any]]:
+def _measured(nic: EmulatedNicModel, rounds: int) -> list[_Measured]:
     layout = EmulatedLayout(nic=nic, loop=True)
     testbed = EmulatedTestbed(state_folder() / "bench", ends_with_us=True)
     ports = tuple(each.device for each in layout.machines()[0].nics[-2:])
@@ -88,7 +89,7 @@ def _measured(nic: EmulatedNicModel, rounds: int) -> list[dict[str, Any]]:
             done = connection.run(("env", path, "python3", "-c", script), within_s=_WITHIN_S)
     finally:
         testbed.down()
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[_Measured] = json.loads(done.stdout)
     return found
 
 
@@ -100,11 +101,7 @@ def _sources() -> bytes:
     return packed.getvalue()
 
 
-def _rows(ports: str, found: dict[str, Any]) -> list[tuple[object, ...]]:
-    gap_ns = 1e9 / _GAP_PPS
-    errors = {found["sending"]: found["error"]["ours"], "AF_XDP": found["error"]["af_xdp"]}
-    gaps = {found["sending"]: found["gap"]["ours"], "AF_XDP": found["gap"]["af_xdp"], "trafgen": found["gap"]["peer"]}
-    return [
-        (ports, name, *rates, errors.get(name), gaps[name] / gap_ns if name in gaps else None)
-        for name, rates in found["pps"].items()
-    ]
+def _rows(ports: str, found: _Measured) -> list[tuple[object, ...]]:
+    rates, errors, gaps_ns = found
+    gaps = {name: gap_ns * _GAP_PPS / 1e9 for name, gap_ns in gaps_ns.items()}
+    return [(ports, name, *row[:2], errors.get(name), gaps.get(name)) for name, row in rates.items()]

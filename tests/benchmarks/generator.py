@@ -11,28 +11,25 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing
 from resources.libraries.python.drivers.generators.builtin.driver import trial_report
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
-from resources.libraries.python.drivers.generators.builtin.wire import (
-    FlowSpec,
-    Sending,
-    TrialReport,
-    TrialSpec,
-    WorkerSpec,
-)
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialReport, TrialSpec, WorkerSpec
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, Unsupported
+from tests.benchmarks.sides import figures, in_turns
 from tests.veth_pair import run, veth_pair
 
 NAMESPACE = "csit-gen-bench"
@@ -49,6 +46,7 @@ _COUNTED = TrialSpec(_ALL_PPS, _ROUND_S, (_FRAME_BYTES,), 0.0, losses=True, mark
 _RATES_PPS = (1_000.0, 10_000.0, 50_000.0, 100_000.0, 200_000.0)
 _GAP_PPS = 100_000
 _GAP_TRIAL_S = 0.5
+_HEADS = ("sender", "offered pps", "received pps", "offered / trafgen", "received / trafgen")
 _PPS_GOAL, _COUNTED_GOAL, _ERROR_GOAL, _GAP_GOAL = 3.0, 0.95, 0.001, 1.1
 _DEFAULT_SOCKET = Path("/proc/sys/net/core/wmem_default")
 _TRAFGEN_SOCKET_BYTES = 4 << 20
@@ -77,10 +75,10 @@ class Cable:
         return FlowSpec(*self.ports, "02:00:00:00:00:01", _TO_MAC, "10.0.0.1", 254, "20.0.0.1")
 
     @contextmanager
-    def up(self, receive_cpu: int | None = None, *, napi: bool = False) -> Iterator[None]:
+    def up(self, receive_cpu: int | None = None) -> Iterator[None]:
         """Make the pair, or set the ports up."""
         if self.namespace:
-            with veth_pair(self.namespace, self.ports, receive_cpu=receive_cpu, napi=napi):
+            with veth_pair(self.namespace, self.ports, receive_cpu=receive_cpu, napi=True):
                 yield
             return
         try:
@@ -116,118 +114,101 @@ class _Rate(NamedTuple):
     arrived: float
 
 
+_Ask = Callable[[TrialSpec], TrialReport]
+"""Has a worker run a trial."""
+
+
 def measure_pps(rounds: int = _ROUNDS, cable: Cable = VETH) -> dict[str, Any]:
-    """Measure the rate of unpaced frames: ours, with each packet counted (`losses`), by AF_XDP, and trafgen's.
+    """Measure the rate of unpaced frames: ours, with each packet counted (`losses`), by AF_XDP, and those of peers.
 
     A data thread on the other CPU receives. Offered frames include those that the receiver dropped.
 
     Returns:
-        `ours` and `peer`: offered pps; `arrived_ratio`: that of received ones; `counted_ratio`: offered pps with
-        counting over those without; `af_xdp_ratio`: that of frames sent by AF_XDP sockets over the peer's;
-        `xdp_trafficgen_ratio`: ours over those of xdp-trafficgen, where it runs; `senders`: offered and received pps.
+        `ours` and `peer`: offered pps of ours and of trafgen; `counted_ratio`: with counting over without; `senders`:
+        of each sender, ours the first, offered and received pps, and both over trafgen's.
     """
-    ours, uncounted, counted, sockets, peer, xdp = (list[_Rate]() for _ in range(6))
-    sending, trafgen = "", shutil.which("trafgen")
-    xdp_trafficgen = ("xdp-trafficgen", "udp", cable.ports[0], "-m", _TO_MAC, "-n", str(_MAX_FRAMES))
-    with _worker(cable) as ask, _worker_on(cable, "af_xdp") as ask_af_xdp, trafgen_frames(cable) as config:
-        for number in range(rounds):
-            turns = ((ours, _UNPACED), (uncounted, _UNCOUNTED), (counted, _COUNTED), (sockets, _UNPACED))
-            for rates, spec in turns if number % 2 else turns[::-1]:
-                report = (ask_af_xdp if rates is sockets else ask)(spec)
-                (flow,), sending = report.flows, sending if rates is sockets else report.sending
-                rates.append(_Rate(flow.sent / report.offered_s, flow.received / report.offered_s))
-            if trafgen:
-                peer.append(_run_peer(cable, _trafgen(cable, config)))
-            with suppress(CommandFailed), cable.takes_xdp():  # not installed, or the kernel has no BTF
-                xdp.append(_run_peer(cable, xdp_trafficgen))
-    counted_ratio = median(one.offered / other.offered for one, other in zip(counted, uncounted, strict=True))
-    by_sender = {sending: ours, "AF_XDP": sockets, "trafgen": peer, "xdp-trafficgen": xdp}
-    senders = {name: _Rate(*map(median, zip(*rates, strict=True))) for name, rates in by_sender.items() if rates}
-    found: dict[str, Any] = {
-        "ours": senders[sending].offered,
-        "peer": senders["trafgen"].offered if peer else None,
-        "ratio": None,
-        "goal": _PPS_GOAL,
-        "unit": "pps",
-        "counted_ratio": counted_ratio,
-        "senders": senders,
-    }
+
+    def rate(ask: _Ask, spec: TrialSpec) -> _Rate:
+        report = ask(spec)
+        (flow,) = report.flows
+        return _Rate(flow.sent / report.offered_s, flow.received / report.offered_s)
+
+    def xdp_trafficgen() -> _Rate | None:
+        with suppress(CommandFailed), cable.takes_xdp():  # the kernel has no BTF
+            return _run_peer(cable, ("xdp-trafficgen", "udp", cable.ports[0], "-m", _TO_MAC, "-n", str(_MAX_FRAMES)))
+        return None
+
+    with _workers(cable, _RECEIVE_CPU) as (sending, ask, ask_af_xdp), trafgen_frames(cable) as config:
+        uncounted, counted = f"{sending}, paced", f"{sending}, counted"
+        sides: dict[str, Callable[[], _Rate | None]] = {
+            sending: lambda: rate(ask, _UNPACED),
+            uncounted: lambda: rate(ask, _UNCOUNTED),
+            counted: lambda: rate(ask, _COUNTED),
+            "AF_XDP": lambda: rate(ask_af_xdp, _UNPACED),
+            "trafgen": lambda: _run_peer(cable, _trafgen(cable, config)),
+            "xdp-trafficgen": xdp_trafficgen,
+        }
+        found = in_turns(rounds, sides)
+
+    def over(name: str, other: str) -> list[float | None]:
+        """Medians of ratios, of offered and of received packets."""
+        if other not in found:
+            return [None, None]
+        return np.median([np.divide(*pair) for pair in zip(found[name], found[other], strict=False)], axis=0).tolist()
+
+    senders = {name: (*np.median(rates, axis=0).tolist(), *over(name, "trafgen")) for name, rates in found.items()}
+    ours, peer = senders[sending], senders.get("trafgen", [None])
+    counted_ratio, _ = over(counted, uncounted)
     note = f"by {sending}; with each packet counted {counted_ratio:.2f} x of the rate without (goal {_COUNTED_GOAL:g})"
-    if not peer:
-        return {**found, "note": f"{note}; trafgen is not installed"}
-    found["ratio"] = median(mine.offered / other.offered for mine, other in zip(ours, peer, strict=True))
-    found["arrived_ratio"] = median(mine.arrived / other.arrived for mine, other in zip(ours, peer, strict=True))
-    found["af_xdp_ratio"] = median(mine.offered / other.offered for mine, other in zip(sockets, peer, strict=True))
-    note += f"; peer is trafgen (goal {_PPS_GOAL:g} x); received frames: {found['arrived_ratio']:.2f} x"
-    note += f"; by AF_XDP {found['af_xdp_ratio']:.2f} x"
-    if xdp:
-        found["xdp_trafficgen_ratio"] = senders[sending].offered / senders["xdp-trafficgen"].offered
-        note += f"; {found['xdp_trafficgen_ratio']:.2f} x xdp-trafficgen"
-    return {**found, "note": note}
+    note += f"; peer is trafgen (goal {_PPS_GOAL:g} x)" if "trafgen" in found else "; trafgen is not installed"
+    table = (_HEADS, [(name, *row) for name, row in senders.items()])
+    more = {"goal": _PPS_GOAL, "counted_ratio": counted_ratio, "senders": senders, "table": table}
+    return figures(ours[0], peer[0], "pps", note, ratio=ours[2], **more)
 
 
 def measure_rate_error(
     trial_s: float = 1.0, rates_pps: Sequence[float] = _RATES_PPS, cable: Cable = VETH
 ) -> dict[str, Any]:
-    """Measure the worst error of rate and duration of paced trials, also by AF_XDP (`af_xdp`)."""
+    """Measure the worst error of rate and duration of paced trials, of ours and by AF_XDP (`senders`)."""
     durations_s = list[float]()
-    with _worker(cable) as ask, _worker_on(cable, "af_xdp") as ask_af_xdp:
 
-        def error(ask: Callable[[TrialSpec], TrialReport], rate_pps: float) -> float:
-            report = ask(TrialSpec(rate_pps, trial_s, (_FRAME_BYTES,), 0.0))
-            durations_s.append(abs(report.offered_s - report.expected_s))
-            return abs(sum(flow.sent for flow in report.flows) / report.offered_s / rate_pps - 1)
+    def error(ask: _Ask, rate_pps: float) -> float:
+        report = ask(TrialSpec(rate_pps, trial_s, (_FRAME_BYTES,), 0.0))
+        durations_s.append(abs(report.offered_s - report.expected_s))
+        return abs(sum(flow.sent for flow in report.flows) / report.offered_s / rate_pps - 1)
 
-        ours, sockets = (max(error(each, rate_pps) for rate_pps in rates_pps) for each in (ask, ask_af_xdp))
-    return {
-        "ours": ours,
-        "peer": _ERROR_GOAL,
-        "ratio": ours / _ERROR_GOAL,
-        "unit": "ratio",
-        "af_xdp": sockets,
-        "duration_error_s": max(durations_s),
-        "note": f"peer is the goal; by AF_XDP {sockets:.2g}; largest error of "
-        f"the duration {max(durations_s) * 1e3:.3f} ms (goal 1 ms)",
-    }
+    with _workers(cable, _RECEIVE_CPU) as (sending, *asks):
+        ours, sockets = (max(error(ask, rate_pps) for rate_pps in rates_pps) for ask in asks)
+    note = f"peer is the goal; by AF_XDP {sockets:.2g}; largest error of the duration {max(durations_s) * 1e3:.3f} ms"
+    more = {"senders": {"AF_XDP": sockets, sending: ours}, "duration_error_s": max(durations_s)}
+    return figures(ours, _ERROR_GOAL, "ratio", f"{note} (goal 1 ms)", **more)
 
 
 def measure_gap_p99(rounds: int = _ROUNDS, rate_pps: int = _GAP_PPS, cable: Cable = VETH) -> dict[str, Any]:
-    """Measure the 99th percentile of inter-frame gaps in ns, by the kernel's receive time stamps.
+    """Measure the 99th percentile of inter-frame gaps in ns, by the kernel's receive time stamps, of `senders`.
 
     Frames are received on the sender's CPU: a data thread on another CPU would have to be woken up for each frame, and
     its jitter would dominate.
     """
-    trafgen, trial = shutil.which("trafgen"), TrialSpec(rate_pps, _GAP_TRIAL_S, (_FRAME_BYTES,), 0.0)
-    ours, sockets, peer = (list[float]() for _ in range(3))
-    sending, peer_pps = "", 0.0
-    with ExitStack() as stack:
-        stack.enter_context(cable.up(napi=True))
-        ask, ask_af_xdp = (stack.enter_context(_worker_on(cable, each)) for each in ("auto", "af_xdp"))
-        config = stack.enter_context(trafgen_frames(cable))
-        for _ in range(rounds):
-            with closing(aside(lambda: _open(cable))) as ring:
-                sending = ask(trial).sending
-                ours.append(float(np.percentile(np.diff(ring.stamps_ns()), 99)))
-            with closing(aside(lambda: _open(cable))) as ring:
-                ask_af_xdp(trial)
-                sockets.append(float(np.percentile(np.diff(ring.stamps_ns()), 99)))
-            if trafgen:
-                with closing(aside(lambda: _open(cable))) as ring:
-                    _run_peer(cable, _trafgen(cable, config, "-t", f"{1e6 / rate_pps:g}us"), trial.duration_s)
-                    gaps_ns = np.diff(ring.stamps_ns())
-                peer.append(float(np.percentile(gaps_ns, 99)))
-                peer_pps = 1e9 / float(gaps_ns.mean())
-    ours_ns, peer_ns = median(ours), median(peer) if peer else None
-    own, other = (median(each) * rate_pps / 1e9 for each in (ours, sockets))
-    rate = f"; trafgen at {peer_pps / 1000:.0f} kpps" if peer else "; trafgen is not installed"
-    return {
-        "ours": ours_ns,
-        "peer": peer_ns,
-        "ratio": ours_ns / peer_ns if peer_ns else None,
-        "unit": "ns",
-        "af_xdp": median(sockets),
-        "note": f"by {sending}, {own:.2f} x the nominal gap (goal {_GAP_GOAL}), by AF_XDP {other:.2f} x{rate}",
-    }
+    trial = TrialSpec(rate_pps, _GAP_TRIAL_S, (_FRAME_BYTES,), 0.0)
+
+    def gaps_ns(send: Callable[[], object]) -> NDArray[np.int64] | None:
+        with closing(aside(lambda: _open(cable))) as ring:
+            return None if send() is None else np.diff(ring.stamps_ns())
+
+    with _workers(cable) as (sending, ask, ask_af_xdp), trafgen_frames(cable) as config:
+        argv = _trafgen(cable, config, "-t", f"{1e6 / rate_pps:g}us")
+        sides: dict[str, Callable[[], object]] = {
+            sending: lambda: ask(trial),
+            "AF_XDP": lambda: ask_af_xdp(trial),
+            "trafgen": lambda: _run_peer(cable, argv, _GAP_TRIAL_S),
+        }
+        found = in_turns(rounds, {name: partial(gaps_ns, send) for name, send in sides.items()})
+    p99_ns = {name: median(float(np.percentile(row, 99)) for row in rows) for name, rows in found.items()}
+    ours, sockets = (p99_ns[name] * rate_pps / 1e9 for name in (sending, "AF_XDP"))
+    rate = f"at {1e6 / found['trafgen'][-1].mean():.0f} kpps" if "trafgen" in found else "is not installed"
+    note = f"by {sending}, {ours:.2f} x the nominal gap (goal {_GAP_GOAL}), by AF_XDP {sockets:.2f} x; trafgen {rate}"
+    return figures(p99_ns[sending], p99_ns.get("trafgen"), "ns", note, senders=p99_ns)
 
 
 def _open(cable: Cable) -> ArrivalRing:
@@ -237,30 +218,30 @@ def _open(cable: Cable) -> ArrivalRing:
 
 
 @contextmanager
-def _worker(cable: Cable) -> Iterator[Callable[[TrialSpec], TrialReport]]:
-    """Make the pair with a worker that sends through it; yield a function that runs a trial."""
-    if len(os.sched_getaffinity(0)) < 2:
+def _workers(cable: Cable, receive_cpu: int | None = None) -> Iterator[tuple[str, _Ask, _Ask]]:
+    """Make the pair with a worker that sends its own way, and one by AF_XDP; yield that way, and what asks each."""
+    if receive_cpu is not None and len(os.sched_getaffinity(0)) < 2:
         raise Unsupported("needs two CPUs, one each for sender and receiver; 1 available")
-    with cable.up(_RECEIVE_CPU), _worker_on(cable) as ask:
-        yield ask
+    spec = WorkerSpec(cable.namespace, (_SEND_CPU,), alone=True, flows=(cable.flow,))
+    by_af_xdp = replace(spec, sending="af_xdp")
+    with cable.up(receive_cpu), _worker(spec) as (sending, ask), _worker(by_af_xdp) as (_, ask_af_xdp):
+        yield sending, ask, ask_af_xdp
 
 
 @contextmanager
-def _worker_on(cable: Cable, sending: Sending = "auto") -> Iterator[Callable[[TrialSpec], TrialReport]]:
+def _worker(spec: WorkerSpec) -> Iterator[tuple[str, _Ask]]:
     process = WorkerProcess()
     try:
-        process.send(
-            asdict(WorkerSpec(cable.namespace, (_SEND_CPU,), alone=True, flows=(cable.flow,), sending=sending))
-        )
-        process.answer("worker", 10.0)
+        process.send(asdict(spec))
+        way = process.answer("worker", 10.0)["sending"]
 
-        def ask(spec: TrialSpec) -> TrialReport:
-            process.send({"prepare": asdict(spec)})
+        def ask(trial: TrialSpec) -> TrialReport:
+            process.send({"prepare": asdict(trial)})
             process.answer("worker's frames", 10.0)
             process.send({"do": "go"})
-            return trial_report(process.answer("worker's report", spec.duration_s + 10.0))
+            return trial_report(process.answer("worker's report", trial.duration_s + 10.0))
 
-        yield ask
+        yield way, ask
     finally:
         process.close()
 
@@ -285,24 +266,26 @@ def trafgen_frames(cable: Cable = VETH) -> Iterator[Path]:
 def _sent(cable: Cable) -> _Rate:
     """Frames handed to the sending interface so far, dropped ones included, and frames that the other one received."""
     done = subprocess.run((*cable.inside, "cat", "/proc/net/dev"), capture_output=True, text=True, check=True)
-    rows = {
-        name.strip(): numbers.split() for name, _, numbers in (line.partition(":") for line in done.stdout.splitlines())
-    }
-    sender, receiver = (rows[port] for port in cable.ports)
-    return _Rate(int(sender[9]) + int(sender[11]), int(receiver[1]))
+    rows = {row[0]: row for row in map(str.split, done.stdout.splitlines())}
+    sender, receiver = (rows[f"{port}:"] for port in cable.ports)
+    return _Rate(int(sender[10]) + int(sender[12]), int(receiver[2]))
 
 
 def _trafgen(cable: Cable, config: Path, *options: str) -> tuple[str, ...]:
     return ("trafgen", "-P", "1", "-n", str(_MAX_FRAMES), "-i", str(config), "-o", cable.ports[0], *options)
 
 
-def _run_peer(cable: Cable, argv: Sequence[str], duration_s: float = _ROUND_S) -> _Rate:
+def _run_peer(cable: Cable, argv: Sequence[str], duration_s: float = _ROUND_S) -> _Rate | None:
     """Run a program on the sender's CPU with our worker's priority, and count its frames from the first one on.
+
+    Returns None where it is not installed.
 
     Raises:
         NotReady: It sent no frame.
         CommandFailed: It ended by itself.
     """
+    if not shutil.which(argv[0]):
+        return None
     before = _sent(cable).offered
     process = subprocess.Popen(
         (*cable.inside, "taskset", "-c", str(_SEND_CPU), "nice", "-n", "-20", *argv),

@@ -1,20 +1,19 @@
 """Overhead of a trial besides sending, in a real search: on this machine, and over SSH."""
 
 import tempfile
+from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.kinds.factory import make_testbed
+from tests.benchmarks.local_cell import request
+from tests.benchmarks.sides import figures
 
 _GOAL_S, _LAB_GOAL_S = 0.015, 0.03
 _READING_GOAL = 0.005
@@ -50,14 +49,8 @@ def trial_overhead(topology: Topology, goal_s: float, most_s: float) -> dict[str
     trials = experiment.draft.trials
     ours_s = (wall_s - sum(trial.offered_duration_s for trial in trials)) / len(trials)
     inside_s = fmean(trial.total_duration_s - trial.offered_duration_s for trial in trials)
-    return {
-        "ours": ours_s,
-        "peer": goal_s,
-        "ratio": ours_s / goal_s,
-        "unit": "s",
-        "note": f"peer is the goal; {len(trials)} trials, {inside_s * 1e3:.1f} ms of it in the generator; "
-        f"calibration of the highest load {calibration_s:.1f} s",
-    }
+    note = f"peer is the goal; {len(trials)} trials, {inside_s * 1e3:.1f} ms of it in the generator; "
+    return figures(ours_s, goal_s, "s", f"{note}calibration of the highest load {calibration_s:.1f} s")
 
 
 def measure_reading(most_s: float = _MAX_S) -> dict[str, Any]:
@@ -70,42 +63,25 @@ def measure_reading(most_s: float = _MAX_S) -> dict[str, Any]:
     if costs is None:
         raise Unsupported("the vSwitch has no threads that count clocks, or no rate was found")
     trial_s = sum(each.total_duration_s for each in experiment.draft.trials if each.trial.purpose == "costs")
-    share = costs.read_s / wall_s
-    return {
-        "ours": share,
-        "peer": _READING_GOAL,
-        "ratio": share / _READING_GOAL,
-        "unit": "of a search",
-        "note": f"peer is the goal; read in {costs.read_s * 1e3:.1f} ms, {len(costs.nodes)} rows, beside a trial of "
-        f"{trial_s:.2f} s, in a search of {wall_s:.1f} s",
-    }
+    note = f"peer is the goal; read in {costs.read_s * 1e3:.1f} ms, {len(costs.nodes)} rows, beside a trial of "
+    note += f"{trial_s:.2f} s, in a search of {wall_s:.1f} s"
+    return figures(costs.read_s / wall_s, _READING_GOAL, "of a search", note)
 
 
 def _searched(topology: Topology, most_s: float) -> tuple[DensityTest, float, float]:
     """Search a CSC 1R1C; return the test, the wall time of its search and that of the calibration before it."""
-    world = make_testbed(topology)
-    if problems := world.problems():
-        world.close()
-        raise Unsupported("; ".join(map(str, problems)))
-    asked = MeasurementRequest(
-        test_type=TestType.NDRPDR,
-        cell=Cell(service_type=ServiceType.CSC, **Dimensions(1, 1).columns),
-        frame=frame("64B"),
-        profile=profile(f"quick,sum=1,time={most_s:g}"),
-    )
-    world.open()
-    try:
+    with closing(make_testbed(topology)) as world, ExitStack() as stack:
+        if problems := world.problems():
+            raise Unsupported("; ".join(map(str, problems)))
+        world.open()
+        asked = request(profile_text=f"quick,sum=1,time={most_s:g}")
         experiment = DensityTest(topology, world, asked, world.environment())
+        stack.callback(experiment.remove)
         experiment.deploy()
-        try:
-            clock = experiment.deployment.parts.clock
-            begin_s = clock()
-            experiment.too_noisy()  # needs the highest load, which the search finds measured
-            calibrated_s = clock()
-            experiment.search(["NDR", "PDR"])
-            wall_s = clock() - calibrated_s
-        finally:
-            experiment.remove()
-    finally:
-        world.close()
+        clock = experiment.deployment.parts.clock
+        begin_s = clock()
+        experiment.too_noisy()  # needs the highest load, which the search finds measured
+        calibrated_s = clock()
+        experiment.search(["NDR", "PDR"])
+        wall_s = clock() - calibrated_s
     return experiment, wall_s, calibrated_s - begin_s

@@ -1,12 +1,13 @@
 """Time of importing and reporting ten thousand tests, against `robot.api.ExecutionResult` and `rebot`."""
 
 import gc
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.paths import PROJECT
+from tests.benchmarks.sides import figures, in_turns
 
 NIGHTS = 25
 """Ten thousand tests in total, so that fixed costs of an import matter little."""
@@ -38,28 +40,21 @@ def measure_import(rounds: int = 5, cells: str = CELLS, tests: int = TESTS, nigh
     imports are done.
     """
     processes = os.cpu_count() or 1
-    sides = (None, 1, processes)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         root = Path(folder)
         files = night_files(root, cells, tests, nights)
-        pools = [stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"))) for _ in sides]
-        for pool, side in zip(pools, sides, strict=True):
-            pool.submit(seconds_of, root, files[:1], side).result()
-        times = [
-            [pool.submit(seconds_of, root, files, side).result() for pool, side in zip(pools, sides, strict=True)]
-            for _ in range(rounds)
-        ]
+
+        def side(processes: int | None) -> Callable[[], float]:
+            pool = stack.enter_context(ProcessPoolExecutor(1, get_context("spawn")))
+            pool.submit(seconds_of, root, files[:1], processes).result()
+            return lambda: pool.submit(seconds_of, root, files, processes).result()
+
+        found = in_turns(rounds, {"peer": side(None), "one": side(1), "all": side(processes)})
         megabytes = sum(file.stat().st_size for file in files) / 1e6
-    peer_s, one_s, all_s = (median(each) for each in zip(*times, strict=True))
-    return {
-        "ours": all_s,
-        "peer": peer_s,
-        "ratio": peer_s / all_s,
-        "unit": "s",
-        "ratio_one_process": peer_s / one_s,
-        "note": f"peer is robot.api.ExecutionResult; {len(files)} files, {megabytes:.0f} MB, simulated tests; "
-        f"{processes} processes, {peer_s / one_s:.1f} x with 1",
-    }
+    peer_s, one_s, all_s = map(median, found.values())
+    note = f"peer is robot.api.ExecutionResult; {len(files)} files, {megabytes:.0f} MB, simulated tests; "
+    note += f"{processes} processes, {peer_s / one_s:.1f} x with 1"
+    return figures(all_s, peer_s, "s", note, ratio=peer_s / all_s, ratio_one_process=peer_s / one_s)
 
 
 def measure_report(cells: str = CELLS, tests: int = TESTS, nights: int = NIGHTS) -> dict[str, Any]:
@@ -74,16 +69,12 @@ def measure_report(cells: str = CELLS, tests: int = TESTS, nights: int = NIGHTS)
         ours = _run("csit_utils", "report", *files, "-o", root / "report")
         small = _run("csit_utils", "report", files[0], "-o", root / "small") if nights > 1 else ours
         pages = sum(1 for _ in (root / "report").rglob("*.html"))
-    return {
-        "ours": ours.taken_s,
-        "peer": peer.taken_s,
-        "ratio": peer.taken_s / ours.taken_s,
-        "goal": _REPORT_GOAL_S,
-        "unit": "s",
-        "note": f"peer is rebot; {len(files)} files, simulated tests; {pages} pages; goal {_REPORT_GOAL_S:g} s; CPU "
-        f"time {ours.cpu_s:.1f} s, peer {peer.cpu_s:.1f} s; memory {small.peak_bytes / 1e6:.0f} MB for a file, "
-        f"{ours.peak_bytes / 1e6:.0f} MB for all, peer {peer.peak_bytes / 1e6:.0f} MB",
-    }
+    note = (
+        f"peer is rebot; {len(files)} files, simulated tests; {pages} pages; goal {_REPORT_GOAL_S:g} s; CPU time "
+        f"{ours.cpu_s:.1f} s, peer {peer.cpu_s:.1f} s; memory {small.peak_bytes / 1e6:.0f} MB for a file, "
+        f"{ours.peak_bytes / 1e6:.0f} MB for all, peer {peer.peak_bytes / 1e6:.0f} MB"
+    )
+    return figures(ours.taken_s, peer.taken_s, "s", note, ratio=peer.taken_s / ours.taken_s, goal=_REPORT_GOAL_S)
 
 
 def night_files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
@@ -147,17 +138,21 @@ class _Ended(NamedTuple):
     """Of its largest process."""
 
 
+_MEASURE = """
+import json, os, sys, time
+begin_s = time.perf_counter()
+_, status, used = os.wait4(os.posix_spawn(sys.executable, (sys.executable, *sys.argv[1:]), os.environ), 0)
+print()
+print(json.dumps((time.perf_counter() - begin_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)))
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""Starts a process from a small one: the peak of its memory is not below that of the one which starts it."""
+
+
 def _run(module: str, *arguments: str | Path) -> _Ended:
     """Run a Python module."""
-    with tempfile.TemporaryFile() as output:
-        begin_s = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, *map(str, arguments)], cwd=PROJECT, stdout=output, stderr=subprocess.STDOUT
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        taken_s = time.perf_counter() - begin_s
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            output.seek(0)
-            raise CsitError(f"{module} exited with status {process.returncode}: {output.read()[-500:].decode()}")
-    return _Ended(taken_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    argv = [sys.executable, "-c", _MEASURE, "-m", module, *map(str, arguments)]
+    done = subprocess.run(argv, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise CsitError(f"{module} exited with status {done.returncode}: {done.stdout[-500:]}")
+    return _Ended(*json.loads(done.stdout.splitlines()[-1]))

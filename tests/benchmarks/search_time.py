@@ -7,7 +7,7 @@ Ours is `search_throughput` with its `ladder` profile. All searches count the ov
 at its load, and an aborted trial as if it had run to its end.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import exp, log
 from random import Random
@@ -25,6 +25,7 @@ from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.search.neighbours import Overload
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
+from tests.benchmarks import sides
 from tests.truth.held_out_systems import HeldOut, Memoryless, SearchedSystem, held_out
 
 OVERHEAD_S = 0.5
@@ -77,30 +78,17 @@ def cold(make: MakeSystem, rng: Random, _: Random) -> SearchRun:
 
 def warm(make: MakeSystem, rng: Random, earlier: Random) -> SearchRun:
     """Run our search with the result of a cold one on the same system, with other random numbers, as prior."""
-    found = with_prior(make, earlier, None)
-    return with_prior(make, rng, prior_of(found))
+    return with_prior(make, rng, prior_of(cold(make, earlier, earlier)))
 
 
 def with_prior(make: MakeSystem, rng: Random, prior: Prior | None, from_overload: Overload | None = None) -> SearchRun:
     """Run our search with a given prior."""
     clock = VirtualClock()
     outcome = search_throughput(
-        measurer(make(), rng, clock),
-        LADDER,
-        _FRAME,
-        LINE_PPS,
-        clock.now,
-        prior=prior,
-        from_overload=from_overload,
+        measurer(make(), rng, clock), LADDER, _FRAME, LINE_PPS, clock.now, prior=prior, from_overload=from_overload
     )
-    ndr, pdr = outcome.ndr, outcome.pdr
-    return SearchRun(
-        elapsed_s=outcome.elapsed_s,
-        trials=len(outcome.trials),
-        ndr_pps=(ndr and ndr.lower_pps) or 0.0,
-        pdr_pps=(pdr and pdr.lower_pps) or 0.0,
-        overload_pps=outcome.record.overload_pps,
-    )
+    ndr_pps, pdr_pps = ((found and found.lower_pps) or 0.0 for found in (outcome.ndr, outcome.pdr))
+    return SearchRun(outcome.elapsed_s, len(outcome.trials), ndr_pps, pdr_pps, outcome.record.overload_pps)
 
 
 def prior_of(run: SearchRun, factor: float = 1.0) -> Prior:
@@ -111,22 +99,18 @@ def prior_of(run: SearchRun, factor: float = 1.0) -> Prior:
 
 def plain_mlrsearch(make: MakeSystem, rng: Random, _: Random) -> SearchRun:
     """Run MLRsearch as CSIT does (TrafficGenerator.perform_mlr_search, performance_utils.robot)."""
-    trials = 0
-    elapsed_s = 0.0
-    system = make()
+    system, taken_s = make(), list[float]()
 
     class PeerMeasurer(AbstractMeasurer):  # type: ignore[misc]
         def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
-            nonlocal trials, elapsed_s
-            trials += 1
-            elapsed_s += intended_duration + OVERHEAD_S
+            taken_s.append(intended_duration + OVERHEAD_S)
             done = system.trial(2 * intended_load, intended_duration, rng)
             return MeasurementResult(
                 intended_duration,
                 intended_load,
                 offered_count=done.sent,
                 loss_count=done.sent - done.received,
-                duration_with_overheads=intended_duration + OVERHEAD_S,
+                duration_with_overheads=taken_s[-1],
             )
 
     # Explicit even where the library has the same default, which may change.
@@ -140,7 +124,7 @@ def plain_mlrsearch(make: MakeSystem, rng: Random, _: Random) -> SearchRun:
         "expansion_coefficient": 2,
         "fail_fast": True,
     }
-    goals = [SearchGoal(loss_ratio=loss_ratio, **common) for loss_ratio in (0.0, 0.005)]
+    goals = [SearchGoal(loss_ratio=loss_ratio, **common) for loss_ratio in _GOALS.values()]
     config = Config()
     config.goals = goals
     config.max_load, config.min_load = LINE_PPS / 2, 9001.0
@@ -148,13 +132,15 @@ def plain_mlrsearch(make: MakeSystem, rng: Random, _: Random) -> SearchRun:
     config.warmup_duration = 0.0
     found = MultipleLossRatioSearch(config).search(PeerMeasurer())
     ndr_pps, pdr_pps = (2 * float(found[goal].relevant_lower_bound) for goal in goals)
-    return SearchRun(elapsed_s, trials, ndr_pps, pdr_pps)
+    return SearchRun(sum(taken_s), len(taken_s), ndr_pps, pdr_pps)
 
 
 SEEDS = 100
 """Searches of each kind per model at random capacities, and as many at a fixed capacity."""
 _CAPACITY_RANGE = (0.05, 0.95)
 _FIXED_CAPACITY = 0.4
+_GOALS = {"ndr": 0.0, "pdr": 0.005}
+"""Loss ratios."""
 _NOISE_RANGE = (0.01, 0.03)
 
 _SEARCHES: Mapping[str, Search] = {"ours": warm, "cold": cold, "peer": plain_mlrsearch}
@@ -174,18 +160,10 @@ def measure(seeds: int = SEEDS) -> dict[str, Any]:
         for name in ModelName
     }
     ours, cold_s, peer = (fmean(row[who]["mean_s"] for row in detail.values()) for who in _SEARCHES)
-    return {
-        "ours": ours,
-        "peer": peer,
-        "ratio": ours / peer,
-        "cold": cold_s,
-        "cold_ratio": cold_s / peer,
-        "unit": "s",
-        "detail": detail,
-        "note": f"peer is MLRsearch; ours is warm; cold {cold_s:.1f} s, ratio {cold_s / peer:.3f}; {seeds} searches of "
-        "each kind and system, virtual time",
-        "table": (_HEADS, [_line(name, row) for name, row in detail.items()]),
-    }
+    note = f"peer is MLRsearch; ours is warm; cold {cold_s:.1f} s, ratio {cold_s / peer:.3f}; {seeds} searches of each "
+    note += "kind and system, virtual time"
+    table = (_HEADS, [_line(name, row) for name, row in detail.items()])
+    return sides.figures(ours, peer, "s", note, cold=cold_s, cold_ratio=cold_s / peer, detail=detail, table=table)
 
 
 _HEADS = ("system", "warm s", "cold s", "MLRsearch s", "p95 s", "spread NDR/PDR %", "MLRsearch %", "bias NDR/PDR %")
@@ -197,49 +175,45 @@ def _line(name: str, row: Mapping[str, Mapping[str, float]]) -> tuple[str | floa
         name,
         *(row[who]["mean_s"] for who in _SEARCHES),
         "/".join(f"{row[who]['p95_s']:.0f}" for who in _SEARCHES),
-        *("/".join(f"{each[f'{goal}_spread_percent']:.2f}" for goal in ("ndr", "pdr")) for each in (ours, peer)),
-        "/".join(f"{ours[f'{goal}_error_percent']:+.2f}" for goal in ("ndr", "pdr")),
+        *("/".join(f"{each[f'{goal}_spread_percent']:.2f}" for goal in _GOALS) for each in (ours, peer)),
+        "/".join(f"{ours[f'{goal}_error_percent']:+.2f}" for goal in _GOALS),
     )
 
 
-def figures(search: Search, name: ModelName | HeldOut, seeds: int, **parameters: float) -> dict[str, float]:
-    """Return time, trials and error of one search at random capacities of one kind of system.
-
-    `parameters` are those of the simulation.
-    """
-    random = [_run(search, name, seed, None, parameters) for seed in range(seeds)]
-    times = [run.elapsed_s for run, _ in random]
-    errors = {
-        "ndr": [100 * (run.ndr_pps / system.truth_pps(0.0) - 1) for run, system in random],
-        "pdr": [100 * (run.pdr_pps / system.truth_pps(0.005) - 1) for run, system in random],
-    }
-    return {
+def figures(search: Search, name: ModelName, seeds: int) -> dict[str, float]:
+    """Return time, trials and error of one search at random capacities of one kind of system."""
+    runs = [_run(search, name, seed, None) for seed in range(seeds)]
+    times = [run.elapsed_s for run, _ in runs]
+    found = {
         "mean_s": fmean(times),
         "p95_s": quantiles(times, n=20, method="inclusive")[-1],
-        "trials": fmean(run.trials for run, _ in random),
-        **{f"{goal}_error_percent": fmean(row) for goal, row in errors.items()},
-        **{f"{goal}_rms_error_percent": fmean(each**2 for each in row) ** 0.5 for goal, row in errors.items()},
+        "trials": fmean(run.trials for run, _ in runs),
     }
+    for goal, loss_ratio in _GOALS.items():
+        errors = [100 * (_pps(run, goal) / system.truth_pps(loss_ratio) - 1) for run, system in runs]
+        found[f"{goal}_error_percent"] = fmean(errors)
+        found[f"{goal}_rms_error_percent"] = fmean(each**2 for each in errors) ** 0.5
+    return found
 
 
 def spreads_percent(search: Search, name: ModelName, seeds: int) -> dict[str, float]:
     """Return the spread of the bounds that so many searches find at one capacity of one kind of system."""
-    runs = [_run(search, name, seed, _FIXED_CAPACITY, {})[0] for seed in range(seeds)]
-    return {
-        "ndr_spread_percent": _spread(run.ndr_pps for run in runs),
-        "pdr_spread_percent": _spread(run.pdr_pps for run in runs),
-    }
+    runs = [_run(search, name, seed, _FIXED_CAPACITY)[0] for seed in range(seeds)]
+    rates = {goal: [_pps(run, goal) for run in runs] for goal in _GOALS}
+    return {f"{goal}_spread_percent": 100 * stdev(row) / fmean(row) for goal, row in rates.items()}
 
 
-def _run(
-    search: Search, name: ModelName | HeldOut, seed: int, capacity: float | None, parameters: Mapping[str, float]
-) -> tuple[SearchRun, SearchedSystem]:
+def _pps(run: SearchRun, goal: str) -> float:
+    return run.ndr_pps if goal == "ndr" else run.pdr_pps
+
+
+def _run(search: Search, name: ModelName, seed: int, capacity: float | None) -> tuple[SearchRun, SearchedSystem]:
     """Run one search; with the same seed, all searches get the same system and random numbers."""
     rng = Random(f"{name}/{seed}/{capacity}")
     low, high = _CAPACITY_RANGE
     share = exp(rng.uniform(log(low), log(high))) if capacity is None else capacity
     noise = rng.uniform(*_NOISE_RANGE) if capacity is None else fmean(_NOISE_RANGE)
-    make = maker(name, share * LINE_PPS, {"noise": noise, **parameters})
+    make = maker(name, share * LINE_PPS, {"noise": noise})
     earlier = Random(f"earlier/{name}/{seed}/{capacity}")
     return search(make, rng, earlier), make()
 
@@ -250,9 +224,3 @@ def maker(name: ModelName | HeldOut, capacity_pps: float, parameters: Mapping[st
         return lambda: held_out(name, capacity_pps)
     simulation = Simulation.model_validate({"model": name, **parameters})
     return lambda: Memoryless(make_model(simulation, capacity_pps))
-
-
-def _spread(values: Iterable[float]) -> float:
-    """Standard deviation over mean in percent."""
-    row = list(values)
-    return 100 * stdev(row) / fmean(row)

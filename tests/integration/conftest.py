@@ -134,14 +134,14 @@ def machine() -> Iterator[MachineLock]:
 
 @pytest.fixture(autouse=True)
 def _program_has_ended(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test of a file leaves a process of the program that this names in `LEAVES_NO`, a namespace or a folder."""
-    program = getattr(request.module, "LEAVES_NO", "")
-    with machine_stays_as_it_was(program) if program else nullcontext():
+    """No test that is marked `leaves_no` leaves a process of the program that this names, a namespace or a folder."""
+    mark = request.node.get_closest_marker("leaves_no")
+    with machine_stays_as_it_was(*mark.args) if mark else nullcontext():
         yield
 
 
 @pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """The nodes of a file of tests, as it describes them in `LAB`."""
-    with Lab(**getattr(request.module, "LAB", {})) as made:
+    with Lab(**request.module.LAB) as made:
         yield made

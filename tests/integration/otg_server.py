@@ -56,7 +56,7 @@ def serving(log: Path, *arguments: str, network: Path | None = None) -> Iterator
             server.end()
 
 
-def certificate(folder: Path, address: str) -> tuple[Path, Path]:
+def make_certificate(folder: Path, address: str) -> tuple[Path, Path]:
     """Files of a certificate for an address: with its key, as a server has it, and without, as clients do."""
     own, trusted = folder / "server.pem", folder / "cert.pem"
     subprocess.run(

@@ -28,8 +28,6 @@ DENSITY = PROJECT / "tests" / "density"
 SUITES = PROJECT / "tests" / "characterization"
 SPECS = SUITES / "specs"
 LOCAL, SIM = (("-v", f"TOPOLOGY:topologies/{name}.yaml") for name in ("local", "sim"))
-ELSEWHERE = r'"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
-"""What of a record others change meanwhile: settings of the machine, by using it, and the work tree, by a commit."""
 
 
 def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> list[str]:

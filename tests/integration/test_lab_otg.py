@@ -21,7 +21,7 @@ from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, wait_for_state
-from tests.integration.otg_server import OtgServer, certificate, serving
+from tests.integration.otg_server import OtgServer, make_certificate, serving
 from tests.integration.robot_runs import csit, results, run_robot
 from tests.unit.drivers.generators.otg.otg_configurations import FORWARD
 
@@ -39,7 +39,7 @@ LAB = {"used": True}
 def server(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgServer]:
     """A server with TLS, of the ports of the TG; its certificate is beside its log."""
     folder, node = tmp_path_factory.mktemp("otg"), lab.nodes["TG"]
-    own, _ = certificate(folder, node.address)
+    own, _ = make_certificate(folder, node.address)
     arguments = ("--address", node.address, "--certificate", str(own))
     with serving(folder / "server.log", *arguments, network=node.network) as running:
         yield running

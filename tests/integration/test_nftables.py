@@ -27,12 +27,12 @@ from tests.integration.user_space import FRAMES, cell, deployed, is_as_planned, 
 pytestmark = [
     pytest.mark.parallel,
     pytest.mark.root,
+    pytest.mark.leaves_no("nft"),
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
 ]
 ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 NO_PORTS, UDP = 61, 17
 LOCAL = PROJECT / "topologies" / "local.yaml"
-LEAVES_NO = "nft"
 
 
 @contextmanager

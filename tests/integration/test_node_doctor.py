@@ -20,6 +20,7 @@ from tests.builders import shipped
 from tests.integration import lab as labs
 from tests.integration.robot_runs import csit
 
+LAB = {"cables": 4}
 BIG = "/var/tmp"  # noqa: S108 - the node's own
 pytestmark = pytest.mark.parallel
 needs_lab = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]

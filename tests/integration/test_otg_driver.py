@@ -13,7 +13,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from tests.integration.otg_server import OtgServer, certificate, serving, topology
+from tests.integration.otg_server import OtgServer, make_certificate, serving, topology
 from tests.integration.user_space import cell, deployed, victim
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
@@ -99,7 +99,7 @@ def test_the_next_run_stops_what_a_killed_one_has_left_sending(server: OtgServer
 def test_a_server_that_is_not_there_or_not_trusted_is_named(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match=r"^OTG server http://127.0.0.1:1: version: .*refused"):
         OtgClient(Otg(location="http://127.0.0.1:1")).version()
-    pem, trusted = certificate(tmp_path, "127.0.0.1")
+    pem, trusted = make_certificate(tmp_path, "127.0.0.1")
     with serving(tmp_path / "server.log", "--certificate", str(pem)) as own:
         with pytest.raises(CsitError, match=r"^OTG server https://127.0.0.1:\d+: version: .*CERTIFICATE_VERIFY_FAILED"):
             OtgClient(Otg(location=own.url)).version()

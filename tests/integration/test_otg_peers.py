@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.generators.otg.flows import SentFlow, fi
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
 from tests.builders import shipped
-from tests.integration.otg_server import certificate as certified
+from tests.integration.otg_server import make_certificate
 from tests.integration.robot_runs import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, FLOWS, UDP
 from tests.unit.model.yaml_bombs import MERGE_BOMB
@@ -135,7 +135,7 @@ def test_a_server_without_counters_is_refused_before_a_run() -> None:
 
 
 def test_grpc_with_tls_checks_the_certificate(tmp_path: Path) -> None:
-    key, certificate = certified(tmp_path, "127.0.0.1")
+    key, certificate = make_certificate(tmp_path, "127.0.0.1")
     with grpc_server(Counting(), key, certificate) as port:
         url = f"grpcs://127.0.0.1:{port}"
         assert OtgClient(Otg(location=url, ca_file=str(certificate))).flow_metrics()["f1"].frames_tx == 700
@@ -237,7 +237,7 @@ tried(client.version)
 @pytest.mark.skipif(bool(NO_MAGNA), reason=NO_MAGNA)
 def test_magna_sends_what_it_can_and_the_rest_is_refused_with_the_reason(tmp_path: Path) -> None:
     """It has no counters in its OTG API, and crashes when it is asked for something that it lacks."""
-    key, certificate = certified(tmp_path, "127.0.0.1")
+    key, certificate = make_certificate(tmp_path, "127.0.0.1")
     namespace, log = f"csit-magna-{os.getpid()}", tmp_path / "magna.log"
     plain = {
         "name": "f1",

@@ -33,6 +33,7 @@ from tests.integration.user_space import (
 pytestmark = [
     pytest.mark.parallel,
     pytest.mark.root,
+    pytest.mark.leaves_no("ovs"),
     pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto")))),
 ]
 WITH_DPDK = pytest.mark.skipif(bool(list(missing("dpdk"))), reason="; ".join(map(str, missing("dpdk"))))
@@ -43,7 +44,6 @@ with deployed(topology_with(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-LEAVES_NO = "ovs"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from tests.integration.user_space import (
 pytestmark = [
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
+    pytest.mark.leaves_no("ovs"),
     pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto")))),
 ]
 WITH_DPDK = pytest.mark.skipif(bool(list(missing("dpdk"))), reason="; ".join(map(str, missing("dpdk"))))
@@ -47,7 +48,6 @@ AT_ONCE = 100
 """Fewer than the ring of a veth port holds, of which the kernel takes them in its turn."""
 READ_WITHIN_S = 30.0
 Rows = dict[str, tuple[float | None, ...]]
-LEAVES_NO = "ovs"
 
 
 def sampler_of(deployment: Deployment) -> FeatureSampler:

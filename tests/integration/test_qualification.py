@@ -35,6 +35,7 @@ from tests.integration.robot_runs import (
 from tests.veth_pair import veth_pair
 
 pytestmark = pytest.mark.root
+LAB = {"cables": 4}
 _TRAFGEN = shutil.which("trafgen")
 needs_trafgen = pytest.mark.skipif(_TRAFGEN is None, reason="trafgen (netsniff-ng) is not installed")
 needs_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a loop-back sends and receives on two CPUs")

@@ -28,7 +28,12 @@ LACKING = "; ".join(
     for each in machine.missing_for_some(TOPOLOGY.dut)
     if "NFs of kind" in str(each) and not any(f"kind {own}" in str(each) for own in ("suricata", "openvpn"))
 )
-pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = [
+    pytest.mark.usefixtures("awake"),
+    pytest.mark.root,
+    pytest.mark.leaves_no("nginx"),
+    pytest.mark.skipif(bool(LACKING), reason=LACKING),
+]
 FRAMES = 20
 GATEWAY, NAT, PROCESS = NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("process")
 MONITORS = tuple(NfKind(each.name) for each in MONITOR_DRIVERS if each.name != "suricata")
@@ -42,7 +47,6 @@ while True: time.sleep(60)"""
 COUNTING = """import sys
 (row,) = (line.split() for line in open("/proc/net/dev") if line.strip().startswith(sys.argv[1] + ":"))
 print("packets", row[2])"""
-LEAVES_NO = "nginx"
 
 
 def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_monitors_see_all_of_them() -> None:

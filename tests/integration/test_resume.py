@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.items import Recorded
 from tests.integration.pauses import BETWEEN, KEEPING, Moment, Paused
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import (
     DENSITY,
-    ELSEWHERE,
     PROJECT,
     SIM,
     argv,
@@ -30,7 +28,7 @@ from tests.integration.robot_runs import (
     study_record,
     study_suite,
 )
-from tests.loaded import items
+from tests.loaded import contents, without_moment
 
 pytestmark = pytest.mark.parallel
 
@@ -88,26 +86,12 @@ tear_downs: 1
 connections: 100
 capacity: false
 """
-TIMES = re.compile(r'"(?:started_at|finished_at|deploy_s|remove_s)":(?:"[^"]*"|[\d.e-]+|null)|' + ELSEWHERE)
 
 
-def dataset(output: Path) -> list[tuple[str, ...]]:
-    """Everything in an output.xml in order.
-
-    Of tests: status, message and record, byte by byte but for wall-clock times.
-    """
-    return [
-        (item.status.value, item.message, TIMES.sub("", item.record.model_dump_json()))
-        if isinstance(item, Recorded)
-        else (str(replace(item, source="")),)
-        for item in items(output / "output.xml")
-    ]
-
-
-def files(output: Path) -> dict[str, str]:
+def files(output: Path) -> dict[str, object]:
     """Records and tables of a run by name."""
-    found = (*(output / "results").iterdir(), *output.glob("characterization/*/*.csv"))
-    return {file.name: TIMES.sub("", file.read_text(encoding="utf-8")) for file in found}
+    tables = {file.name: file.read_bytes() for file in output.glob("characterization/*/*.csv")}
+    return tables | {file.name: without_moment(file.read_text("utf-8")) for file in (output / "results").iterdir()}
 
 
 def finished(output: Path) -> int:
@@ -196,7 +180,7 @@ def test_a_run_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: Pat
     assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"
     assert not of_steps or "before the run was resumed" in done.stdout, f"seed {seed}"
     assert finished(folder) == finished(whole), f"seed {seed}: nothing is measured twice"
-    assert dataset(folder) == dataset(whole), f"seed {seed}"
+    assert contents(folder) == contents(whole), f"seed {seed}"
     assert files(folder) == files(whole), f"seed {seed}"
 
 
@@ -246,11 +230,11 @@ def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
     output = tmp_path / "run"
     first = run_robot(output, *options, check=False)
     assert first.returncode == 1
-    told = dataset(output)
+    told = contents(output)
     assert "no traffic" in told[0][1]
     second = run_robot(output, *options, "-v", f"RESUME:{output}", check=False)
     assert second.returncode == 1
-    assert dataset(output) == told
+    assert contents(output) == told
     assert [each["event"] for each in events(output)].count("started") == 1  # no result is tried again
 
 
@@ -259,7 +243,7 @@ def test_plain_robot_resumes_a_run_in_its_own_folder(torn: Path, small: Path) ->
     elsewhere = run_robot(torn.parent / "elsewhere", *options, check=False)
     assert f"a run is resumed in its own folder; use -d {torn}" in elsewhere.stdout
     run_robot(torn, *options)
-    assert dataset(torn) == dataset(small)
+    assert contents(torn) == contents(small)
 
 
 def test_a_folder_of_an_active_run_is_refused_and_the_run_resumes(torn: Path, small: Path) -> None:
@@ -278,7 +262,7 @@ def test_a_folder_of_an_active_run_is_refused_and_the_run_resumes(torn: Path, sm
         assert plain.returncode != 0
         assert {file for file in torn.rglob("*") if file.is_file()} == before.keys()
     assert csit("robot", "--resume", str(torn)).returncode == 0
-    assert dataset(torn) == dataset(small)
+    assert contents(torn) == contents(small)
 
 
 def test_a_new_run_in_a_used_folder_keeps_the_earlier_journal(tmp_path: Path) -> None:
@@ -296,14 +280,14 @@ def test_the_laptops_command_resumes_and_writes_its_report(tmp_path: Path) -> No
     options = ("--topology", "topologies/sim.yaml", "--types", "CSP", "--cells", "1x1,2x1", "--output", str(folder))
     first = csit("local", *options)
     assert first.returncode == 0, first.stdout + first.stderr
-    whole, told = dataset(folder), first.stdout.splitlines()
+    whole, told = contents(folder), first.stdout.splitlines()
     journal = folder / "journal.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:4]))  # up to the second test's start
     (folder / "output.xml").unlink()
     (folder / "density.html").unlink()
     second = csit("local", "--resume", str(folder))
     assert second.returncode == 0, second.stdout + second.stderr
-    assert dataset(folder) == whole
+    assert contents(folder) == whole
     assert (folder / "density.html").exists()
     assert second.stdout.splitlines()[-5:] == told[-5:]
     assert [each["event"] for each in events(folder)][3:] == ["started", "resumed", "started", "finished", "ended"]
@@ -324,4 +308,4 @@ def test_suite_files_of_one_call_are_one_run_that_is_resumed_as_one(tmp_path: Pa
     (torn / "journal.jsonl").write_bytes(journal[: last + 5])
     run_robot(torn, *options, "-v", f"RESUME:{torn}", sources=sources)
     assert finished(torn) == 4  # the fourth is measured again, nothing else
-    assert dataset(torn) == dataset(whole)
+    assert contents(torn) == contents(whole)

@@ -27,10 +27,10 @@ from tests.integration.user_space import processes
 pytestmark = [
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
+    pytest.mark.leaves_no("suricata"),
     pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed"),
 ]
 SURICATA = NfKind("suricata")
-LEAVES_NO = "suricata"
 
 
 def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_each_second() -> None:

@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.parallel,
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
+    pytest.mark.leaves_no("testpmd"),
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
 ]
 NO_OVS = "; ".join(map(str, missing_for_ovs("auto")))
@@ -39,7 +40,6 @@ with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind("
     print("deployed", flush=True)
     time.sleep(60)
 """
-LEAVES_NO = "testpmd"
 
 
 @pytest.mark.parametrize(

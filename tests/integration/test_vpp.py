@@ -41,6 +41,7 @@ from tests.integration.user_space import vpp_topology as topology
 pytestmark = [
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
+    pytest.mark.leaves_no("vpp"),
     pytest.mark.skipif(bool(NO_VPP), reason=f"{NO_VPP} (CSIT_VPP_PREFIX={VPP_PREFIX})"),
 ]
 NO_VMS = "; ".join(map(str, vm_missing()))
@@ -54,7 +55,6 @@ with deployed(topology(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-LEAVES_NO = "vpp"
 
 
 @pytest.mark.parametrize("vswitch", ["vpp", "linux_bridge"])

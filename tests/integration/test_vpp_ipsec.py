@@ -37,13 +37,13 @@ pytestmark = [
     pytest.mark.parallel,
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
+    pytest.mark.leaves_no("vpp"),
     pytest.mark.skipif(bool(NO_VPP_IPSEC), reason=f"{NO_VPP_IPSEC} (CSIT_VPP_PREFIX={VPP_PREFIX})"),
 ]
 TUNNEL, ROUTER = NfKind("vpp_ipsec"), NfKind("linux_router")
 FRAMES = 20
 ESP = 50
 FOLDER = DIRECTORY / "run" / "shared_memory"
-LEAVES_NO = "vpp"
 
 
 def tunnels(deployment: Deployment) -> VppTunnels:

@@ -1,40 +1,18 @@
 """A finished run that is resumed measures nothing, and a killed one that is resumed ends as one that was not killed."""
 
-import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from csit_utils.dataset.items import Recorded
 from resources.libraries.python.paths import PROJECT
-from tests.loaded import items
+from tests.loaded import contents
 from tests.simulated.conftest import MATRIX
 from tests.simulated.in_process import DENSITY, QUIETLY, SIM, STUDIES, csit, journal, passed, robot_words
 
-TIMES = re.compile(
-    r'"(?:started_at|finished_at|deploy_s|remove_s|cpu_s|lasted_s)":(?:"[^"]*"|[\d.e-]+|null)'
-    r'|"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
-)
-"""Parts of a record that are no results: the time of day, the machine's state, and commits that others make."""
 CHAINS = ("-v", "SET:duration_s=3", "--suite", "chains")
 DEADLINE_S = 300
-
-
-def contents(output: Path) -> list[tuple[str, ...]]:
-    """Everything in an output.xml in order, but for times."""
-    return list(_contents(output / "output.xml"))
-
-
-def _contents(path: Path) -> Iterator[tuple[str, ...]]:
-    for item in items(path):
-        if isinstance(item, Recorded):
-            yield item.status.value, item.message, TIMES.sub("", item.record.model_dump_json())
-        else:
-            yield (str(replace(item, source="", started_at=None) if hasattr(item, "started_at") else item),)
 
 
 def killed(output: Path, file: str, text: str, lines: int, *words: str) -> None:
@@ -81,7 +59,7 @@ def test_a_killed_run_with_a_json_output_is_resumed_with_all_its_tests(density: 
     assert (output / "out-1.json").exists(), "the output of the interrupted part is kept"
     of_suite = {each for each in contents(density) if "Csc-Ndrpdr." in str(each)}
     assert len(of_suite) == count(output, "finished")
-    assert set(_contents(output / "out.json")) == {
+    assert set(contents(output, "out.json")) == {
         tuple(text.replace("Density.Csc", "Csc") for text in each) for each in of_suite
     }
     passed("outcome", output)

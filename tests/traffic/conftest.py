@@ -2,7 +2,7 @@
 
 Tests assert facts: packets arrive, a record is there and passed, nothing is left. No rate, time, loss ratio or CPU use
 is compared with anything, and deadlines are for a machine several times slower and busy otherwise. So each test has one
-try. Runs are started by fixtures, as tests of one run share it.
+try. A fixture starts a run that several tests look at, other tests start their own.
 """
 
 import fcntl

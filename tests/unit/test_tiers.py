@@ -59,14 +59,16 @@ def test_the_last_line_counts_and_others_have_failures_skips_retries_and_slow_te
     fine = Test(environment="unit", name="a", failed=False, skipped="", cpu_s=0.1, retried="")
     changes: list[dict[str, Any]] = [{}, {"failed": True}, {"cpu_s": 1.5}, {"retried": "lost 2"}]
     tests = [replace(fine, name=f"t{at}", **change) for at, change in enumerate(changes)]
-    tests += [replace(fine, skipped="needs root")] * 2
+    tests += [replace(fine, skipped="needs root")] * 2 + [replace(fine, skipped="/root/vpp is not there")]
     *lines, last = report(tests, "", 305.2, 411.7).splitlines()
-    assert last == "3 passed, 1 failed, 2 skipped"
-    assert [line.removeprefix("csit test: unit: ") for line in lines][:4] == [
-        "failed: t1", "passed on retry: t3: lost 2", "2 skipped: needs root",
+    assert last == "3 passed, 1 failed, 3 skipped"
+    assert [line.removeprefix("csit test: unit: ") for line in lines][:5] == [
+        "failed: t1", "passed on retry: t3: lost 2", "2 skipped: needs root", "1 skipped: /root/vpp is not there",
         "slow: t2 used 1.5 s of CPU time, the limit is 1 s",
     ]  # fmt: skip
-    assert f"not run: {', '.join(added())} " in lines[4]
+    assert "2 of 7 tests were skipped for lack of root" in lines[5]
+    assert f"not run: {', '.join(added())} " in lines[6]
+    assert "root" not in report(tests[:4], ALL, 1.0, 1.0)
 
 
 INTEGRATION = ROOT / "tests" / "integration"

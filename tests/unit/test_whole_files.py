@@ -23,7 +23,7 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "page.html").is_symlink()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes a link of another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a link of another user")
 def test_a_link_of_another_user_to_a_device_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.symlink_to("/dev/null")
