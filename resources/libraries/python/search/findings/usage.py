@@ -20,14 +20,13 @@ def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
     def share(ns: int) -> float:
         return min(1.0, max(0.0, ns / sending_ns))
 
-    owners = {port.owner for link in plan.links for port in (link.a, link.b)}
+    ports = plan.ports()
     machines = {thread.owner: thread.machine for thread in plan.cores.threads}
-    planned = {owner: plan.cores.cpus(owner) for owner in owners}
+    planned = {owner: plan.cores.cpus(owner) for owner in {port.owner for port in ports}}
     threads: list[ThreadLoad] = []
     receivers: dict[str, Port] = {}
-    for link in plan.links:
-        for port in (link.a, link.b):
-            receivers.setdefault(port.receiver, port)  # VLAN devices on a trunk share a thread, which counts once
+    for port in ports:
+        receivers.setdefault(port.receiver, port)  # VLAN devices on a trunk share a thread, which counts once
     for name, port in receivers.items():
         if name in before.threads and name in after.threads:
             one, other = before.threads[name], after.threads[name]
