@@ -59,7 +59,7 @@ from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers
-from resources.libraries.python.studies.chains.planning.chain_generation import policy
+from resources.libraries.python.studies.chains.planning import policy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.planning.selection import parse_selection
 from resources.libraries.python.studies.interference.run import InterferenceTest

@@ -39,7 +39,7 @@ from resources.libraries.python.studies.chains.model import (
     Suspect,
 )
 from resources.libraries.python.studies.chains.model.spec import Mode, load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
+from resources.libraries.python.studies.chains.planning import cost, generate
 
 
 def stacks_of_suspects(record: ChainsRecord) -> Iterator[CellStacks]:

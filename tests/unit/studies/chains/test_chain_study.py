@@ -19,7 +19,7 @@ from resources.libraries.python.studies.chains.analysis.study import Analysis, a
 from resources.libraries.python.studies.chains.analysis.truth import deviations, truth
 from resources.libraries.python.studies.chains.model import MEAN_DISTANCE, WORSE, ChainRun, PartLoss
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain
-from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.chains.planning import generate
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of, workload
 
 FOUR = ("firewall", "nat", "monitor", "ids")
