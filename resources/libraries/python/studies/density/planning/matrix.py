@@ -16,12 +16,11 @@ from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
-from resources.libraries.python.planning.placement.core_notes import core_notes
 from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shareable
 from resources.libraries.python.planning.placement.cores import shortages as core_shortages
 from resources.libraries.python.planning.placement.queue_balance import Balance, balance
 from resources.libraries.python.planning.placement.queues import EdgePort, RxQueues, edge_ports, port_warnings
-from resources.libraries.python.planning.plan import kinds, no_such_kind, threads_per_nf
+from resources.libraries.python.planning.plan import core_notes, kinds, no_such_kind, threads_per_nf
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.traffic import not_taken
