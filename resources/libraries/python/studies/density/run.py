@@ -56,9 +56,8 @@ from resources.libraries.python.studies.density.planning.matrix import cell_key,
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
 from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.call_stacks import CostReading, sample_stacks
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment, repeat_trial
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.deployment.repeated_trials import repeat_trial
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""

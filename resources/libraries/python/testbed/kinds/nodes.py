@@ -49,15 +49,14 @@ from resources.libraries.python.testbed.agent.calls import (
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Host, Parts, Testbed
-from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.node import reservation
+from resources.libraries.python.testbed.node.checks.processors import data_cpus, observe
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
-from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
 from resources.libraries.python.testbed.remote.node import RemoteOrchestrator, TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
-from resources.libraries.python.testbed.roles.service import Orchestrator
+from resources.libraries.python.testbed.roles.service import Orchestrator, RealTime
 from resources.libraries.python.testbed.roles.watching import Readings
 
 if TYPE_CHECKING:  # it imports all drivers
