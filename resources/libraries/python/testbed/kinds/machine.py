@@ -56,8 +56,7 @@ from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.placement.instance_cpus import usable_mb
 from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node, write
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.node.fact_collection import named_ports
-from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
+from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory, named_ports
 from resources.libraries.python.testbed.node.scripts import machine, ports
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import SizedService, SplitService

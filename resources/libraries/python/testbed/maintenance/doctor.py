@@ -21,11 +21,10 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.node.checks import memory, ports, processors, system
+from resources.libraries.python.testbed.node.checks import ports, processors, system
+from resources.libraries.python.testbed.node.checks.processors import data_cpus, observe
 from resources.libraries.python.testbed.node.energy import is_remote, read_meter
-from resources.libraries.python.testbed.node.fact_collection import drivers_of, gather, kernel_features_of
-from resources.libraries.python.testbed.node.facts import Facts
-from resources.libraries.python.testbed.node.noise import data_cpus, observe
+from resources.libraries.python.testbed.node.facts import Facts, drivers_of, gather, kernel_features_of
 from resources.libraries.python.testbed.node.reservation import holder_of
 
 
@@ -292,7 +291,7 @@ def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding
 
     `name`: The node's; in the local world the DUT's, on whose machine everything is.
     """
-    checks = [system.check, processors.check, memory.check, _of_declared]
+    checks = [system.check, processors.check, system.check_memory, _of_declared]
     if topology.world is World.LAB:
         checks.append(ports.check)
     return [finding for check in checks for finding in check(topology, name, facts)]
