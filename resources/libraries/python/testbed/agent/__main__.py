@@ -20,13 +20,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from resources.libraries.python import version
 from resources.libraries.python.dialogue import JsonLines, line_of, plain, shown
 from resources.libraries.python.drivers.host.programs.waiting import next_item
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.environment import boot_id, fingerprint
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.service import AgentService
-from resources.libraries.python.testbed.connection import project
 
 _log = logging.getLogger(__name__)
 _END_S = 120.0
@@ -208,7 +208,7 @@ def main() -> int:
     log_to_stderr()
     greeting = calls.Greeting(
         protocol=calls.PROTOCOL,
-        project=project.digest(project.sources().items()),
+        project=version.digest(version.sources().items()),
         python=platform.python_version(),
         hostname=platform.node(),
         pid=os.getpid(),

@@ -20,7 +20,7 @@ from platform import machine
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.testbed.connection.project import digest, sources
+from resources.libraries.python.version import digest, sources
 
 DISTRIBUTIONS = ("pydantic", "pyroute2", "numpy", "hdrhistogram", "Jinja2", "PyYAML")
 """Packages that code on a node imports; what these need comes along."""
