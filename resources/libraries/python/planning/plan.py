@@ -21,8 +21,7 @@ from resources.libraries.python.planning.memory import least_guest_mb
 from resources.libraries.python.planning.names import GENERATOR, nf_name
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
 from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shortages
-from resources.libraries.python.planning.placement.queue_balance import unequal
-from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings
+from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings, unequal
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import ServiceLayout

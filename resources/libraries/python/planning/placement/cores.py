@@ -7,7 +7,7 @@ NFs, two to a core, then data cores of NFs. A data core brings all its sibling t
 core (1DT/S2PC of the draft). Unlike CSIT's allocator the check counts every core of
 an NF of 2c and more.
 
-A data core has fewer threads than another only when nothing else is left; `queue_balance` names the NFs concerned.
+A data core has fewer threads than another only when nothing else is left; `queues` names the NFs concerned.
 
 Each machine of a testbed is planned on its own processor, a DUT as if it were alone. The generator's own machine has
 one system core, and one physical core for each of the generator's data threads; where cores are left, its control

@@ -18,8 +18,14 @@ from resources.libraries.python.planning.memory import shortages as memory_short
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
 from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shareable
 from resources.libraries.python.planning.placement.cores import shortages as core_shortages
-from resources.libraries.python.planning.placement.queue_balance import Balance, balance
-from resources.libraries.python.planning.placement.queues import EdgePort, RxQueues, edge_ports, port_warnings
+from resources.libraries.python.planning.placement.queues import (
+    Balance,
+    EdgePort,
+    RxQueues,
+    balance,
+    edge_ports,
+    port_warnings,
+)
 from resources.libraries.python.planning.plan import core_notes, kinds, no_such_kind, threads_per_nf
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
