@@ -41,10 +41,9 @@ from resources.libraries.python.errors import ConfigError, CsitError, Unsupporte
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.access import Powercap
-from resources.libraries.python.model.testbed.cpu import parse_lscpu
+from resources.libraries.python.model.testbed.cpu import expand, parse_lscpu
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
     RunCutShort,

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import CsitError, InUse
-from resources.libraries.python.model.ranges import ranges
 from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.testbed.cpu import ranges
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine

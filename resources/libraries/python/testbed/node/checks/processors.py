@@ -9,8 +9,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.measurements.noise import CpuNoise
-from resources.libraries.python.model.ranges import expand, ranges
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.cpu import CpuLayout, expand, layout, ranges
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.quantities import counted, latency, rate
