@@ -14,6 +14,7 @@ from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.quantities import counted, latency, rate
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, in_words
+from resources.libraries.python.testbed.connection.local import or_here
 from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
 from resources.libraries.python.testbed.node.node_query import ask
@@ -183,7 +184,7 @@ def data_cpus(there: CpuLayout, node: TgNode | DutNode) -> tuple[int, ...]:
 
 
 def observe(
-    connection: Connection,
+    connection: Connection | None,
     cpus: Collection[int],
     duration_s: float,
     *,
@@ -193,6 +194,7 @@ def observe(
 ) -> tuple[CpuNoise, ...]:
     """Observe idle CPUs, all at the same time. Threads that run there wait meanwhile.
 
+    `connection`: To the machine; None for this one.
     `duration_s`: At most 10; at most 0.9 where real-time threads are throttled.
     `machine`: The node, for the result; None for the (first) DUT.
 
@@ -200,13 +202,14 @@ def observe(
         CsitError: The machine cannot be asked, or answers with something else.
     """
     asked = {"cpus": sorted(cpus), "duration_s": duration_s}
-    answer = ask(connection, noise, asked, python=python, within_s=duration_s + _MORE_S, root=root)
+    with or_here(connection, python) as (way, its_python):
+        answer = ask(way, noise, asked, python=its_python, within_s=duration_s + _MORE_S, root=root)
     for cpu, why in answer.get("refused", ()):
-        _log.warning("%s: the noise floor of CPU %s is not known: %s", connection.name, cpu, why)
+        _log.warning("%s: the noise floor of CPU %s is not known: %s", way.name, cpu, why)
     try:
         return _ROWS.validate_python([{**row, "machine": machine} for row in answer["rows"]])
     except (KeyError, TypeError, ValidationError) as error:
-        raise CsitError(f"{connection.name}: the noise floor is not of this version: {error_text(error)}") from error
+        raise CsitError(f"{way.name}: the noise floor is not of this version: {error_text(error)}") from error
 
 
 def check_cpu_noise(place: str, rows: Sequence[CpuNoise]) -> Iterator[CheckFinding]:
