@@ -6,6 +6,7 @@ from itertools import product
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
+from resources.libraries.python.model.findings import sentence
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import traffic_profile
@@ -23,7 +24,6 @@ from resources.libraries.python.planning.placement.cache_ways import asks_for_wa
 from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings, unequal
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
-from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import IpVersion, Wiring, wire
 

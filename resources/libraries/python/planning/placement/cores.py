@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
+from resources.libraries.python.model.findings import Limit, Reason
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import polled_queues
@@ -30,7 +31,6 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.nodes import Sizes, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name
-from resources.libraries.python.planning.reasons import Limit, Reason
 from resources.libraries.python.redaction import command_text
 
 Core = tuple[int, ...]

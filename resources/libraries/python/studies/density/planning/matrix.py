@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.findings import Limit, Reason, sentence
 from resources.libraries.python.model.request.cell import Cell, Frame, TestType
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
@@ -27,7 +28,6 @@ from resources.libraries.python.planning.placement.queues import (
     port_warnings,
 )
 from resources.libraries.python.planning.plan import core_notes, kinds, no_such_kind, threads_per_nf
-from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.planning.wiring import too_many
