@@ -41,10 +41,9 @@ from resources.libraries.python.errors import ConfigError, CsitError, Unsupporte
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
-from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.access import Powercap
-from resources.libraries.python.model.testbed.cpu import parse_lscpu
+from resources.libraries.python.model.testbed.cpu import expand, parse_lscpu
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
     RunCutShort,
@@ -59,7 +58,7 @@ from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers
-from resources.libraries.python.studies.chains.planning.chain_generation import policy
+from resources.libraries.python.studies.chains.planning import policy
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.planning.selection import parse_selection
 from resources.libraries.python.studies.interference.run import InterferenceTest

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.functions.vm.accelerator import missing 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_back, is_held_back
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy
-from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
+from resources.libraries.python.studies.chains.planning import LEAD_S
 from tests.integration.lab_runs import RT_LIMIT
 from tests.integration.robot_runs import (
     LOCAL,

@@ -22,8 +22,8 @@ from resources.libraries.python.drivers.host.ownership.ownership_record import O
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.kinds import Limits, NfKind, UserProgram
+from resources.libraries.python.model.testbed.cpu import expand
 from resources.libraries.python.model.testbed.nodes import Container
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.cell import Deployment

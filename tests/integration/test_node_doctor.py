@@ -15,7 +15,7 @@ from resources.libraries.python.model.findings import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.maintenance import doctor
-from resources.libraries.python.testbed.node.fact_collection import gather
+from resources.libraries.python.testbed.node.facts import gather
 from tests.builders import shipped
 from tests.integration import lab as labs
 from tests.integration.robot_runs import csit

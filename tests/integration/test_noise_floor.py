@@ -13,7 +13,7 @@ import pytest
 
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.node.noise import observe
+from resources.libraries.python.testbed.node.checks.processors import observe
 from tests.integration.cpu_pulses import CPU, PAUSE_MS, PULSE_MS, pulses
 
 PER_S = 1000 / (PULSE_MS + PAUSE_MS)

@@ -35,7 +35,7 @@ from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
-from resources.libraries.python.testbed.node.noise import observe
+from resources.libraries.python.testbed.node.checks.processors import observe
 from tests.builders import cell_of, shipped
 from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named

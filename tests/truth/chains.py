@@ -19,9 +19,8 @@ from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.chains.model import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Mode, VnfSpec, Workload
-from resources.libraries.python.studies.chains.planning.chain_cell import owners
-from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.chains.planning import generate
+from resources.libraries.python.studies.chains.run import ChainStudyTest, owners
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import simulated_by
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share

@@ -17,8 +17,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.interference import model
 from resources.libraries.python.studies.interference.analysis.estimates import ALPHA
 from resources.libraries.python.studies.interference.analysis.study import SERVERS
-from resources.libraries.python.studies.interference.colocation_server import SharedServer
 from resources.libraries.python.studies.interference.model import Contender, InterferenceSpec, NfType
+from resources.libraries.python.studies.interference.run import SharedServer
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import simulated_by
 from tests.truth.known_truth import BoundedQuantity, each_of, print_table, share

@@ -28,8 +28,12 @@ import numpy as np
 from resources.libraries.python.drivers.sim.impairment import BufferPool
 from resources.libraries.python.drivers.sim.models import Noisy
 from resources.libraries.python.studies.sweep.analysis.points import Array, observe
-from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, profile_of
-from resources.libraries.python.studies.sweep.analysis.regions import second_break_point
+from resources.libraries.python.studies.sweep.analysis.profile import (
+    QualityBounds,
+    highest_rate,
+    profile_of,
+    second_break_point,
+)
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.model import MIB, BreakPoint, SweepPoint
 from tests.truth.known_truth import BoundedQuantity, print_table, share

@@ -11,7 +11,7 @@ from csit_utils.report.units import seconds
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.chains.model.spec import load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import AROUND_S, Chains, cost, generate
+from resources.libraries.python.studies.chains.planning import AROUND_S, Chains, cost, generate
 
 _NAMES = " > "
 _LENGTHS = ("length", "orders")

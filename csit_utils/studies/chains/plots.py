@@ -12,8 +12,8 @@ from csit_utils.report.units import bandwidth, digits3, percent
 from csit_utils.studies.chains.state_graphs import MAX_SHOWN, choice_of, graphs_alone, graphs_of, rates_of
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
+from resources.libraries.python.studies.chains.analysis.distances import distances
 from resources.libraries.python.studies.chains.analysis.features import LOSS, PERFORMANCE, THROUGHPUT, feature
-from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import DELAY, compare_parts
 from resources.libraries.python.studies.chains.analysis.sentences import workload_words
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy, Distance, Statistic, Suspect

@@ -20,6 +20,7 @@ from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.studies.chains.analysis import tables
+from resources.libraries.python.studies.chains.analysis.distances import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.analysis.reasons import amount
 from resources.libraries.python.studies.chains.analysis.sentences import (
@@ -29,7 +30,6 @@ from resources.libraries.python.studies.chains.analysis.sentences import (
     sentences,
     workload_words,
 )
-from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.model import (
     ChainsRecord,
     ChainStacks,
@@ -39,7 +39,7 @@ from resources.libraries.python.studies.chains.model import (
     Suspect,
 )
 from resources.libraries.python.studies.chains.model.spec import Mode, load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
+from resources.libraries.python.studies.chains.planning import cost, generate
 
 
 def stacks_of_suspects(record: ChainsRecord) -> Iterator[CellStacks]:

@@ -13,6 +13,7 @@ import typer
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, print_sentence
 from csit_utils.studies.density.plan_table import Times, print_cell, print_plan, times
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import hint
 from resources.libraries.python.model.load import load_topology, text_of
 from resources.libraries.python.model.request.cell import TestType, readable_cells
 from resources.libraries.python.model.request.variables import DENSITY, RESUME, SET, read_by
@@ -20,12 +21,11 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
-from resources.libraries.python.model.validation import hint
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.planning.placement.cores import Layouts, layouts_of
-from resources.libraries.python.planning.placement.queue_balance import Spread
+from resources.libraries.python.planning.placement.queues import Spread
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.quantities import counted

@@ -9,6 +9,7 @@ from csit_utils.commands.tables import TableForm, TableLine, print_sentence, pri
 from csit_utils.report.units import DASH, rate, seconds
 from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.findings import Limit
 from resources.libraries.python.model.plan import Flow, Plan, Port
 from resources.libraries.python.model.request.cell import Dimensions, Frame, ServiceType, TestType
 from resources.libraries.python.model.request.goal import SearchProfile
@@ -17,7 +18,6 @@ from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import how
 from resources.libraries.python.planning.placement.sender_threads import too_few_senders
-from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.density.planning.extras import MAX_FACTOR, MIN_FACTOR, Extras, test_s
 from resources.libraries.python.studies.density.planning.matrix import Candidate

@@ -11,8 +11,7 @@ from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sente
 from csit_utils.dataset.items import Recorded
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.findings import lowest
-from resources.libraries.python.studies.interference.analysis.matrix import pairs
+from resources.libraries.python.studies.interference.analysis.findings import lowest, pairs
 from resources.libraries.python.studies.interference.analysis.sentences import (
     advice_in_words,
     cell_in_words,

@@ -16,7 +16,7 @@ from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.paths import specification_file
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.studies.interference.analysis import sentences, tables
-from resources.libraries.python.studies.interference.analysis.matrix import pairs
+from resources.libraries.python.studies.interference.analysis.findings import pairs
 from resources.libraries.python.studies.interference.analysis.placement import where
 from resources.libraries.python.studies.interference.analysis.resources import comparisons
 from resources.libraries.python.studies.interference.analysis.tables import MatrixSlice, matrices, spots

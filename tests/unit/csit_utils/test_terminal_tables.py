@@ -25,10 +25,14 @@ from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.testbed.maintenance import preparation
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
-from resources.libraries.python.testbed.maintenance.preparation import PreparationResult, Proposal
+from resources.libraries.python.testbed.maintenance.preparation import (
+    Preparation,
+    PreparationResult,
+    Proposal,
+    SettingChange,
+)
 from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.facts import Leftovers, LeftProcess, Owner, PreparedSettings, StoredRuntime
-from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange
 from tests.unit.csit_utils.approved import wording
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import one_of_each

@@ -9,9 +9,8 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Inconsistency
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of
-from resources.libraries.python.model.testbed.cabling import Socket, ways
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Socket, Topology, ways
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.kinds.machine import past_the_kernel
 from tests.builders import cell_of

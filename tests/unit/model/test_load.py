@@ -17,6 +17,7 @@ from csit_utils.dataset.foreign.nfvbench import NfvbenchRun
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.sizing import SimulatedService
+from resources.libraries.python.model.base import reason_of_value
 from resources.libraries.python.model.bounds import ASKED
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.frames import TrafficProfile
@@ -24,7 +25,6 @@ from resources.libraries.python.model.service.spec import DeploymentSpec
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.model.testbed.nodes import MacAddress, PciAddress
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.interference.model import InterferenceSpec
 from resources.libraries.python.studies.outage.model import OutageSpec

@@ -17,9 +17,8 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu, ranked
 from resources.libraries.python.model.testbed.nodes import DutNode, Sizes
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.placement.core_notes import core_notes, mixed_kinds
 from resources.libraries.python.planning.placement.cores import allocate, cpu_without_data, demand, sized_nfs
-from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.plan import core_notes, make_plan, mixed_kinds
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM, cell_of, cpus

@@ -14,7 +14,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.nodes import Sizes
 from resources.libraries.python.planning.placement.cores import allocate, demand, refusal, sized_nfs
-from resources.libraries.python.planning.placement.queue_balance import unequal
+from resources.libraries.python.planning.placement.queues import unequal
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.builders import cores_of_nfs
 from tests.unit.examples import share

@@ -4,12 +4,12 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.findings import Limit
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.cores import layouts_of
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
-from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import cell_of, cpus

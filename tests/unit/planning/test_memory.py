@@ -12,6 +12,7 @@ from resources.libraries.python.drivers.functions.vm import Vm
 from resources.libraries.python.drivers.vpp import guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vswitches.sim import HEAP_MB
 from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.findings import Limit
 from resources.libraries.python.model.plan import OTHERS, CachePart, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import Limits, NfKind
@@ -22,7 +23,6 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import in_pages, need, node_of, shortages, spare_mb
 from resources.libraries.python.planning.plan import drivers_of, make_plan
-from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from resources.libraries.python.studies.density.planning.selection import parse_selection
 from tests.builders import SIM, cell_of, cpus, shipped

@@ -11,7 +11,7 @@ from resources.libraries.python.model.plan import Link, Plan, Port
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.planning.placement.queue_balance import Balance, Spread, balance, vswitch_ports
+from resources.libraries.python.planning.placement.queues import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from resources.libraries.python.studies.density.planning.selection import parse_selection

@@ -20,7 +20,7 @@ from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import Sizes
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.placement.cores import demand
-from resources.libraries.python.planning.placement.queue_balance import Spread, balance
+from resources.libraries.python.planning.placement.queues import Spread, balance
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from resources.libraries.python.studies.density.planning.selection import parse_selection

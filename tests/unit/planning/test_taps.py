@@ -15,7 +15,7 @@ from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.memory import PROGRAM_MB, need
 from resources.libraries.python.planning.placement.cores import demand
-from resources.libraries.python.planning.placement.queue_balance import balance
+from resources.libraries.python.planning.placement.queues import balance
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.builders import cell_of, shipped

@@ -11,7 +11,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, TestType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.goal import GoalResult, SearchProfile
-from resources.libraries.python.model.result import MeasurementRequest
+from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import LADDER, profile
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
@@ -51,6 +51,11 @@ class Bench:
             started_at=self.clock.timestamp(), offered_duration_s=duration_s,
             total_duration_s=duration_s + self._overhead_s,
         )  # fmt: skip
+
+
+def generator_bound(outcome: SearchOutcome) -> bool:
+    """Whether the generator bounds a goal, or offered nothing."""
+    return any(finding.kind is VerdictKind.GENERATOR_BOUND for finding in outcome.findings)
 
 
 def _ends_s(trial: Trial, sent: int, received: int) -> float:

@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.model.measurements.stacks import NodeStacks, Stacks
-from resources.libraries.python.search.kernel_stages import stage_costs
+from resources.libraries.python.search.findings.usage import stage_costs
 
 NAPI = "nf-1-1;ret_from_fork;napi_threaded_poll;__napi_poll;veth_poll"
 

@@ -15,7 +15,7 @@ from resources.libraries.python.search.algorithms.plrsearch import FUNCTIONS, Cr
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS
 from tests.unit.examples import share
-from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, of_model, search
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, generator_bound, of_model, search
 
 CAPACITY_PPS = 0.4 * LINE_PPS
 _RATIO = 1e-3
@@ -56,7 +56,7 @@ def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> No
     assert 0 < deviation < 0.1 * truth_pps
     # The functions are smooth: around a sharp edge they are off by a percent or two, whatever the deviation says.
     assert abs(mean - truth_pps) < max(3 * deviation, 0.02 * truth_pps)
-    assert not outcome.generator_bound
+    assert not generator_bound(outcome)
     assert outcome.elapsed_s <= LONG_ENOUGH.duration_max_s
     durations = [each.trial.duration_s for each in outcome.trials]
     assert durations == pytest.approx([5.1 + 0.1 * number for number in range(len(durations))])
@@ -64,7 +64,7 @@ def test_a_known_critical_load_is_found(name: ModelName, truth_pps: float) -> No
 
 def test_a_system_that_loses_nothing_is_generator_bound_and_one_that_always_loses_below_range() -> None:
     outcome = search(Bench(capped(2 * LINE_PPS)), profile=profile("soak,time=60"))
-    assert outcome.generator_bound
+    assert generator_bound(outcome)
     (result,) = outcome.goals
     assert result.complete and result.upper_pps is None
     assert 0 < (result.lower_pps or 0.0) <= LINE_PPS

@@ -22,9 +22,14 @@ from resources.libraries.python.model.result import LatencyAtLoad, MeasurementRe
 from resources.libraries.python.planning.loop_back import VETH
 from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.recording.writer import Draft
-from resources.libraries.python.search.findings.generator_range import GeneratorRange, UnqualifiedLoads
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.search.qualification import BRIEF, Effort, qualify_point
+from resources.libraries.python.search.qualification import (
+    BRIEF,
+    Effort,
+    GeneratorRange,
+    UnqualifiedLoads,
+    qualify_point,
+)
 from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.testbed.deployment import loop_back

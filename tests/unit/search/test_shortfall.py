@@ -13,7 +13,17 @@ from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544
 from resources.libraries.python.search.session import charged, judged
 from tests.builders import finished
-from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search, trial_result
+from tests.unit.search.search_fakes import (
+    FRAME,
+    LINE_PPS,
+    Bench,
+    Forward,
+    capped,
+    found,
+    generator_bound,
+    search,
+    trial_result,
+)
 
 ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544], ids=lambda each: each.name)
 
@@ -48,7 +58,7 @@ def sporadic(seed: int, chance: float, share: float = 0.015) -> Callable[[float]
 def test_what_was_not_sent_is_not_lost(chosen: SearchProfile, honest: bool) -> None:
     """A system faster than the generator: bounded by the generator, never by loss, and proven up to what it offered."""
     outcome = search(Short(capped(10e6), reach(5e6), honest=honest), profile=chosen)
-    assert outcome.generator_bound
+    assert generator_bound(outcome)
     for result in outcome.goals:
         assert result.upper_pps is None
         assert result.complete
@@ -69,7 +79,7 @@ def test_a_generator_that_falls_short_now_and_then_changes_no_bound(chosen: Sear
     known = search(Bench(capped(4e6)), profile=chosen)
     for seed in range(3):
         outcome = search(Short(capped(4e6), sporadic(seed, chance)), profile=chosen)
-        assert not outcome.generator_bound
+        assert not generator_bound(outcome)
         # After a load was charged the library may narrow from another side of its grid.
         for result, other in zip(outcome.goals, known.goals, strict=True):
             assert result.complete
@@ -101,12 +111,12 @@ def test_whatever_falls_short_no_bound_is_wrong(  # noqa: PLR0917 - drawn by nam
         if result.upper_pps is not None:
             assert result.upper_pps >= truth_pps * (1 - 1e-5)
         if result.complete and result.upper_pps is None:
-            assert outcome.generator_bound
+            assert generator_bound(outcome)
             assert result.lower_pps is not None
         else:
             assert (
                 result.complete
-                or outcome.generator_bound
+                or generator_bound(outcome)
                 or any("time limit" in each.text for each in outcome.findings)
             )
 
@@ -115,7 +125,7 @@ def test_whatever_falls_short_no_bound_is_wrong(  # noqa: PLR0917 - drawn by nam
 def test_a_generator_that_is_always_short_proves_nothing(chosen: SearchProfile) -> None:
     """No load was ever offered: no figure, and not one of the system under test."""
     outcome = search(Short(capped(4e6), lambda _: 0.015), profile=chosen)
-    assert outcome.generator_bound
+    assert generator_bound(outcome)
     for result in outcome.goals:
         assert (result.lower_pps, result.upper_pps, result.lowest_tried_pps) == (None, None, None)
         assert not result.complete
@@ -148,7 +158,7 @@ def test_a_percent_less_than_the_load_is_still_the_load_and_a_stretched_trial_is
 def test_a_generator_that_sends_nothing_is_given_up_at_once() -> None:
     bench = Bench(lambda *_: (0, 0))
     outcome = search(bench)
-    assert outcome.generator_bound
+    assert generator_bound(outcome)
     assert len(bench.asked) == 2
     assert not outcome.record.prior_refuted
     assert any("offered nothing" in each.text for each in outcome.findings)

@@ -15,7 +15,7 @@ from resources.libraries.python.search.findings.verdict import of_bounds
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress
 from tests.unit.examples import share
-from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, of_model, search
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, generator_bound, of_model, search
 
 ALL = pytest.mark.parametrize("profile", [LADDER, REFERENCE, RFC2544], ids=lambda each: each.name)
 STEADY = (ModelName.SHARP, ModelName.KNEE, ModelName.SAG)
@@ -42,7 +42,7 @@ def test_the_truth_of_each_model_is_found(profile: SearchProfile, name: ModelNam
     assert outcome.ndr is not None
     assert outcome.pdr is not None
     assert found(outcome.ndr)[0] <= found(outcome.pdr)[0]
-    assert not outcome.generator_bound
+    assert not generator_bound(outcome)
     assert outcome.findings == ()
 
 
@@ -61,7 +61,7 @@ def test_a_system_that_always_loses_is_below_range(profile: SearchProfile) -> No
     for result in outcome.goals:
         assert (result.lower_pps, result.throughput_pps, result.complete) == (None, None, True)
         assert result.lowest_tried_pps == pytest.approx(MIN_LOAD_PPS) == pytest.approx(2 * 9001)
-    assert not outcome.generator_bound
+    assert not generator_bound(outcome)
     slow = search(Bench(capped(0.0)), max_load_pps=75e3, profile=profile)
     assert [result.lowest_tried_pps for result in slow.goals] == pytest.approx([750.0] * 2), (
         "a hundredth of the highest"
@@ -82,12 +82,12 @@ def test_one_lost_packet_per_trial_ends_ndr_and_not_pdr() -> None:
 @ALL
 def test_a_system_faster_than_the_line_is_generator_bound(profile: SearchProfile) -> None:
     outcome = search(Bench(capped(40e6)), profile=profile)
-    assert outcome.generator_bound
+    assert generator_bound(outcome)
     for result in outcome.goals:
         assert (result.lower_pps, result.upper_pps, result.complete) == (LINE_PPS, None, True)
     assert any(each.numbers == ("NDR",) and rate(LINE_PPS) in each.text for each in outcome.findings)
     outcome = search(Bench(capped(0.998 * LINE_PPS)))
-    assert outcome.generator_bound and found(outcome.ndr)[0] < LINE_PPS, "PDR alone can be bound by the line"
+    assert generator_bound(outcome) and found(outcome.ndr)[0] < LINE_PPS, "PDR alone can be bound by the line"
     assert outcome.pdr is not None and outcome.pdr.upper_pps is None
     assert not any("NDR" in each.numbers for each in outcome.findings)
 
@@ -160,7 +160,7 @@ def test_a_search_that_is_cut_short_keeps_what_it_knows(chosen: SearchProfile, l
     outcome = search(Bench(capped(4e6)), profile=profile)
     assert outcome.elapsed_s <= max(limit_s, 1.5)
     assert any("time limit" in each.text for each in outcome.findings)
-    assert not outcome.generator_bound
+    assert not generator_bound(outcome)
     for result in outcome.goals:
         assert result.upper_pps is not None and result.upper_pps >= 4e6
         if result.lower_pps is None:

@@ -143,7 +143,7 @@ def test_an_agent_ends_in_order_on_any_line_that_is_no_request(tmp_path: Path, l
 
 PROGRAM = """
 import os, pathlib, subprocess, sys, time
-from resources.libraries.python.testbed.agent import process
+from resources.libraries.python.testbed.agent import __main__ as process
 from resources.libraries.python.errors import *
 
 def facts(role):

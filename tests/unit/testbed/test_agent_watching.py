@@ -19,9 +19,10 @@ from resources.libraries.python.model.measurements.counters import Cost
 from resources.libraries.python.model.measurements.features import Edge, FeatureSeries, HopDelay, StateGraph
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.studies.chains.chain_trial import watching
-from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
-from resources.libraries.python.testbed.agent import calls, process
-from resources.libraries.python.testbed.agent.process import Conversation, Interrupted
+from resources.libraries.python.studies.chains.planning import LEAD_S
+from resources.libraries.python.testbed.agent import __main__ as process
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.__main__ import Conversation, Interrupted
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import within
 from resources.libraries.python.testbed.deployment.parts import Parts

@@ -27,10 +27,10 @@ from pydantic import ValidationError
 from csit_utils.dataset.items import ImportedTrial
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import reason_of_value
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Goal
-from resources.libraries.python.model.validation import reason_of_value
 from resources.libraries.python.search.algorithms.bounds import GoalReading, LoadEvidence, effective_s, informs
 from resources.libraries.python.search.profiles import LADDER
 

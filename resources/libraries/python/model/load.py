@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Inconsistency, Location, validate_yaml
+from resources.libraries.python.model.base import Inconsistency, Location, hint, reason_of_value, validate_yaml
 from resources.libraries.python.model.bounds import (
     ASKED,
     DEEPEST_NESTING,
@@ -32,7 +32,6 @@ from resources.libraries.python.model.bounds import (
 from resources.libraries.python.model.testbed import csit_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets, Translation
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.model.validation import hint, reason_of_value
 
 Model = TypeVar("Model", bound=BaseModel)
 _log = logging.getLogger(__name__)

@@ -275,9 +275,9 @@ class Plan(Frozen):
     smt_off: bool = Field(default=False, exclude_if=is_empty)
     """Whether SMT is switched off on the machines of the DUTs while this is deployed."""
 
-    def ports(self, owner: str) -> tuple[Port, ...]:
-        """All ports of one owner."""
-        return tuple(port for link in self.links for port in (link.a, link.b) if port.owner == owner)
+    def ports(self, owner: str | None = None) -> tuple[Port, ...]:
+        """Ports of one owner; all ports without one."""
+        return tuple(port for link in self.links for port in (link.a, link.b) if owner in (None, port.owner))
 
     @property
     def nfs(self) -> tuple[NfPlan, ...]:

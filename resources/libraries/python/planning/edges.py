@@ -16,9 +16,8 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.plan import Nic, Port
 from resources.libraries.python.model.testbed.attachment import attachment_of, polled_queues, uio_driver
-from resources.libraries.python.model.testbed.cabling import Socket
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
-from resources.libraries.python.model.testbed.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Socket, Topology, World
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 
 FIRST_VLAN = 101

@@ -8,6 +8,7 @@ a trip.
 from collections.abc import Iterable
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.model.findings import Limit, Reason
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout
@@ -15,7 +16,6 @@ from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Memory
 from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.queues import expected_ports
-from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024
 """The operating system, this suite and its generator. Measured: an idle Debian 12 uses 411 MB, the suite 85, the

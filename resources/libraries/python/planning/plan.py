@@ -5,25 +5,25 @@ from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.core_map import CoreMap, ThreadRole
+from resources.libraries.python.model.findings import sentence
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import traffic_profile
 from resources.libraries.python.model.request.kinds import NfKind, are_vms
 from resources.libraries.python.model.request.traffic import Protocol
-from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.cpu import KINDS, CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import least_guest_mb
+from resources.libraries.python.planning.names import GENERATOR, nf_name
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
-from resources.libraries.python.planning.placement.core_notes import mixed_kinds
 from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shortages
-from resources.libraries.python.planning.placement.queue_balance import unequal
-from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings
+from resources.libraries.python.planning.placement.queues import RxQueues, edge_ports, port_warnings, unequal
 from resources.libraries.python.planning.placement.sender_threads import counting_limit
-from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import IpVersion, Wiring, wire
 
@@ -227,3 +227,54 @@ def _machines(topology: Topology, cell: Cell, wiring: Wiring) -> dict[str, str]:
         **{function.name: duts[(function.node - 1) // cell.nf_nodes] for function in wiring.functions},
         **{tap.name: duts[(tap.number - 1) // len(cell.taps)] for tap in wiring.taps},
     }
+
+
+def core_notes(cell: Cell, cores: CoreMap, layouts: Mapping[str, CpuLayout]) -> tuple[str, ...]:
+    """Return what a user wants to know of the cores of a cell where these are not all alike.
+
+    `layouts`: Logical CPUs of nodes by name, the first DUT first.
+    """
+    first = next(iter(layouts.values()))
+    mixed = mixed_kinds(cores, layouts)
+    used = {first.kinds.get(cpu, 0) for cpu in _of_data(cores, None)} if first.kinds else set()
+    alike = f"data threads are on {KINDS[min(*used, len(KINDS) - 1)]} cores" if used and not mixed else ""
+    return (*mixed, *filter(None, (alike, _caches(cell, cores, first))))
+
+
+def mixed_kinds(cores: CoreMap, layouts: Mapping[str, CpuLayout]) -> tuple[str, ...]:
+    """Return which machines have data threads on cores of several kinds.
+
+    `layouts`: As those of `core_notes`.
+    """
+    found = []
+    for number, (name, layout) in enumerate(layouts.items()):
+        used = _of_data(cores, name if number else None)
+        physical = {core for node in layout.numa_nodes for core in layout.cores(node) if used.intersection(core)}
+        if words := layout.kinds_in_words(physical):
+            at = f"{name}: " if number else ""
+            found.append(f"{at}data threads are on {words}: no kind has the {len(physical)} cores that they need")
+    return tuple(found)
+
+
+def _of_data(cores: CoreMap, machine: str | None) -> set[int]:
+    """Logical CPUs of data threads of the vSwitch and of NFs."""
+    threads = cores.on(machine)
+    return {thread.cpu for thread in threads if thread.role is ThreadRole.DATA and thread.owner != GENERATOR}
+
+
+def _caches(cell: Cell, cores: CoreMap, layout: CpuLayout) -> str:
+    """Whether the data threads of each service instance share a last-level cache, of those that a NUMA node has."""
+    there = {layout.last_caches.get(cpu) for core in layout.cores(cores.numa_node) for cpu in core}
+    if len(there) < 2 or not cell.nf_nodes:
+        return ""
+    found: dict[str, set[int | None]] = {}
+    for thread in cores.on(None):
+        if thread.role is ThreadRole.DATA:
+            found.setdefault(thread.owner, set()).add(layout.last_caches.get(thread.cpu))
+    nodes, instances = range(1, cell.nf_nodes + 1), cell.instances
+    of_each = (set().union(*(found[nf_name(cell.holder(each, node), node)] for node in nodes)) for each in instances)
+    apart = [each for each, caches in zip(instances, of_each, strict=True) if len(caches) > 1]
+    if not apart:
+        return "the data threads of each service instance share a last-level cache"
+    of_them = f"{len(apart)} of {len(instances)} service instances" if len(instances) > 1 else "the service instance"
+    return f"the data threads of {of_them} are in several last-level caches"

@@ -102,11 +102,6 @@ class SearchOutcome(Frozen):
     record: SearchRecord
 
     @property
-    def generator_bound(self) -> bool:
-        """Whether the generator bounds a goal, or offered nothing."""
-        return any(finding.kind is VerdictKind.GENERATOR_BOUND for finding in self.findings)
-
-    @property
     def decays(self) -> bool:
         """Whether the search ended because the system forwarded less and less."""
         return any(finding.kind is VerdictKind.DECAYING for finding in self.findings)

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generators.xdp import bpf, memory, recei
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.testbed.connection.project import sources
+from resources.libraries.python.version import sources
 from tests.builders import raising
 
 SOURCE = bpf.OBJECT.with_suffix(".c")

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.cpu.resctrl import CacheDivision
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import OTHERS, CachePart
-from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.testbed.cpu import expand
 from tests.builders import SIM, cpus, plan_of, raising
 from tests.unit.testbed.node.machine_trees import tree
 

@@ -27,6 +27,7 @@ from resources.libraries.python.search.throughput import search_throughput
 from tests.builders import SIM, plan_of
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 from tests.unit.examples import share
+from tests.unit.search.search_fakes import generator_bound
 
 
 def planned(service_type: str = "CSC", rows: int = 2, columns: int = 2) -> Plan:
@@ -117,7 +118,7 @@ def test_beyond_its_reach_the_generator_says_so() -> None:
     assert result.generator_limited and result.sent == 2_000_000
     assert "2.00 Mpps of 5.00 Mpps" in result.note
     outcome = bed.search()
-    assert outcome.generator_bound
+    assert generator_bound(outcome)
     assert outcome.max_load_pps == pytest.approx(2e6, rel=0.011)
     assert all(found.upper_pps is None for found in outcome.goals)
     joined = SimulatedLoop(bed.plan, bed.system.simulation, bed.clock)

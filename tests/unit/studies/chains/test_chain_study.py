@@ -12,14 +12,13 @@ from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyp
 from statsmodels.tools.tools import add_constant  # type: ignore[import-untyped]
 
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH
+from resources.libraries.python.studies.chains.analysis.distances import deviations, distances, regression, truth
 from resources.libraries.python.studies.chains.analysis.features import READ, statistics
-from resources.libraries.python.studies.chains.analysis.points import distances, regression
 from resources.libraries.python.studies.chains.analysis.prediction import judge, to_repeat
 from resources.libraries.python.studies.chains.analysis.study import Analysis, analyse, bounds
-from resources.libraries.python.studies.chains.analysis.truth import deviations, truth
 from resources.libraries.python.studies.chains.model import MEAN_DISTANCE, WORSE, ChainRun, PartLoss
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain
-from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.chains.planning import generate
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of, workload
 
 FOUR = ("firewall", "nat", "monitor", "ids")

@@ -14,8 +14,8 @@ from resources.libraries.python.model.request.kinds import Limits, NfKind, UserP
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, load_chains
-from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
-from resources.libraries.python.studies.chains.planning.chain_generation import generate, parse, policy, why_not
+from resources.libraries.python.studies.chains.planning import generate, parse, policy, why_not
+from resources.libraries.python.studies.chains.run import cell_of, owners, planted
 from tests.builders import shipped
 from tests.unit.examples import share
 from tests.unit.studies.chains.chain_runs import FAULT, VNFS, chain, four_vnfs, spec_of

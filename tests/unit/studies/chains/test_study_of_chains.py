@@ -27,7 +27,7 @@ from resources.libraries.python.studies.chains.analysis.tables import STACKS, ch
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec
-from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
+from resources.libraries.python.studies.chains.planning import cost, generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts

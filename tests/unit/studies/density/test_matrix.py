@@ -5,10 +5,10 @@ import re
 import pytest
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.findings import Limit
 from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, SOAK
 from resources.libraries.python.studies.density.planning.extras import Extras, estimate_s
 from resources.libraries.python.studies.density.planning.matrix import candidates, make_rows

@@ -10,7 +10,7 @@ from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.interference import model
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, exact
-from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
+from resources.libraries.python.studies.interference.analysis.findings import Throughputs
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))

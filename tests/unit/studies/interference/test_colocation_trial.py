@@ -13,9 +13,9 @@ from resources.libraries.python.model.measurements.trial import Direction, FlowC
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.planning.traffic import datagrams_of
-from resources.libraries.python.studies.interference.colocation_server import measurement_of, missing
 from resources.libraries.python.studies.interference.model import ColocationMeasurement
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement
+from resources.libraries.python.studies.interference.run import measurement_of, missing
 from resources.libraries.python.testbed.roles.part import NetworkFunctions
 from tests.builders import Altered, finished
 from tests.unit.planning.polled_ports import together

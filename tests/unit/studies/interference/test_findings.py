@@ -15,8 +15,7 @@ from scipy.stats import ttest_ind
 from resources.libraries.python.quantities import MINUS
 from resources.libraries.python.studies.interference import model
 from resources.libraries.python.studies.interference.analysis import estimates
-from resources.libraries.python.studies.interference.analysis.findings import findings_of, lowest
-from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
+from resources.libraries.python.studies.interference.analysis.findings import Throughputs, findings_of, lowest
 from resources.libraries.python.studies.interference.analysis.sentences import summary_in_words
 from resources.libraries.python.studies.interference.analysis.study import analyse
 from resources.libraries.python.studies.interference.model import Resource

@@ -13,7 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.interference.analysis import placement
 from resources.libraries.python.studies.interference.analysis.estimates import SampledEstimate, SampleMean, exact
-from resources.libraries.python.studies.interference.analysis.matrix import Throughputs
+from resources.libraries.python.studies.interference.analysis.findings import Throughputs
 from resources.libraries.python.studies.interference.analysis.placement import (
     ColocatedThroughputs,
     PlacementVerification,

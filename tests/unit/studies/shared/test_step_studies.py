@@ -19,7 +19,7 @@ from resources.libraries.python.model.service.load import load_sizing
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT, specification_file
 from resources.libraries.python.studies.chains.model.spec import load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.chains.planning import generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model import Contender, InterferenceSpec, NfType, Resource
 from resources.libraries.python.studies.interference.planning import cost as interference_cost

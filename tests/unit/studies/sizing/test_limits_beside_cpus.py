@@ -7,7 +7,7 @@ import pytest
 
 from resources.libraries.python.model.service.spec import Capacity, MeasuredSize, Scaling, Sizing
 from resources.libraries.python.quantities import MINUS
-from resources.libraries.python.studies.sizing.search.size_gains import Gain, best_of, gain
+from resources.libraries.python.studies.sizing.search.capacity import Gain, best_of, gain
 from resources.libraries.python.studies.sizing.search.size_search import scale_out_costs
 from tests.unit.studies.sizing.sizing_runs import run_simulated, service
 from tests.unit.studies.sizing.sizing_runs import workload as workload_of
@@ -111,8 +111,8 @@ def estimate(load: float, low: float, high: float) -> MeasuredSize:
 def test_a_gain_is_nothing_where_it_may_be_none_and_is_not_large(after: Sequence[float], nothing: bool) -> None:
     more = gain(estimate(100, 99, 101), estimate(*after))
     assert more.is_nothing is nothing
-    assert more.low < more.ratio < more.high
-    assert more.ratio == pytest.approx(after[0] / 100 - 1)
+    assert more.low < more.value < more.high
+    assert more.value == pytest.approx(after[0] / 100 - 1)
 
 
 def test_the_interval_of_a_gain_is_that_of_both_capacities_which_are_no_lower_bounds() -> None:

@@ -13,8 +13,7 @@ from resources.libraries.python.model.service.spec import DeploymentSpec, Measur
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning import exhaustive, instance_names
 from resources.libraries.python.studies.sizing.run import search_of
-from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, ends, offered_load
-from resources.libraries.python.studies.sizing.search.size_gains import best_of
+from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad, best_of, ends, offered_load
 from resources.libraries.python.studies.sizing.search.size_search import measured_size
 from tests.unit.examples import share
 from tests.unit.studies.sizing.sizing_runs import service, services, workload

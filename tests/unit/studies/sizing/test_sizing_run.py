@@ -20,9 +20,8 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.run import LoadMonitor, ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Host
-from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, RealTime
 from tests.builders import SIM, TOPOLOGIES, raising, shell_program
 from tests.unit.studies.sizing.sizing_runs import SPECS, run_sizing, service, workload
 

@@ -44,8 +44,8 @@ from resources.libraries.python.studies.sweep.analysis.seconds import (
     vnfs,
     work,
 )
+from resources.libraries.python.studies.sweep.load_steps import Sampling
 from resources.libraries.python.studies.sweep.model import Bursts, Rates, SweepPoint, SweepSample, SweepSpec
-from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.kinds.simulated_testbed import SimulatedTestbed
 from tests.builders import SIM, Altered, cell_of, cpus, finished, plan_of

@@ -13,13 +13,8 @@ import pytest
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, HostRefused
 from resources.libraries.python.testbed.connection import authentication
 from resources.libraries.python.testbed.connection.authentication import resolve
-from resources.libraries.python.testbed.connection.known_hosts import (
-    PresentedKey,
-    check,
-    entries_of,
-    fingerprint,
-)
 from resources.libraries.python.testbed.connection.route import SshHop
+from resources.libraries.python.testbed.connection.ssh import PresentedKey, check_host_key, entries_of, fingerprint
 from tests.builders import raising
 
 KEY, OTHER = (base64.b64encode(bytes([number]) * 51).decode() for number in (1, 2))
@@ -31,7 +26,7 @@ def judge(text: str, folder: Path, name: str = "host.lab", key: str = KEY) -> st
     file.write_text(text, encoding="utf-8")
     shown = PresentedKey(name, "ssh-ed25519", base64.b64decode(key))
     try:
-        check(shown, entries_of([folder / "none", file], name), [file], "DUT1", "ssh-keyscan host.lab")
+        check_host_key(shown, entries_of([folder / "none", file], name), [file], "DUT1", "ssh-keyscan host.lab")
     except ConnectionFailed as refused:
         return str(refused)
     return ""

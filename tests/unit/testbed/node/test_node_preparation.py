@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import Topology
-from resources.libraries.python.testbed.node.preparation import Preparation, changes, prepare
+from resources.libraries.python.testbed.maintenance.preparation import Preparation, changes, prepare
 from tests.builders import cell_of
 from tests.unit.testbed.node.node_facts import NO_PAGES, facts, two_nodes
 

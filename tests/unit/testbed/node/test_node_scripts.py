@@ -26,8 +26,7 @@ from resources.libraries.python.drivers.host.nics import device_users
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.testbed.connection.machine import CompletedProgram
 from resources.libraries.python.testbed.node import scripts
-from resources.libraries.python.testbed.node.fact_collection import gather
-from resources.libraries.python.testbed.node.facts import MachineFacts
+from resources.libraries.python.testbed.node.facts import MachineFacts, gather
 from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.scripts import (
     driver_needs,

@@ -27,7 +27,7 @@ from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, E
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
 from resources.libraries.python.model.plan import NfPlan, TapPlan
-from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.testbed.cpu import expand
 from resources.libraries.python.model.testbed.nodes import Container as Settings
 
 _FOLDER = "containers"

@@ -16,11 +16,10 @@ from resources.libraries.python.driver_registry import (
     vswitches,
 )
 from resources.libraries.python.model.base import Frozen, Inconsistency, is_none, of_form
-from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
-from resources.libraries.python.model.testbed.cpu import KINDS, CacheWays, CpuLayout, Kind, layout
+from resources.libraries.python.model.testbed.cpu import KINDS, CacheWays, CpuLayout, Kind, expand, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 
 

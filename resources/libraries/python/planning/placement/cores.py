@@ -7,7 +7,7 @@ NFs, two to a core, then data cores of NFs. A data core brings all its sibling t
 core (1DT/S2PC of the draft). Unlike CSIT's allocator the check counts every core of
 an NF of 2c and more.
 
-A data core has fewer threads than another only when nothing else is left; `queue_balance` names the NFs concerned.
+A data core has fewer threads than another only when nothing else is left; `queues` names the NFs concerned.
 
 Each machine of a testbed is planned on its own processor, a DUT as if it were alone. The generator's own machine has
 one system core, and one physical core for each of the generator's data threads; where cores are left, its control
@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
+from resources.libraries.python.model.findings import Limit, Reason
 from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import polled_queues
@@ -30,7 +31,6 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.nodes import Sizes, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name
-from resources.libraries.python.planning.reasons import Limit, Reason
 from resources.libraries.python.redaction import command_text
 
 Core = tuple[int, ...]

@@ -11,7 +11,7 @@ taken as independent.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import FlowLatency, FlowLosses
@@ -20,6 +20,10 @@ from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
 from resources.libraries.python.quantities import counted, grouped, latency, rates
 from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
 
 QUEUE_FRAMES = 256
 """Receive queue of a veth port, and the shortest default of common NICs."""
@@ -39,6 +43,10 @@ _TOLERANCE = 1.25
 """A rate that was reached may be above the estimated one by this factor."""
 _STEPS = 60
 """Of a bisection: enough for the resolution of floats."""
+_FULLEST = 0.95
+"""Highest utilization: above it queues are in use without interruptions, too."""
+_GRID, _STEPS_OF_LONGEST = 600, 50
+"""Number of steps of a distribution of waiting times, and of those in the longest interruption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,7 @@ class HostNoise:
     @cached_property
     def _stops(self) -> dict[tuple[int, str], tuple[_Stop, ...]]:
         """By flow."""
-        ports = {port.interface: port for link in self._plan.links for port in (link.a, link.b)}
+        ports = {port.interface: port for port in self._plan.ports()}
         threads = {
             (thread.owner, thread.index): self._noise.get((thread.machine, thread.cpu))
             for thread in self._plan.cores.threads
@@ -193,9 +201,16 @@ class HostNoise:
         stops = [stop for stop in self._stops.get((instance, direction), ()) if stop.noise.longest_ns]
         if not stops:
             return 0.0
-        from resources.libraries.python.search.findings import interruption_delay  # noqa: PLC0415 - numpy costs time
+        import numpy as np  # noqa: PLC0415 - costs time
 
-        return interruption_delay.quantile_ns([stop.noise for stop in stops], quantile, utilization)
+        step_s = max(stop.noise.longest_ns for stop in stops) * 1e-9 / _STEPS_OF_LONGEST
+        free = 1 - min(utilization, _FULLEST)
+        shares: NDArray[float64] = np.ones(1)
+        for stop in stops:
+            shares = np.convolve(shares, _waiting(stop.noise, free, step_s))[:_GRID]
+        above = 1 - np.cumsum(shares)
+        first = int(np.argmax(above <= 1 - quantile)) if above[-1] <= 1 - quantile else len(shares) - 1
+        return first * step_s * 1e9
 
     def tails(self, latency: Iterable[LatencyAtLoad], full_pps: float | None) -> tuple[TailCause, ...]:
         """Causes of the latency tails, one for each load: that of the flow with the longest tail.
@@ -285,6 +300,28 @@ def _lost(noise: CpuNoise, rate_pps: float) -> float:
         return 0.0
     lost = sum(number * max(0.0, gap_s * rate_pps - QUEUE_FRAMES) for gap_s, number in noise.gaps())
     return lost / (rate_pps * noise.observed_s)
+
+
+def _waiting(noise: CpuNoise, free: float, step_s: float) -> "NDArray[float64]":
+    """Distribution of the waiting time of a queue's packets: shares of the packets in steps of `step_s`.
+
+    Work of an interruption's duration comes at random times, and goes at the rate at which the data thread catches up:
+    the workload of an M/G/1 queue (Pollaczek-Khinchine), a compound geometric sum of residual durations, computed by
+    Panjer's recursion.
+    """
+    import numpy as np  # noqa: PLC0415 - costs time
+
+    gaps = noise.gaps()
+    total_s = sum(gap_s * number for gap_s, number in gaps)
+    load = min(total_s / (free * noise.observed_s), _FULLEST)
+    edges = np.arange(_GRID + 1) * step_s
+    longer = sum((number * np.clip(gap_s - edges, 0.0, None) for gap_s, number in gaps), np.zeros(_GRID + 1)) / total_s
+    residual = np.concatenate([[0.0], -np.diff(longer)])[:_GRID]  # rounded up to the end of its step
+    shares: NDArray[float64] = np.zeros(_GRID)
+    shares[0] = 1 - load
+    for index in range(1, _GRID):
+        shares[index] = load * np.dot(residual[1 : index + 1], shares[index - 1 :: -1])
+    return shares
 
 
 def longest(noise: CpuNoise) -> str:

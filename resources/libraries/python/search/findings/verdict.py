@@ -12,11 +12,11 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Affinity, Finding, LatencyAtLoad, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.quantities import grouped, rate, rates
-from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
 from resources.libraries.python.search.findings.limits import limits, percent
 from resources.libraries.python.search.findings.unseen_bands import SETTLED, UnseenBands, fewest, unseen_bands
+from resources.libraries.python.search.qualification import GeneratorRange
 from resources.libraries.python.search.throughput import SearchOutcome
 
 

@@ -27,7 +27,7 @@ from resources.libraries.python.planning.traffic import directions_of, keeps_a_l
 from resources.libraries.python.search.findings.locate import locate
 from resources.libraries.python.studies.chains.model import ChainRun, ChainStacks, PartDelay, PartLoss, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
-from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
+from resources.libraries.python.studies.chains.planning import LEAD_S
 from resources.libraries.python.studies.sweep.analysis.seconds import mean_delay_s, probes_pps
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

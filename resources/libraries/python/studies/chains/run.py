@@ -2,19 +2,23 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import get_args
+from itertools import count
+from typing import TypeVar, get_args
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.base import Frozen, is_empty, is_none
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError
+from resources.libraries.python.model.base import Frozen, first_error, is_empty, is_none
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType, Tap
+from resources.libraries.python.model.request.kinds import Limits, are_vms
 from resources.libraries.python.model.request.variables import STACKS
 from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.planning.names import nf_name, tap_name
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.planning.traffic import protocol_of
 from resources.libraries.python.quantities import counted
@@ -36,11 +40,13 @@ from resources.libraries.python.studies.chains.model.spec import (
     PATH,
     Chain,
     ChainStudySpec,
+    Fault,
+    Member,
+    Mode,
     Workload,
     load_chains,
 )
-from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
-from resources.libraries.python.studies.chains.planning.chain_generation import Chains, cost, generate, sampling_s
+from resources.libraries.python.studies.chains.planning import Chains, cost, generate, sampling_s
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.step_study import StepStudy
 from resources.libraries.python.testbed.deployment.call_stacks import refuse_unsampled
@@ -51,6 +57,7 @@ MAX_REPEATED = 24
 MAX_SAMPLED = 5
 """Suspects whose call stacks are sampled, the first ones."""
 _log = logging.getLogger(__name__)
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,3 +384,88 @@ def _check_generator(spec: ChainStudySpec, driver: str) -> None:
             protocol_of(driver, workload.protocol)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
+
+
+def cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
+    """A chain as one service instance of a snake: every hop crosses the vSwitch.
+
+    A planted fault is in the limits of its VNF.
+
+    Raises:
+        PlanError: A VNF cannot be what the specification says, such as passive.
+    """
+    inline = [member for member in chain.members if spec.vnf(member.name).mode is Mode.INLINE]
+    kinds = tuple(spec.vnf(member.name).kind for member in inline)
+    programs = tuple(spec.vnf(member.name).program for member in inline)
+    try:
+        limits = tuple(_limits(member, chain, spec) for member in inline)
+        return Cell(
+            service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
+            **Dimensions(1, len(inline)).columns,
+            nf_kinds=kinds,
+            **({"nf_sizes": tuple(member.size for member in inline)} if inline else {}),
+            taps=_taps(chain, spec),
+            limits=limits if any(each != Limits() for each in limits) else (),
+            programs=programs if any(programs) else (),
+        )
+    except ValidationError as error:
+        raise PlanError(f"{chain.name}: {first_error(error)[1]}") from error
+
+
+def owners(chain: Chain, spec: ChainStudySpec) -> Mapping[str, str]:
+    """VNF by the name that its network function has in the plan, in the order of the chain."""
+    found: dict[str, str] = {}
+    nodes, taps = count(1), count(1)
+    for member in chain.members:
+        is_inline = spec.vnf(member.name).mode is Mode.INLINE
+        found[nf_name(1, next(nodes)) if is_inline else tap_name(1, next(taps))] = member.name
+    return found
+
+
+def _faults_in(chain: Chain, spec: ChainStudySpec) -> tuple[Fault, ...]:
+    """Faults that are planted in a chain, whatever resources it has."""
+    return tuple(fault for fault in spec.faults if fault.is_in(chain.order))
+
+
+def planted(chain: Chain, spec: ChainStudySpec) -> str | None:
+    """Faults planted in a chain, as text; None where none is."""
+    parts = [f"{fault.vnf} is limited to {_limits_in_words(fault.limits)}" for fault in _faults_in(chain, spec)]
+    return "; ".join(parts) or None
+
+
+def _limits_in_words(limits: Limits) -> str:
+    """`0.1 CPUs and 64 MiB`; empty for none."""
+    words = []
+    if limits.cpu is not None:
+        words.append(f"{limits.cpu:g} CPUs")
+    if limits.memory_mib is not None:
+        words.append(f"{limits.memory_mib} MiB")
+    return " and ".join(words)
+
+
+def _taps(chain: Chain, spec: ChainStudySpec) -> tuple[Tap, ...]:
+    taps, node = [], 1
+    for member in chain.members:
+        vnf = spec.vnf(member.name)
+        if vnf.mode is Mode.INLINE:
+            node += 1
+        else:
+            limits = _limits(member, chain, spec)
+            taps.append(Tap(position=node, kind=vnf.kind, size=member.size, limits=limits, program=vnf.program))
+    return tuple(taps)
+
+
+def _limits(member: Member, chain: Chain, spec: ChainStudySpec) -> Limits:
+    """Of its memory range, and of a fault that is planted in it, whichever is less."""
+    limits = Limits(memory_mib=member.memory_mib)
+    for fault in _faults_in(chain, spec):
+        if fault.vnf == member.name:
+            limits = Limits(
+                cpu=_least(limits.cpu, fault.limits.cpu),
+                memory_mib=_least(limits.memory_mib, fault.limits.memory_mib),
+            )
+    return limits
+
+
+def _least(first: _Number | None, second: _Number | None) -> _Number | None:
+    return min((each for each in (first, second) if each is not None), default=None)

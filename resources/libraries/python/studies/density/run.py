@@ -35,13 +35,11 @@ from resources.libraries.python.search.findings.correlates import (
     rose_in_words,
     telling_load_pps,
 )
-from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
-from resources.libraries.python.search.findings.usage import busy_cpus, usage
+from resources.libraries.python.search.findings.usage import busy_cpus, stage_costs, usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, has_bands, judge
-from resources.libraries.python.search.kernel_stages import stage_costs
 from resources.libraries.python.search.load_trials import (
     AT_RATE,
     measure_at_rate,
@@ -50,15 +48,15 @@ from resources.libraries.python.search.load_trials import (
 )
 from resources.libraries.python.search.losses import flow_in_words, loss_loads, loss_trial, losses_of, worst_flow
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
+from resources.libraries.python.search.qualification import GeneratorRange
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.studies.density.model import DensityRecord
 from resources.libraries.python.studies.density.planning.matrix import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
 from resources.libraries.python.studies.shared.study import StudyTest
 from resources.libraries.python.testbed.deployment.call_stacks import CostReading, sample_stacks
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest, Deployment, repeat_trial
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.deployment.repeated_trials import repeat_trial
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""

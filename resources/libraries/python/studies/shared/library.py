@@ -19,9 +19,9 @@ from resources.libraries.python.model.result import Environment, Rerun
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate
-from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads, place_of
-from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
+from resources.libraries.python.search.qualification import UnqualifiedLoads, place_of
+from resources.libraries.python.search.qualification import in_words as range_in_words
 from resources.libraries.python.studies.shared.boundary import (
     REDACTION,
     announce,

@@ -42,7 +42,7 @@ from resources.libraries.python.recording.writer import (
     write_tables,
 )
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.search.findings.generator_range import UnqualifiedLoads
+from resources.libraries.python.search.qualification import UnqualifiedLoads
 from resources.libraries.python.studies.shared.boundary import variable
 from resources.libraries.python.studies.shared.choices import choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress

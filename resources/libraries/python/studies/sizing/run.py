@@ -48,11 +48,11 @@ from resources.libraries.python.studies.sizing.search.size_search import (
     measured_size,
     outcome,
 )
-from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.roles.service import (
     InstanceUse,
     IntervalClock,
     Orchestrator,
+    RealTime,
     SizedService,
 )
 from resources.libraries.python.whole_files import write_whole

@@ -37,6 +37,7 @@ from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
     LoadStep,
     MeasuredLoad,
+    Sampling,
     duration_s,
     is_lossy,
     loads,
@@ -61,7 +62,6 @@ from resources.libraries.python.studies.sweep.planning import (
     cost,
     expected_cost,
 )
-from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import reason_of
 

@@ -5,8 +5,9 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.testbed.connection.command import Streams
@@ -39,6 +40,16 @@ class LocalConnection(Connection):
         """End the programs that were opened."""
         super().close()
         self._closed = True
+
+
+@contextmanager
+def or_here(connection: Connection | None, python: str) -> Iterator[tuple[Connection, str]]:
+    """Yield a connection and the Python behind it; without one, those of this machine."""
+    if connection is not None:
+        yield connection, python
+        return
+    with closing(LocalConnection()) as here:
+        yield here, sys.executable
 
 
 class _Pipes:

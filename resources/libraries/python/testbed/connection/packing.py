@@ -9,7 +9,7 @@ import sysconfig
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -20,7 +20,7 @@ from platform import machine
 
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.testbed.connection.project import digest, sources
+from resources.libraries.python.version import digest, sources
 
 DISTRIBUTIONS = ("pydantic", "pyroute2", "numpy", "hdrhistogram", "Jinja2", "PyYAML")
 """Packages that code on a node imports; what these need comes along."""
@@ -161,13 +161,13 @@ def pack_packages(python: NodePython) -> PackedFolder:
     return PackedFolder(digest(files.items()), files, origins)
 
 
-def closure(names: Iterable[str] = DISTRIBUTIONS) -> dict[str, metadata.Distribution]:
-    """Distributions of these names with all that they need, as they are installed here, by normalised name.
+def closure() -> dict[str, metadata.Distribution]:
+    """`DISTRIBUTIONS` with all that they need, as they are installed here, by normalised name.
 
     A requirement of another platform, of another Python or of an extra is not installed here and not needed there.
     """
     found: dict[str, metadata.Distribution] = {}
-    waiting = list(names)
+    waiting = list(DISTRIBUTIONS)
     while waiting:
         name = waiting.pop().lower().replace("_", "-")
         if name in found or name in _NOT_IMPORTED:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.testbed.access import Access, Jump, SecretReference
-from resources.libraries.python.testbed.connection.known_hosts import SYSTEM_FILES, USER_FILES, name_of
 
 Options = Mapping[str, Sequence[str]]
 """Values by the lower-case name of an option of ssh_config(5)."""
 _SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
+_KNOWN_TO_SYSTEM = (Path("/etc/ssh/ssh_known_hosts"), Path("/etc/ssh/ssh_known_hosts2"))
+_KNOWN_TO_USER = (Path("~/.ssh/known_hosts"), Path("~/.ssh/known_hosts2"))
 _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 _LOOKUP_S = 10.0
 _MAX_HOPS = 8
@@ -97,7 +98,7 @@ def options_in(text: str) -> dict[str, list[str]]:
 
 def _of_account() -> list[str]:
     folder = Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
-    return [" ".join(str(folder / path.name) for path in USER_FILES)]
+    return [" ".join(str(folder / path.name) for path in _KNOWN_TO_USER)]
 
 
 def route(access: Access, options_of: Callable[[str], Options]) -> tuple[SshHop, ...]:
@@ -142,8 +143,8 @@ def _hop(options: Options, end: Access | Jump, access: Access) -> SshHop:
         host=host,
         port=port,
         user=end.user or _one(options, "user") or getpass.getuser(),
-        known_as=name_of(alias, 22) if alias else name_of(host, port),
-        known_hosts=(*own, *(files or [file.expanduser() for file in USER_FILES]), *SYSTEM_FILES),
+        known_as=alias or (host if port == 22 else f"[{host}]:{port}"),
+        known_hosts=(*own, *(files or [file.expanduser() for file in _KNOWN_TO_USER]), *_KNOWN_TO_SYSTEM),
         keys=tuple(Path(key).expanduser() for key in keys),
         required=access.key_file is not None,
         no_others=access.key_file is not None or _one(options, "identitiesonly").lower() == "yes",

@@ -1,41 +1,44 @@
 """The connection to a node over SSH: one for all calls, reopened once when it turns out to be dead.
 
-It leads through jump hosts, and every host key is checked.
+It leads through jump hosts. Every host key is checked against what OpenSSH's known_hosts files say.
 
 Paramiko answers the end of a session in a thread of its own. What another thread is about to send on that channel may
 then follow the answer, and OpenSSH closes the whole connection when it receives data on a channel that it has closed.
 So a thread that sends on a channel holds its `order`, and the answer waits for that.
 """
 
+import base64
+import binascii
+import fnmatch
+import hashlib
+import hmac
 import logging
 import shlex
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import paramiko
 from paramiko.common import MSG_CHANNEL_CLOSE
 
-from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.errors import ConfigError, ConnectionFailed, HostRefused
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.testbed.connection import known_hosts
 from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
 from resources.libraries.python.testbed.connection.command import Streams
-from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
 from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.connection.route import SshHop, openssh_options, route
 
 _BLOCK_BYTES = 262144
 _REFUSED_S = 2.0
 _LOOK_S = 0.05
-
-
 CONNECT_S = 10.0
 _LOGIN_S = 20.0
 _PROXY_ENDS_S = 2.0
@@ -44,8 +47,8 @@ _RSA = {"rsa-sha2-256": "ssh-rsa", "rsa-sha2-512": "ssh-rsa"}
 _LOG = f"{__name__}.paramiko"
 # What paramiko writes of failures comes with the stack of its thread, and each is an exception of ours as well.
 logging.getLogger(_LOG).setLevel(logging.CRITICAL)
-
-
+_LARGEST_FILE_BYTES = 16 << 20
+"""Maximum size of a known_hosts file, which a topology may name; a line has 100 to 800."""
 _ORDER_TIMEOUT_S = 1.0
 """`order` is held briefly, except while new session keys are negotiated, for which this thread is needed."""
 
@@ -195,7 +198,7 @@ def _shake_hands(transport: Transport, hop: SshHop, who: str, before: Sequence[S
             )
         raise ConnectionFailed(f"{who} does not answer as an SSH server: {reason}") from error
     shown = PresentedKey(hop.known_as, key.get_name(), key.asbytes())
-    known_hosts.check(shown, entries, hop.known_hosts, who, _scan(hop, shown.kind, before))
+    check_host_key(shown, entries, hop.known_hosts, who, _scan(hop, shown.kind, before))
 
 
 def _prefer(transport: Transport, kinds: set[str]) -> None:
@@ -355,3 +358,117 @@ class _SshSession:
     def release(self) -> None:
         with self._channel.order, suppress(paramiko.SSHException, EOFError, OSError):
             self._channel.close()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHost:
+    """A line of a known_hosts file."""
+
+    file: Path
+    line: int
+    revoked: bool
+    hosts: str
+    kind: str
+    """Such as `ssh-ed25519`."""
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PresentedKey:
+    """The key that a host has shown."""
+
+    name: str
+    """The host as known_hosts files name it: `host`, or `[host]:port` for another port than 22."""
+    kind: str
+    key: bytes
+
+
+def fingerprint(key: bytes) -> str:
+    """As `ssh-keygen -l` shows it."""
+    return f"SHA256:{base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip('=')}"
+
+
+def entries_of(files: Iterable[Path], name: str) -> list[KnownHost]:
+    """Lines that speak of a host. A file that is not there has none; certificates' authorities are passed over."""
+    return [entry for file in files for entry in _read(file) if _speaks_of(entry.hosts, name)]
+
+
+def check_host_key(
+    shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Path], who: str, scan: str
+) -> None:
+    """Refuse a host that is not known, or is not who it was.
+
+    `files`: Where that was looked for; the first is where it would be added.
+
+    Raises:
+        HostRefused: The text says what was shown, what is known, and what to do.
+    """
+    for entry in entries:
+        if entry.revoked and entry.key == shown.key:
+            raise HostRefused(
+                f"{who} shows the host key {fingerprint(shown.key)} that line {entry.line} of {entry.file} revokes"
+            )
+    known = [entry for entry in entries if not entry.revoked]
+    if any(entry.key == shown.key for entry in known):
+        return
+    offered = f"{shown.kind} {fingerprint(shown.key)}"
+    if not known:
+        looked = ", ".join(map(str, files))
+        raise HostRefused(
+            f"{who} is unknown: no known_hosts file has {shown.name} (looked in {looked}); it shows {offered}. "
+            "Where `ssh-keygen -lf` prints the same for its key on the host itself: ",
+            f"{scan} >>{command_text(files[0])}",
+        )
+    entry = next((entry for entry in known if entry.kind == shown.kind), known[0])
+    file = command_text(entry.file)
+    raise HostRefused(
+        f"{who} shows another host key than before: {offered}, but line {entry.line} of {entry.file} has {entry.kind} "
+        f"{fingerprint(entry.key)}. The connection may be intercepted; if the host was reinstalled: ",
+        f"ssh-keygen -R {command_text(shown.name)} -f {file} && {scan} >>{file}",
+    )
+
+
+def _read(file: Path) -> Iterator[KnownHost]:
+    if not file.exists():
+        return
+    try:
+        lines = content_of(file, _LARGEST_FILE_BYTES).decode(errors="replace").splitlines()
+    except ConfigError as error:
+        raise HostRefused(str(error)) from error
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        mark = words.pop(0) if words[0].startswith("@") else ""
+        if mark not in ("", "@revoked") or len(words) < 3:
+            continue
+        try:
+            yield KnownHost(file, number, bool(mark), words[0], words[1], base64.b64decode(words[2], validate=True))
+        except binascii.Error:
+            continue  # OpenSSH passes over it too
+
+
+def _speaks_of(hosts: str, name: str) -> bool:
+    found = False
+    for pattern in hosts.split(","):
+        if pattern.startswith("|1|"):
+            found |= _is_hash_of(pattern, name)
+        elif pattern.startswith("!"):
+            if _matches(pattern[1:], name):
+                return False
+        else:
+            found |= _matches(pattern, name)
+    return found
+
+
+def _matches(pattern: str, name: str) -> bool:
+    # Brackets stand for themselves here: they are part of a name with a port.
+    return fnmatch.fnmatchcase(name.lower(), pattern.lower().replace("[", "[[]"))
+
+
+def _is_hash_of(pattern: str, name: str) -> bool:
+    try:
+        salt, hashed = (base64.b64decode(part, validate=True) for part in pattern.split("|")[2:4])
+    except (ValueError, binascii.Error):
+        return False
+    return hmac.compare_digest(hmac.new(salt, name.encode(), hashlib.sha1).digest(), hashed)

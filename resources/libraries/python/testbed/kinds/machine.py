@@ -56,8 +56,7 @@ from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.placement.instance_cpus import usable_mb
 from resources.libraries.python.testbed.agent.bundle import ServiceBundle, as_on_node, write
 from resources.libraries.python.testbed.deployment.parts import ABSENT, Parts
-from resources.libraries.python.testbed.node.fact_collection import named_ports
-from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory
+from resources.libraries.python.testbed.node.facts import MachineFacts, PortInventory, named_ports
 from resources.libraries.python.testbed.node.scripts import machine, ports
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import SizedService, SplitService
@@ -200,7 +199,7 @@ class TestbedMachine:
         Raises:
             Unsupported: There is no driver for a part of it.
         """
-        every = {port.owner for link in plan.links for port in (link.a, link.b)}
+        every = {port.owner for port in plan.ports()}
         plan = on_functions(plan, [owner for owner in every if self._is_here(plan, owner)])
         nodes = [node for node in (self._tg, self._dut) if node is not None]
         ports = (port for node in nodes for port in past_the_kernel(node, plan))
@@ -301,7 +300,7 @@ class TestbedMachine:
 
     def _interfaces(self, plan: Plan) -> list[str]:
         """Ports of this machine that are made for a cell. Threads of physical ones may outlive their use."""
-        ports = (port for link in plan.links for port in (link.a, link.b) if port.nic is None)
+        ports = (port for port in plan.ports() if port.nic is None)
         return [port.interface for port in ports if self._is_here(plan, port.owner)]
 
     def _threads(self, plan: Plan) -> Iterable[Thread]:

@@ -1,10 +1,9 @@
 """The testbed that sends real packets: this machine alone, or the nodes of a lab over SSH; the parts of its cells."""
 
 import logging
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,15 +48,14 @@ from resources.libraries.python.testbed.agent.calls import (
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Host, Parts, Testbed
-from resources.libraries.python.testbed.kinds.real_time import RealTime
 from resources.libraries.python.testbed.node import reservation
+from resources.libraries.python.testbed.node.checks.processors import data_cpus, observe
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
-from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
 from resources.libraries.python.testbed.remote.node import RemoteOrchestrator, TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
-from resources.libraries.python.testbed.roles.service import Orchestrator
+from resources.libraries.python.testbed.roles.service import Orchestrator, RealTime
 from resources.libraries.python.testbed.roles.watching import Readings
 
 if TYPE_CHECKING:  # it imports all drivers
@@ -302,10 +300,7 @@ class NodesTestbed(Testbed):
         def of_node(node: TestbedNode) -> tuple[CpuNoise, ...]:
             cpus = data_cpus(self.look()[node.name].layout, self._topology.nodes[node.name])
             machine = None if node.name == self._duts[0] else node.name
-            if node.connection is not None:
-                return observe(node.connection, cpus, duration_s, python=node.python, machine=machine)
-            with closing(LocalConnection()) as here:
-                return observe(here, cpus, duration_s, python=sys.executable, machine=machine)
+            return observe(node.connection, cpus, duration_s, python=node.python, machine=machine)
 
         found = self._side_by_side(of_node)
         first = self._duts[0]
@@ -318,10 +313,8 @@ class NodesTestbed(Testbed):
     def meters(self) -> NodeMeters:
         def of_node(name: str, duration_s: float, ready: Callable[[], None]) -> Readings:
             meter, node = self._topology.nodes[name].energy, self._nodes.get(name)
-            if node is not None and node.connection is not None and not is_remote(meter):
-                return read_meter(name, meter, duration_s, node.connection, python=node.python, ready=ready)
-            with closing(LocalConnection()) as here:
-                return read_meter(name, meter, duration_s, here, python=sys.executable, ready=ready)
+            way, python = (node.connection, node.python) if node is not None else (None, "")
+            return read_meter(name, meter, duration_s, way, python=python, ready=ready)
 
         # Of a generator without access a BMC is asked, or nothing is.
         remote = [self._topology.tg_name] if self._api is not None and is_remote(self._topology.tg.energy) else []

@@ -19,7 +19,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.deployment.parts import Host, Parts, Testbed
-from resources.libraries.python.testbed.node.noise import data_cpus
+from resources.libraries.python.testbed.node.checks.processors import data_cpus
 
 
 class SimulatedTestbed(Testbed):

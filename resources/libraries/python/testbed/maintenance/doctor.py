@@ -1,10 +1,8 @@
 """The doctor: examines all machines of a testbed at the same time; reports what is wrong and how to fix it."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
-from contextlib import closing
 from itertools import chain
 
 from pydantic import ValidationError
@@ -17,15 +15,13 @@ from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import located
-from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.kinds.factory import make_testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.node.checks import memory, ports, processors, system
+from resources.libraries.python.testbed.node.checks import ports, processors, system
+from resources.libraries.python.testbed.node.checks.processors import data_cpus, observe
 from resources.libraries.python.testbed.node.energy import is_remote, read_meter
-from resources.libraries.python.testbed.node.fact_collection import drivers_of, gather, kernel_features_of
-from resources.libraries.python.testbed.node.facts import Facts
-from resources.libraries.python.testbed.node.noise import data_cpus, observe
+from resources.libraries.python.testbed.node.facts import Facts, drivers_of, gather, kernel_features_of
 from resources.libraries.python.testbed.node.reservation import holder_of
 
 
@@ -216,13 +212,9 @@ def _noise(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> 
 
 def _energy(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> Iterable[CheckFinding]:
     where, node = f"nodes.{place.name}", topology.nodes[place.name]
-    root = facts.machine.uid == 0 and node.access is not None
+    root = is_remote(node.energy) or (facts.machine.uid == 0 and node.access is not None)
     try:
-        if is_remote(node.energy):
-            with closing(LocalConnection()) as here:
-                found = read_meter(place.name, node.energy, _ENERGY_S, here, python=sys.executable)
-        else:
-            found = read_meter(place.name, node.energy, _ENERGY_S, place.connection, python=place.python, root=root)
+        found = read_meter(place.name, node.energy, _ENERGY_S, place.connection, python=place.python, root=root)
     except CsitError as error:
         return [warning(f"{where}.energy", "energy", _sentence(error), "docs/how-to/measure-energy.md")]
     return system.check_energy_meter(where, node.energy, found)
@@ -292,7 +284,7 @@ def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding
 
     `name`: The node's; in the local world the DUT's, on whose machine everything is.
     """
-    checks = [system.check, processors.check, memory.check, _of_declared]
+    checks = [system.check, processors.check, system.check_memory, _of_declared]
     if topology.world is World.LAB:
         checks.append(ports.check)
     return [finding for check in checks for finding in check(topology, name, facts)]

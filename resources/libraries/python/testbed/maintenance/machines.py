@@ -5,7 +5,6 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
 from typing import Self
 
 from resources.libraries.python import driver_registry
@@ -40,15 +39,8 @@ class Connections:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The nodes, in order."""
-        return tuple(self._accesses)
 
     def of(self, node: str) -> Connection:
         """The connection to a node, always the same one.
@@ -58,8 +50,7 @@ class Connections:
         """
         with self._making:
             if node not in self._made:
-                access = self._accesses[node]
-                self._made[node] = LocalConnection(node) if access is None else _over_ssh(node, access)
+                self._made[node] = _connection(node, self._accesses[node])
             return self._made[node]
 
     def close(self) -> None:
@@ -69,7 +60,9 @@ class Connections:
                 connection.close()
 
 
-def _over_ssh(node: str, access: Access) -> Connection:
+def _connection(node: str, access: Access | None) -> Connection:
+    if access is None:
+        return LocalConnection(node)
     # The cleanup of a node runs there, where there is no SSH library.
     from resources.libraries.python.testbed.connection.ssh import SshConnection  # noqa: PLC0415
 

@@ -19,6 +19,7 @@ from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANS
 from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
+from resources.libraries.python.testbed.connection.local import or_here
 from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.scripts import energy as script
@@ -211,7 +212,7 @@ def read_meter(
     name: str,
     meter: EnergyMeter,
     duration_s: float,
-    connection: Connection,
+    connection: Connection | None,
     *,
     python: str = "python3",
     root: bool = True,
@@ -220,7 +221,7 @@ def read_meter(
 ) -> Readings:
     """Read the meter of a node for some time.
 
-    `connection`: The way to the node; to this machine where `is_remote`.
+    `connection`: The way to the node; None for this machine, from which a meter that `is_remote` is read anyway.
     `more`: Further arguments of the program, such as another tree for tests.
     `ready`: Called when a meter can be read; returns when it is to be. A program on a node begins within a second.
 
@@ -231,7 +232,8 @@ def read_meter(
         return Readings(read_redfish(name, meter, duration_s, ready))
     ready()
     asked = {**question(name, meter), "duration_s": duration_s, **(more or {})}
-    answers = ask_all(connection, {script: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
+    with or_here(None if is_remote(meter) else connection, python) as (way, its_python):
+        answers = ask_all(way, {script: asked}, python=its_python, within_s=duration_s + _MORE_S, root=root)
     answer = answers.by_program["energy"]
     if "missing" in answer:
         return Readings((), {name: str(answer["missing"])})

@@ -1,7 +1,9 @@
 """Roles of a multi-component service in one size: the service, the load that is offered to it, and the clock."""
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -101,3 +103,34 @@ class IntervalClock(Protocol):
 
         It may be called in another thread, never after the context has ended. What it raises is raised at the end.
         """
+
+
+class RealTime:
+    """Fulfils `IntervalClock`."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    @contextmanager
+    def every(self, seconds: float, tick: Callable[[], None]) -> Iterator[None]:
+        """Call at fixed times: a late tick does not shift the others."""
+        over = threading.Event()
+        errors: list[BaseException] = []
+        begin = self.now()
+
+        def run() -> None:
+            try:
+                while not over.wait(seconds - (self.now() - begin) % seconds):
+                    tick()
+            except BaseException as error:  # thread boundary: raised where the context ends
+                errors.append(error)
+
+        thread = threading.Thread(target=run, name="ticks", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        if errors:
+            raise errors[0]

@@ -14,8 +14,7 @@ from resources.libraries.python.drivers.host.cpu import core_facts, resctrl
 from resources.libraries.python.drivers.host.kernel_files import line_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.ranges import expand, ranges
-from resources.libraries.python.model.testbed.cpu import KINDS, CpuLayout, layout, ranked
+from resources.libraries.python.model.testbed.cpu import KINDS, CpuLayout, expand, layout, ranges, ranked
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 SYSTEM = Path("/sys/devices/system")

@@ -20,8 +20,7 @@ from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings import CheckFinding, ok, warning
 from resources.libraries.python.model.plan import CachePart
-from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.testbed.cpu import CacheWays
+from resources.libraries.python.model.testbed.cpu import CacheWays, expand
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.redaction import command_text
 

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks
 from resources.libraries.python.model.bounds import MAX_HOST_COUNTERS
 from resources.libraries.python.model.measurements.counters import CpuTime, HostState, Sample, TaskTime, ThreadTime
-from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.testbed.cpu import expand
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT = 1

@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.measurements.features import CHAIN, VSWITCH
+from resources.libraries.python.studies.chains.analysis.distances import BUSY, SATURATED
 from resources.libraries.python.studies.chains.analysis.features import (
     CPU,
     IDLE_LATENCY,
@@ -42,7 +43,6 @@ from resources.libraries.python.studies.chains.analysis.features import (
     WAITING,
     ordinary,
 )
-from resources.libraries.python.studies.chains.analysis.truth import BUSY, SATURATED
 from resources.libraries.python.studies.chains.model import ChainRun, Excess
 from resources.libraries.python.studies.chains.model.spec import PATH, Chain, Member, Workload
 

@@ -10,6 +10,15 @@ from typing import NamedTuple
 from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH, StateGraph
 from resources.libraries.python.studies.chains.analysis.causes import causes, unexplained
 from resources.libraries.python.studies.chains.analysis.classes import portions
+from resources.libraries.python.studies.chains.analysis.distances import (
+    BUSY,
+    SATURATED,
+    GroundTruth,
+    deviations,
+    distances,
+    distances_from_truth,
+    truth,
+)
 from resources.libraries.python.studies.chains.analysis.features import (
     CPU,
     LOSS,
@@ -19,18 +28,9 @@ from resources.libraries.python.studies.chains.analysis.features import (
     ordinary,
     statistics,
 )
-from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.prediction import Judged, judge
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.analysis.sentences import excess_in_words, judgement
-from resources.libraries.python.studies.chains.analysis.truth import (
-    BUSY,
-    SATURATED,
-    GroundTruth,
-    deviations,
-    distances_from_truth,
-    truth,
-)
 from resources.libraries.python.studies.chains.model import (
     ChainRun,
     ChangedChain,

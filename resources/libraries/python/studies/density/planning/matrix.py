@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.findings import Limit, Reason, sentence
 from resources.libraries.python.model.request.cell import Cell, Frame, TestType
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
@@ -16,13 +17,17 @@ from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
 from resources.libraries.python.planning.placement.cache_ways import asks_for_ways, divide
-from resources.libraries.python.planning.placement.core_notes import core_notes
 from resources.libraries.python.planning.placement.cores import Layouts, layouts_of, place, shareable
 from resources.libraries.python.planning.placement.cores import shortages as core_shortages
-from resources.libraries.python.planning.placement.queue_balance import Balance, balance
-from resources.libraries.python.planning.placement.queues import EdgePort, RxQueues, edge_ports, port_warnings
-from resources.libraries.python.planning.plan import kinds, no_such_kind, threads_per_nf
-from resources.libraries.python.planning.reasons import Limit, Reason, sentence
+from resources.libraries.python.planning.placement.queues import (
+    Balance,
+    EdgePort,
+    RxQueues,
+    balance,
+    edge_ports,
+    port_warnings,
+)
+from resources.libraries.python.planning.plan import core_notes, kinds, no_such_kind, threads_per_nf
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.traffic import not_taken
 from resources.libraries.python.planning.wiring import too_many

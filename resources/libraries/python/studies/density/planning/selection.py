@@ -19,7 +19,6 @@ from resources.libraries.python.model.bounds import (
     quoted,
     refuse_endless,
 )
-from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.request.cell import (
     MAX_FLOWS,
     Cell,
@@ -32,6 +31,7 @@ from resources.libraries.python.model.request.frames import frame, with_flows, w
 from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.request.variables import CELLS
+from resources.libraries.python.model.testbed.cpu import expand
 
 DRAFT_GRID = CELLS.default
 """Rows and columns of draft-mkonstan-nf-service-density-01 and of FD.io's published figures."""

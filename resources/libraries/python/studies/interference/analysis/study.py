@@ -7,8 +7,7 @@ from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.quantities import rates
-from resources.libraries.python.studies.interference.analysis.findings import findings_of
-from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
+from resources.libraries.python.studies.interference.analysis.findings import Throughputs, findings_of, in_order
 from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise
 from resources.libraries.python.studies.interference.analysis.resources import relations_of
 from resources.libraries.python.studies.interference.model import (

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.csv_tables import Row, Tables, filled, times
 from resources.libraries.python.model.request.cell import Frame
-from resources.libraries.python.studies.interference.analysis.findings import findings_of
-from resources.libraries.python.studies.interference.analysis.matrix import Throughputs, in_order
+from resources.libraries.python.studies.interference.analysis.findings import Throughputs, findings_of, in_order
 from resources.libraries.python.studies.interference.analysis.resources import QUANTITIES, comparisons
 from resources.libraries.python.studies.interference.model import (
     ColocationMeasurement,

@@ -19,19 +19,23 @@ from resources.libraries.python.model.service.spec import (
 from resources.libraries.python.model.service.workload import WorkloadSpec
 from resources.libraries.python.quantities import DASH, grouped
 from resources.libraries.python.studies.sizing.search.capacity import (
+    IDLE,
     NEAR_LIMIT,
     at_capacity,
+    best_of,
     busiest,
     capacities_of,
     carried_again,
+    gain,
     is_near_limit,
     most_used,
+    not_scaling,
+    overheads,
     overload_from,
     utilization,
     with_few_traces,
 )
 from resources.libraries.python.studies.sizing.search.capacity_estimate import lasting_drift
-from resources.libraries.python.studies.sizing.search.size_gains import IDLE, best_of, gain, not_scaling, overheads
 
 NOT_A_CPU = "a lock, a single thread or something outside the service"
 """Limits of a service in which no component is near the limit of its CPUs."""

@@ -14,9 +14,8 @@ from resources.libraries.python.model.testbed.attachment import (
     nominal_rate_bps,
     uio_driver,
 )
-from resources.libraries.python.model.testbed.cabling import Cable, Socket
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
-from resources.libraries.python.model.testbed.topology import Topology
+from resources.libraries.python.model.testbed.topology import Cable, Socket, Topology
 from resources.libraries.python.planning.physical_ports import how_driven
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.node.facts import Facts, PcieLink, PortFacts, PortInventory

@@ -1,16 +1,24 @@
 """Processors: those of the file, isolation, frequency, SMT, mitigations, and the noise floor of the CPUs of plans."""
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 
+from pydantic import TypeAdapter, ValidationError
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.findings import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.measurements.noise import CpuNoise
-from resources.libraries.python.model.ranges import expand, ranges
-from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.cpu import CpuLayout, expand, layout, ranges
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.quantities import counted, latency, rate
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, in_words
+from resources.libraries.python.testbed.connection.local import or_here
+from resources.libraries.python.testbed.connection.machine import Connection
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
+from resources.libraries.python.testbed.node.node_query import ask
+from resources.libraries.python.testbed.node.scripts import noise
 
 
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
@@ -156,6 +164,9 @@ def _mitigations(place: str, facts: Facts) -> CheckFinding:
     return ok(place, "mitigations", f"{switch}: {len(active)} active, {len(bare)} vulnerabilities left open")
 
 
+_ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...], config=ON_FIRST_USE)
+_MORE_S = 30.0
+_log = logging.getLogger(__name__)
 _LONGEST_NS = 1_000_000
 """As long as a receive queue of 256 frames lasts at 256 kpps; a host that is tuned stays below a tenth of it."""
 _NOISE_SHARE = 0.005
@@ -163,6 +174,42 @@ _NOISE_FIX = (
     "isolate the CPUs (isolcpus, nohz_full, rcu_nocbs), move interrupts and stop irqbalance (./csit prepare TOPOLOGY), "
     "keep C-states shallow, and ask the firmware for less power management"
 )
+
+
+def data_cpus(there: CpuLayout, node: TgNode | DutNode) -> tuple[int, ...]:
+    """Logical CPUs that may have data threads: all of the NUMA node where plans that do not fit share cores."""
+    shares = isinstance(node, DutNode) and node.oversubscribe
+    every = tuple(sorted(cpu for core in there.cores(node.numa_node) for cpu in core))
+    return every if shares else planned_cpus(there, node) or every
+
+
+def observe(
+    connection: Connection | None,
+    cpus: Collection[int],
+    duration_s: float,
+    *,
+    python: str = "python3",
+    root: bool = True,
+    machine: str | None = None,
+) -> tuple[CpuNoise, ...]:
+    """Observe idle CPUs, all at the same time. Threads that run there wait meanwhile.
+
+    `connection`: To the machine; None for this one.
+    `duration_s`: At most 10; at most 0.9 where real-time threads are throttled.
+    `machine`: The node, for the result; None for the (first) DUT.
+
+    Raises:
+        CsitError: The machine cannot be asked, or answers with something else.
+    """
+    asked = {"cpus": sorted(cpus), "duration_s": duration_s}
+    with or_here(connection, python) as (way, its_python):
+        answer = ask(way, noise, asked, python=its_python, within_s=duration_s + _MORE_S, root=root)
+    for cpu, why in answer.get("refused", ()):
+        _log.warning("%s: the noise floor of CPU %s is not known: %s", way.name, cpu, why)
+    try:
+        return _ROWS.validate_python([{**row, "machine": machine} for row in answer["rows"]])
+    except (KeyError, TypeError, ValidationError) as error:
+        raise CsitError(f"{way.name}: the noise floor is not of this version: {error_text(error)}") from error
 
 
 def check_cpu_noise(place: str, rows: Sequence[CpuNoise]) -> Iterator[CheckFinding]:
