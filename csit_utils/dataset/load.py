@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from pydantic_core import from_json
 
 from csit_utils.dataset.blocks import ScannedTest
-from csit_utils.dataset.goal_order import remarked
-from csit_utils.dataset.inputs import Source
+from csit_utils.dataset.goal_words import remarked
+from csit_utils.dataset.inputs import READABLE, Source
 from csit_utils.dataset.items import Item, Problem, ReadError, Recorded, Status, Unrecorded, status_of
-from csit_utils.dataset.kinds import READABLE
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.records import NotARecord, read_record

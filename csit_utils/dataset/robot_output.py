@@ -30,13 +30,12 @@ from csit_utils.dataset.blocks import (
     has_removed_keywords,
     is_placeholder,
     logged_cells,
+    scan_json,
     status_of,
     time_of,
 )
-from csit_utils.dataset.inputs import Source, content_of
+from csit_utils.dataset.inputs import Kind, Source, content_of
 from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
-from csit_utils.dataset.kinds import Kind
-from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.model.bounds import DEEPEST_ELEMENT, LARGEST_BETWEEN_BYTES, MAX_UNRECORDED
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER, plain_message

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import msgspec
 from pydantic import BaseModel
 
-from csit_utils.dataset.goal_order import remarked_head
+from csit_utils.dataset.goal_words import remarked_head
 from csit_utils.dataset.items import ReadError, Unrecorded
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from resources.libraries.python.model.base import refused_version

@@ -19,9 +19,8 @@ from blake3 import blake3
 
 from csit_utils.dataset.blocks import BLOCK_BYTES, Scanned, ScannedTest
 from csit_utils.dataset.foreign.csit import read_table
-from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
+from csit_utils.dataset.inputs import Kind, Source, content_of, files_of, sources_of_file
 from csit_utils.dataset.items import ImportedTest, Item, Problem, ReadError, Recorded, Unrecorded, status_of
-from csit_utils.dataset.kinds import Kind
 from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
 from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.store.bounded_files import (

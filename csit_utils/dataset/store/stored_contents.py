@@ -12,8 +12,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from csit_utils.dataset.flatten import TABLES, RowT, record_rows
-from csit_utils.dataset.goal_order import of_row
-from csit_utils.dataset.goal_words import one_way
+from csit_utils.dataset.goal_words import one_way, order_remark
 from csit_utils.dataset.items import (
     ImportedTest,
     ImportedTrial,
@@ -424,6 +423,6 @@ def _partial(text: str, row: TestRow, keys: Collection[str]) -> DensityRecord:
         found = {key: _adapter(key).validate_json(bytes(every[key])) for key in keys if key in every}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
-    if (remark := of_row(row)) is not None and remark.text not in found["verdict"].evidence:
+    if (remark := order_remark(partial(getattr, row))) is not None and remark.text not in found["verdict"].evidence:
         found["verdict"] = verdict_of((remark, *found["verdict"].findings))
     return _BLANK.model_copy(update={"test_name": row.test_name, **found})

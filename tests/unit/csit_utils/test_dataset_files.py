@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 from csit_utils.dataset.inputs import sources_of_file
 from csit_utils.dataset.items import Problem, ReadError, Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.store import bounded_files, file_formats
-from csit_utils.dataset.store.engines import DuckDb
-from csit_utils.dataset.store.file_formats import blocks_of
+from csit_utils.dataset.store import bounded_files
+from csit_utils.dataset.store.bounded_files import blocks_of
 from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.sql import DuckDb, files_of
 from csit_utils.dataset.store.staging import GROUP_BYTES, WaitingDetails, WaitingRows
 from csit_utils.dataset.store.stored_contents import Stored, rows_of_table
 from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_NAMES
-from csit_utils.dataset.store.views import files_of
 from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
@@ -143,7 +142,7 @@ def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path, name: st
 @given(data=st.binary(max_size=200), length=st.integers(0, 300))
 def test_headers_of_pages_and_footers_of_arrow_files_are_read_or_refused(data: bytes, length: int) -> None:
     with suppress(ReadError):
-        assert file_formats.chunk_of(data).unpacked_bytes >= 0
+        assert bounded_files.chunk_of(data).unpacked_bytes >= 0
     file = pa.BufferReader(data + length.to_bytes(4, "little") + b"ARROW1")
     with suppress(ReadError):
         assert all(each.offset >= 0 for each in blocks_of(file.read_at, file.size()))

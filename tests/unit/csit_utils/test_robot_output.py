@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from robot.rebot import rebot
 
 from csit_utils.dataset import robot_output
-from csit_utils.dataset.blocks import Scanned, ScannedTest
-from csit_utils.dataset.inputs import files_of, output_of, sources
+from csit_utils.dataset.blocks import Scanned, ScannedTest, scan_json
+from csit_utils.dataset.inputs import Kind, files_of, output_of, sources
 from csit_utils.dataset.items import Problem, Status
-from csit_utils.dataset.kinds import Kind
-from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.recording.marker import REFUSED_MARKER, plain_message
 from resources.libraries.python.studies.density.model import REFUSED_CELLS
 from tests.loaded import Dataset, items, load
