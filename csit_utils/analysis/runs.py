@@ -240,3 +240,23 @@ def rows_of(runs: Iterable[Run], history: History, rows: Sequence[TestRow]) -> S
     chosen = {row.anchor for run in runs for row in run.rows}
     placed = {row.anchor for run in history.runs for row in run.rows}
     return [row for row in rows if row.anchor in chosen or row.anchor not in placed]
+
+
+def runs_before(candidate: Sequence[TestRow], known: Sequence[TestRow], count: int) -> list[TestRow]:
+    """Return tests of the last runs on the candidate's testbeds before the candidate.
+
+    `candidate`: tests to judge; they may be among `known`.
+
+    Returns:
+        Oldest run first; empty without earlier runs, or if start times are unknown.
+    """
+    past = history(known)
+    begun: dict[TestbedKey, datetime] = {}
+    for run in history(candidate).runs:  # oldest first
+        if run.started_at is not None:
+            begun.setdefault(run.testbed, run.started_at)
+    earlier = [
+        [run for run in past.of(testbed) if run.started_at is not None and run.started_at < start][-count:]
+        for testbed, start in begun.items()
+    ]
+    return [row for runs in earlier for run in runs for row in run.rows]

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Self, TypeVar
 import typer
 
 from csit_utils.analysis.cells import when
-from csit_utils.analysis.comparisons.gate import runs_before
-from csit_utils.analysis.runs import history, night_of
+from csit_utils.analysis.runs import history, night_of, runs_before
 from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
 from csit_utils.dataset.items import ReadError, Recorded
 from csit_utils.dataset.ledger import Acknowledged, acknowledged_in

@@ -22,17 +22,18 @@ from csit_utils.analysis.comparisons.comparison import (
     FEWEST_CELLS,
     CellSide,
     Change,
+    Decision,
     JudgedChange,
     Method,
     Outcome,
     SpreadRatio,
     compare,
+    decide,
     judge,
     judge_sides,
     side,
 )
 from csit_utils.analysis.comparisons.differences import Difference, environment_differences
-from csit_utils.analysis.comparisons.gate import Decision, decide
 from csit_utils.analysis.grouping import Series, all_series, series_of
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import junit_xml
