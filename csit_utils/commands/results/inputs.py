@@ -152,8 +152,8 @@ def _size(path: Path) -> int:
 
 def _published(names: Sequence[str]) -> Layout:
     from csit_utils.dataset.reference import reference_items  # noqa: PLC0415 - numpy costs time of every --help
-    from csit_utils.dataset.store.batch import item_row  # noqa: PLC0415 - as in OpenedInputs
-    from csit_utils.dataset.store.staging import stage  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.staging import stage  # noqa: PLC0415 - as in OpenedInputs
+    from csit_utils.dataset.testrows import item_row  # noqa: PLC0415 - as above
 
     layout = TemporaryLayout()
     with layout.writing(lambda: None):

@@ -26,7 +26,7 @@ from csit_utils.dataset.store.sql import DuckDb, files_of
 from csit_utils.dataset.store.staging import GROUP_BYTES, WaitingDetails, WaitingRows
 from csit_utils.dataset.store.stored_contents import Stored, rows_of_table
 from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_NAMES
-from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
+from csit_utils.dataset.testrows import HeadRow, packed_row, unrecorded_row
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import ReceiveRate
@@ -190,7 +190,7 @@ _RECORDS = (
     result(loss_patterns={"PDR50": "instance 1 lost most"}, quarantined="it broke"),
 )
 _BARE = unrecorded_row(Unrecorded("s.t", "t", ("CSC", "1R1C"), "x", Status.FAIL, "no record"))
-_ROWS = st.sampled_from([*(head_row(packed_head(pack(one, digest="0" * 64)), "PASS", "") for one in _RECORDS), _BARE])
+_ROWS = st.sampled_from([*(packed_row(pack(one, digest="0" * 64), Status.PASS)[0] for one in _RECORDS), _BARE])
 
 
 def _columns(*rows: HeadRow | TestRow) -> list[TestRow]:
