@@ -17,9 +17,9 @@ from weakref import finalize
 
 import typer
 
+from csit_utils.analysis.runs import Choice, newest
 from csit_utils.dataset.inputs import files_of
 from csit_utils.dataset.items import Problem, ReadError
-from csit_utils.dataset.store.chosen_runs import Choice, newest
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import command_text

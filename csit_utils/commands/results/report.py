@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from csit_utils.analysis.runs import newest
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, report_problems
 from csit_utils.dataset.ledger import acknowledged_in
 from csit_utils.dataset.reference import names, paper, paper_names
-from csit_utils.dataset.store.chosen_runs import newest
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted

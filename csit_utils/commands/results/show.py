@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from csit_utils.analysis.runs import newest
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, from_contents, opened, report_problems
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.items import Status
-from csit_utils.dataset.store.chosen_runs import newest
 from csit_utils.report.outcomes import tally
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
+from csit_utils.analysis.runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.flatten import TABLES, RowT, record_rows
 from csit_utils.dataset.goal_words import one_way, order_remark
 from csit_utils.dataset.items import (
@@ -27,7 +28,6 @@ from csit_utils.dataset.items import (
 from csit_utils.dataset.load import read_recorded
 from csit_utils.dataset.rows import DEFAULTS, LISTS, OWN, LatencyRow, TestRow
 from csit_utils.dataset.store.bounded_files import RECORD_DETAIL, DetailGroup, check_details, detail_groups, opened
-from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
 from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES, TEST_TYPES, read_records
 from resources.libraries.python.model.base import error_text

@@ -17,7 +17,7 @@ from scipy.stats import false_discovery_control, median_abs_deviation, t
 from typer.testing import CliRunner
 
 from csit_utils.analysis.cells import CellFigure, figures
-from csit_utils.analysis.comparisons.comparability import likeness, without_bounds
+from csit_utils.analysis.comparisons.comparability import Difference, environment_differences, likeness, without_bounds
 from csit_utils.analysis.comparisons.comparison import (
     FEWEST_CELLS,
     CellSide,
@@ -33,7 +33,6 @@ from csit_utils.analysis.comparisons.comparison import (
     judge_sides,
     side,
 )
-from csit_utils.analysis.comparisons.differences import Difference, environment_differences
 from csit_utils.analysis.grouping import Series, all_series, series_of
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import junit_xml
