@@ -48,9 +48,9 @@ def _fdio_2019() -> Iterator[ImportedTest]:
     """CSIT-1904, 64 B, NDR: service types, NF sizes and cells as on the slides."""
     cores = {
         (row["nf_cores"], row["instances"], row["nfs_per_instance"]): float(row["cores"])
-        for row in published_rows("csit1904_density_cores.csv")
+        for row in _published_rows("csit1904_density_cores.csv")
     }
-    for row in published_rows("csit1904_density_ndr_64b.csv"):
+    for row in _published_rows("csit1904_density_ndr_64b.csv"):
         used = cores[row["nf_cores"], row["instances"], row["nfs_per_instance"]]
         yield _fdio_cell(row, used)
 
@@ -184,7 +184,7 @@ def paper(name: str) -> Paper:
     if name not in _SOURCES:
         raise ConfigError(f"no figures of a paper '{name}'; choose from {', '.join(paper_names())}")
     title, source = _SOURCES[name]
-    figures = tuple(_figure(row) for row in published_rows("papers.csv") if row["reference"] == name)
+    figures = tuple(_figure(row) for row in _published_rows("papers.csv") if row["reference"] == name)
     return Paper(name, title, source, figures, _troia_profiles() if name == "troia" else ())
 
 
@@ -196,7 +196,7 @@ def _figure(row: dict[str, str]) -> PublishedFigure:
 
 def _troia_profiles() -> tuple[Profile, ...]:
     """The virtual router on both testbeds."""
-    rows = list(published_rows("troia_functions.csv"))
+    rows = list(_published_rows("troia_functions.csv"))
     return tuple(_profile(testbed, [row for row in rows if row["testbed"] == testbed]) for testbed in _RATES_GBPS)
 
 
@@ -226,7 +226,7 @@ def _fit(row: dict[str, str], first: float, last: float) -> Fit:
     )
 
 
-def published_rows(file: str) -> Iterator[dict[str, str]]:
+def _published_rows(file: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a file of published figures."""
     with (_FOLDER / file).open(encoding="utf-8", newline="") as lines:
         yield from csv.DictReader(line for line in lines if not line.startswith("#"))

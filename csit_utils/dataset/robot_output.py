@@ -40,7 +40,7 @@ from resources.libraries.python.model.bounds import DEEPEST_ELEMENT, LARGEST_BET
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER, plain_message
 
-ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
+_ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 """Rest of a start tag after the name, with a final slash; values may contain `>`."""
 _ATTRIBUTE = re.compile(rb"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+("[^"]*+"|'[^']*+')""")
 """Begins only where a word does, so that a long word is searched once."""
@@ -49,20 +49,20 @@ _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
-class NotXml(ValueError):
+class _NotXml(ValueError):
     """The text is not well-formed."""
 
 
-def text_of(raw: bytes) -> str:
+def _text_of(raw: bytes) -> str:
     """Return character data with references resolved.
 
     Raises:
-        NotXml: Not UTF-8, or an undefined reference.
+        _NotXml: Not UTF-8, or an undefined reference.
     """
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
-        raise NotXml(f"not UTF-8: {error.reason}") from error
+        raise _NotXml(f"not UTF-8: {error.reason}") from error
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _REFERENCE.sub(_referred, text) if "&" in text else text
@@ -77,33 +77,33 @@ def _referred(found: re.Match[str]) -> str:
             return _ENTITIES[name]
     except (KeyError, ValueError, OverflowError):
         pass
-    raise NotXml(f"undefined entity {found[0]}")
+    raise _NotXml(f"undefined entity {found[0]}")
 
 
-def name_of(tag: bytes) -> str:
+def _name_of(tag: bytes) -> str:
     """Return the name in the start tag of a suite or test.
 
     Raises:
-        NotXml: A value is not well-formed.
+        _NotXml: A value is not well-formed.
     """
     usual = _USUAL.match(tag)
-    return text_of(usual[1]) if usual else attributes_of(tag).get("name", "")
+    return _text_of(usual[1]) if usual else _attributes_of(tag).get("name", "")
 
 
-def attributes_of(tag: bytes) -> Mapping[str, str]:
+def _attributes_of(tag: bytes) -> Mapping[str, str]:
     """Return the attributes of a start tag.
 
     Raises:
-        NotXml: A value is not well-formed.
+        _NotXml: A value is not well-formed.
     """
     spaces = bytes.maketrans(b"\n\t", b"  ")
     return {
-        name.decode(): text_of(value[1:-1].replace(b"\r\n", b" ").replace(b"\r", b" ").translate(spaces))
+        name.decode(): _text_of(value[1:-1].replace(b"\r\n", b" ").replace(b"\r", b" ").translate(spaces))
         for name, value in _ATTRIBUTE.findall(tag)
     }
 
 
-class TestElement:
+class _TestElement:
     """A `test` element parsed by a real XML parser, possibly truncated."""
 
     __test__ = False  # not a pytest class
@@ -120,7 +120,7 @@ class TestElement:
         self._status: Mapping[str, str] = {}
 
     @classmethod
-    def parse(cls, segment: bytes, *, whole: bool = True) -> tuple["TestElement", str | None]:
+    def parse(cls, segment: bytes, *, whole: bool = True) -> tuple["_TestElement", str | None]:
         """Parse the bytes of one test.
 
         `segment`: from `<test` on.
@@ -143,7 +143,7 @@ class TestElement:
         """Called by the parser."""
         self._open.append(tag)
         if len(self._open) > DEEPEST_ELEMENT:
-            raise NotXml(f"elements nested more than {DEEPEST_ELEMENT} deep")
+            raise _NotXml(f"elements nested more than {DEEPEST_ELEMENT} deep")
         self._text.clear()
         if len(self._open) == 1:
             self.name = attributes.get("name", "")
@@ -173,15 +173,15 @@ class TestElement:
 
 _MARKER = b">" + RESULT_MARKER.encode()
 # The first alternative of these three is what Robot Framework 7 writes, and a part of the second, which is slower.
-_TEST = re.compile(rb'<test(?: id="[^"<>]*" name="([^"<>\n\t\r]*)" line="[0-9]*"|(\s' + ATTRIBUTES + rb"|))>")
-_MSG = re.compile(rb'<msg(?: time="[^"<>]*" level="[A-Z]*"|\s' + ATTRIBUTES + rb")?>")
+_TEST = re.compile(rb'<test(?: id="[^"<>]*" name="([^"<>\n\t\r]*)" line="[0-9]*"|(\s' + _ATTRIBUTES + rb"|))>")
+_MSG = re.compile(rb'<msg(?: time="[^"<>]*" level="[A-Z]*"|\s' + _ATTRIBUTES + rb")?>")
 _STATUS = re.compile(
-    rb'<status(?: status="([A-Z ]+)" start="[^"<>&]*" elapsed="[^"<>&]*"(/?)|(\s' + ATTRIBUTES + rb"))>"
+    rb'<status(?: status="([A-Z ]+)" start="[^"<>&]*" elapsed="[^"<>&]*"(/?)|(\s' + _ATTRIBUTES + rb"))>"
     rb"(?:([^<]*)</status>)?\s*"
 )
 _BETWEEN = re.compile(  # its first byte is the same in all cases, so that the others are skipped at memory speed
-    rb"<(?:suite(\s" + ATTRIBUTES + rb"|)>|(/suite\s*>)|(/robot\s*>)"
-    rb"|msg(?:\s" + ATTRIBUTES + rb")?>" + REFUSED_MARKER.encode() + rb"([^<]*)</msg>)"
+    rb"<(?:suite(\s" + _ATTRIBUTES + rb"|)>|(/suite\s*>)|(/robot\s*>)"
+    rb"|msg(?:\s" + _ATTRIBUTES + rb")?>" + REFUSED_MARKER.encode() + rb"([^<]*)</msg>)"
 )
 _SHORTEST_BETWEEN = len("<suite>")
 
@@ -258,7 +258,7 @@ class _Scanner:
             try:
                 if suite is not None:
                     if not suite.endswith(b"/"):
-                        self._suites.append(name_of(suite))
+                        self._suites.append(_name_of(suite))
                 elif suite_end:
                     if self._suites:
                         self._suites.pop()
@@ -266,7 +266,7 @@ class _Scanner:
                     self._closed = True
                 elif refused is not None:
                     yield from self._logged(refused)
-            except NotXml as error:
+            except _NotXml as error:
                 self._blocks.once("a suite", f"a suite's name: {error}")
                 if suite is not None:
                     self._suites.append("?")
@@ -274,7 +274,7 @@ class _Scanner:
 
     def _logged(self, message: bytes) -> Iterator[Refusal]:
         try:
-            yield from logged_cells(self._source, text_of(message))
+            yield from logged_cells(self._source, _text_of(message))
         except ValueError:
             self._blocks.once("a suite", "its cells that do not fit")
 
@@ -315,18 +315,18 @@ class _Scanner:
         if (inside is None) != (slash or attributes or b"").endswith(b"/"):
             return None, after
         try:
-            name = name_of(tag[2]) if tag[1] is None else text_of(tag[1])
-            ended = usual.decode() if usual is not None else attributes_of(attributes).get("status", "")
-            message = text_of(inside).strip() if inside else ""
+            name = _name_of(tag[2]) if tag[1] is None else _text_of(tag[1])
+            ended = usual.decode() if usual is not None else _attributes_of(attributes).get("status", "")
+            message = _text_of(inside).strip() if inside else ""
             raw = buffer[slice(*record)]
-            text_or_raw = text_of(raw) if b"&" in raw or not (self._blocks.ascii or raw.isascii()) else raw
-        except NotXml:
+            text_or_raw = _text_of(raw) if b"&" in raw or not (self._blocks.ascii or raw.isascii()) else raw
+        except _NotXml:
             return None, after
         return ScannedTest(self._prefix + name, name, (), status_of(ended), message, text_or_raw), after
 
     def _exact(self, segment: bytes, *, whole: bool = True) -> Iterator[Scanned]:
         """Parse one test by a real XML parser."""
-        test, error = TestElement.parse(segment, whole=whole)
+        test, error = _TestElement.parse(segment, whole=whole)
         if not test.name and (found := re.match(rb"<test\s[^>]*name=\"([^\"]*)\"", segment)) is not None:
             test.name = found[1].decode(errors="replace")
         long_name = self._prefix + test.name

@@ -20,6 +20,7 @@ import typer
 from csit_utils.analysis.runs import Choice, newest
 from csit_utils.dataset.inputs import files_of
 from csit_utils.dataset.items import Problem, ReadError
+from csit_utils.dataset.reference import reference_items
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import command_text
@@ -151,7 +152,6 @@ def _size(path: Path) -> int:
 
 
 def _published(names: Sequence[str]) -> Layout:
-    from csit_utils.dataset.reference import reference_items  # noqa: PLC0415 - numpy costs time of every --help
     from csit_utils.dataset.store.staging import stage  # noqa: PLC0415 - as in OpenedInputs
     from csit_utils.dataset.testrows import item_row  # noqa: PLC0415 - as above
 

@@ -380,9 +380,9 @@ def read_table(content: bytes, source: str) -> Iterator[ImportedTest | Problem]:
     """
     number = faults = 0
     with opened_table(content, _is_read) as file:
-        if _RUNS.issuperset(file.names):
+        if _RUNS.issuperset(file.schema.names):
             return  # `stats`: runs without their tests
-        if not is_table(file.names):
+        if not is_table(file.schema.names):
             raise ReadError(f"no table of FD.io CSIT's results: those have {', '.join(NEEDED)} and result_ columns")
         for row in (row for group in range(file.count) for row in _rows(file.read(group))):
             number += 1

@@ -35,7 +35,7 @@ from csit_utils.dataset.testrows import Entry, item_row, rows_of_output
 from csit_utils.processes import shared
 
 
-def digest_of_source(source: Source) -> str:
+def _digest_of_source(source: Source) -> str:
     """Return the digest of the unpacked content of a file.
 
     Raises:
@@ -99,7 +99,7 @@ Placing = Callable[[ImportedTest], ImportedTest]
 """Gives a test of another tool its place in the matrix."""
 
 
-def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
+def _known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
     """Return the digests of all records of a dataset.
 
     Raises:
@@ -282,14 +282,14 @@ def _staged_in_turn(into: _Target, files: list[Source]) -> Iterator[_Staged]:
     later = iter(files)
     with ThreadPoolExecutor(1) as thread:
         for each in files:
-            ahead.extend(thread.submit(digest_of_source, one) for one in islice(later, 2 - len(ahead)))
+            ahead.extend(thread.submit(_digest_of_source, one) for one in islice(later, 2 - len(ahead)))
             yield _stage(into, each, ahead.popleft())
 
 
 def _stage(into: _Target, source: Source, known: Future[str] | None = None) -> _Staged:
     layout = into.layout
     try:
-        digest = digest_of_source(source) if known is None else known.result()
+        digest = _digest_of_source(source) if known is None else known.result()
         earlier = layout.find(digest)
         if (earlier is None or not is_whole(layout, earlier)) and layout.claim(digest):
             return source.name, _import_source(into, source, digest)
@@ -349,7 +349,7 @@ def _import_records(
         return
     imports = [each for each in layout.imports(damaged=[]) if is_whole(layout, each)]
     earlier, seen = (
-        known_records(layout, some) | {digest for each in some for digest in each.files}
+        _known_records(layout, some) | {digest for each in some for digest in each.files}
         for some in ([each for each in imports if (each.digest in before) is there] for there in (True, False))
     )
     folders: dict[str, _Folder] = defaultdict(_Folder)

@@ -41,7 +41,7 @@ from resources.libraries.python.model.bounds import (
     VALUE_BYTES,
 )
 
-UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
+_UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
 """Errors of reading a damaged file."""
 DETAIL_COLUMNS = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
 RECORD_DETAIL, ROWS_DETAIL = "record", "rows"
@@ -57,13 +57,17 @@ class _Arrow:
         wanted = pa.ipc.IpcReadOptions(included_fields=[schema.names.index(each) for each in columns])
         self._reader = pa.ipc.open_file(file, options=wanted)
         self.schema: pa.Schema = self._reader.schema
+        """Of the columns that are read."""
         self.count = len(self._blocks)
+        """Number of groups, which are written together."""
         self.rows: int | None = None
 
     def read(self, group: int) -> pa.RecordBatch:
-        """Return a group."""
+        """Return a group, checked."""
         _refuse_packed(self._file.read_at, self._blocks[group])
-        return self._reader.get_batch(group)
+        found = self._reader.get_batch(group)
+        found.validate(full=True)  # texts are UTF-8, within the file
+        return found
 
 
 class _Page(Exception):
@@ -106,6 +110,7 @@ class _Parquet:
                 f"it has {self._metadata.num_columns:,} columns; at most {MAX_TABLE_COLUMNS:,} are possible"
             )
         self.schema: pa.Schema = self._reader.schema_arrow
+        """Of all columns, also those that are not read."""
         self.count: int = self._reader.num_row_groups
         self.rows: int | None = self._metadata.num_rows
         names = self.schema.names
@@ -118,9 +123,11 @@ class _Parquet:
         self._unread = pq.ParquetFile(_Pageless(file.size()), metadata=self._metadata, buffer_size=1)
 
     def read(self, group: int) -> pa.Table:
-        """Return a group."""
-        found = list(self._batches(group)) if self._metadata.row_group(group).num_rows else []
-        return pa.Table.from_batches(found) if found else self.schema.empty_table().select(self._columns)
+        """Return a group, checked."""
+        batches = list(self._batches(group)) if self._metadata.row_group(group).num_rows else []
+        found = pa.Table.from_batches(batches) if batches else self.schema.empty_table().select(self._columns)
+        found.validate(full=True)  # as above
+        return found
 
     def check_pages(self) -> None:
         """Check all groups; those are read whose dictionaries let rows repeat more than all pages may stand for."""
@@ -191,32 +198,10 @@ class _Parquet:
             )
 
 
-class BoundedFile:
-    """Some columns of a file, checked as they are read."""
-
-    def __init__(self, file: _Arrow | _Parquet) -> None:
-        self._file = file
-        self.count = file.count
-        """Number of groups, which are written together."""
-        self.names: Sequence[str] = file.schema.names
-        """Columns, those included that are not read."""
-
-    def check_pages(self) -> None:
-        """Check all groups of a Parquet file without making rows of them."""
-        assert isinstance(self._file, _Parquet)  # noqa: S101 - engines open no others
-        self._file.check_pages()
-
-    def read(self, group: int) -> pa.RecordBatch | pa.Table:
-        """Return a group."""
-        found = self._file.read(group)
-        found.validate(full=True)  # texts are UTF-8, within the file
-        return found
-
-
 @contextmanager
 def opened(
     path: Path, schema: pa.Schema, columns: Sequence[str], *, optional: Collection[str] = (), rows: int | None = None
-) -> Iterator[BoundedFile]:
+) -> Iterator[_Arrow | _Parquet]:
     """Open a file of a dataset.
 
     `path`: where `Layout` says that it is.
@@ -230,21 +215,20 @@ def opened(
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise ReadError("it is no regular file")
-        with closing(
-            pa.OSFile(str(path))
-        ) as native:  # not mapped: a file cut short while it is read would end the process
+        # Not mapped: a file cut short while it is read would end the process.
+        with closing(pa.OSFile(str(path))) as native:
             is_arrow = path.suffix == DETAILS_SUFFIX
             file = _Arrow(native, schema, columns) if is_arrow else _Parquet(native, set(columns).__contains__)
-            check_columns(file.schema, schema, set(columns).difference(optional))
+            _check_columns(file.schema, schema, set(columns).difference(optional))
             if None not in (rows, file.rows) and rows != file.rows:
                 raise ReadError(f"it has {file.rows:,} rows, and its import says {rows:,}")
-            yield BoundedFile(file)
-    except UNREADABLE as error:
+            yield file
+    except _UNREADABLE as error:
         raise ReadError(str(error)) from error
 
 
 @contextmanager
-def opened_table(content: bytes, wanted: Callable[[str], bool]) -> Iterator[BoundedFile]:
+def opened_table(content: bytes, wanted: Callable[[str], bool]) -> Iterator[_Parquet]:
     """Open a Parquet file of another tool.
 
     `wanted`: whether a column is read.
@@ -254,9 +238,9 @@ def opened_table(content: bytes, wanted: Callable[[str], bool]) -> Iterator[Boun
     """
     try:
         file = _Parquet(pa.BufferReader(content), wanted)
-        check_columns(file.schema, pa.schema([]), ())
-        yield BoundedFile(file)
-    except UNREADABLE as error:
+        _check_columns(file.schema, pa.schema([]), ())
+        yield file
+    except _UNREADABLE as error:
         raise ReadError(str(error)) from error
 
 
@@ -267,10 +251,11 @@ def check_pages(path: Path, schema: pa.Schema, *, optional: Collection[str], row
         ReadError: It is damaged, or stands for more than it may.
     """
     with opened(path, schema, schema.names, optional=optional, rows=rows) as file:
+        assert isinstance(file, _Parquet)  # noqa: S101 - engines open no others
         file.check_pages()
 
 
-def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -> None:
+def _check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -> None:
     """Check that a file has a table.
 
     Raises:

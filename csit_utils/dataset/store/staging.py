@@ -235,7 +235,7 @@ class Partition:
     def add_detail(self, anchor: str, detail: Detail) -> int:
         """Add what a test has beside its row; return as `add`."""
         before = self._waiting.size_bytes
-        self._waiting.add(anchor, detail.digest, detail.kind, detail.text)
+        self._waiting.add(anchor, detail)
         if self._waiting.full:
             self.write_details()
         return self._waiting.size_bytes - before
@@ -299,9 +299,9 @@ class WaitingDetails:
         """Whether the buffer should be written."""
         return len(self._names) >= GROUP_ROWS or self.size_bytes >= GROUP_BYTES
 
-    def add(self, anchor: str, digest: str, kind: str, text: str | bytes) -> None:
+    def add(self, anchor: str, detail: Detail) -> None:
         """Add a detail; text as bytes is UTF-8."""
-        raw = text.encode() if isinstance(text, str) else text
+        raw = detail.text.encode() if isinstance(detail.text, str) else detail.text
         begin, end = self.size_bytes, self.size_bytes + len(raw)
         if end > len(self._texts):
             # A new buffer, because Arrow may still refer to the previous one.
@@ -310,7 +310,7 @@ class WaitingDetails:
             self._texts = larger
         self._texts[begin:end] = raw
         self._ends.append(end)
-        self._names.append((anchor, digest, kind))
+        self._names.append((anchor, detail.digest, detail.kind))
 
     def batch(self) -> pa.RecordBatch | None:
         """Return buffered details as columns, valid until the next change; None without any."""

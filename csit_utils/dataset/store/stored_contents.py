@@ -81,7 +81,7 @@ def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
         yield row
 
 
-class SomeColumns:
+class _SomeColumns:
     """Makes rows that have some columns, and no memory for others; asking one for another column is an error."""
 
     def __init__(self, names: Collection[str]) -> None:
@@ -155,7 +155,7 @@ class Stored:
     ) -> None:
         self._layouts = layouts
         self._choose = choose
-        self._some = None if wanted is None else SomeColumns(wanted)
+        self._some = None if wanted is None else _SomeColumns(wanted)
         self._damaged = [*problems]
         """With files of the datasets that were found damaged, and are left out."""
         self._near: dict[str, tuple[str, str]] = {}

@@ -26,7 +26,7 @@ from csit_utils.dataset.store.sql import DuckDb, files_of
 from csit_utils.dataset.store.staging import GROUP_BYTES, WaitingDetails, WaitingRows
 from csit_utils.dataset.store.stored_contents import Stored, rows_of_table
 from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_NAMES
-from csit_utils.dataset.testrows import HeadRow, packed_row, unrecorded_row
+from csit_utils.dataset.testrows import Detail, HeadRow, packed_row, unrecorded_row
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import ReceiveRate
@@ -167,7 +167,7 @@ def test_every_group_has_what_was_added_since_the_last(groups: list[list[tuple[s
     waiting = WaitingDetails()
     for group in groups:
         for anchor, digest, name, text in group:
-            waiting.add(anchor, digest, name, text.encode() if encoded else text)
+            waiting.add(anchor, Detail(digest, name, text.encode() if encoded else text))
         batch = waiting.batch()
         found = [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
         assert found == group
@@ -177,9 +177,9 @@ def test_every_group_has_what_was_added_since_the_last(groups: list[list[tuple[s
 
 def test_a_text_larger_than_the_buffer_is_kept_whole_and_so_is_what_came_before() -> None:
     waiting, large = WaitingDetails(), "x" * (3 * GROUP_BYTES)
-    waiting.add("a", "1", "record", "small")
+    waiting.add("a", Detail("1", "record", "small"))
     before = waiting.batch()
-    waiting.add("b", "2", "record", large)
+    waiting.add("b", Detail("2", "record", large))
     assert before.column("record").to_pylist() == ["small"]
     assert waiting.batch().column("record").to_pylist() == ["small", large]
 
