@@ -1,7 +1,7 @@
 """Published figures of density and of papers, for comparison with own results; rounded in print."""
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,40 +19,29 @@ _STEP_PPS = 100_000.0
 _SLIDES = 'slides "NF Service Density", IETF 105, BMWG, July 2019'
 
 
-def reference_items(name: str) -> Iterator[ImportedTest]:
-    """Yield the tests of a set of published figures.
+def reference_items(name: str) -> Sequence[ImportedTest]:
+    """Return the tests of a set of published figures.
+
+    CSIT-1904, 64 B, NDR: service types, NF sizes and cells as on the slides.
 
     Raises:
         ConfigError: No such set.
     """
-    if name not in _SETS:
+    if name not in names():
         raise ConfigError(f"no reference set '{name}'; choose from {', '.join(names())}")
-    return _SETS[name][1]()
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all sets."""
-    return tuple(_SETS)
-
-
-def title(name: str) -> str:
-    """Return the title of a set.
-
-    Raises:
-        KeyError: No such set.
-    """
-    return _SETS[name][0]
-
-
-def _fdio_2019() -> Iterator[ImportedTest]:
-    """CSIT-1904, 64 B, NDR: service types, NF sizes and cells as on the slides."""
     cores = {
         (row["nf_cores"], row["instances"], row["nfs_per_instance"]): float(row["cores"])
         for row in _published_rows("csit1904_density_cores.csv")
     }
-    for row in _published_rows("csit1904_density_ndr_64b.csv"):
-        used = cores[row["nf_cores"], row["instances"], row["nfs_per_instance"]]
-        yield _fdio_cell(row, used)
+    return [
+        _fdio_cell(row, cores[row["nf_cores"], row["instances"], row["nfs_per_instance"]])
+        for row in _published_rows("csit1904_density_ndr_64b.csv")
+    ]
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all sets."""
+    return (FDIO_2019,)
 
 
 def _fdio_cell(row: dict[str, str], cores_used: float) -> ImportedTest:
@@ -98,11 +87,6 @@ def _fdio_cell(row: dict[str, str], cores_used: float) -> ImportedTest:
             **ndr,
         )
     )
-
-
-_SETS: dict[str, tuple[str, Callable[[], Iterator[ImportedTest]]]] = {
-    FDIO_2019: (f"FD.io CSIT-1904: NDR of 64 B frames, vSwitch-1c ({_SLIDES})", _fdio_2019)
-}
 
 
 _FOLDER = Path(__file__).parent / "published"

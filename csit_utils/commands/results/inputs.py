@@ -158,7 +158,7 @@ def _published(names: Sequence[str]) -> Layout:
     layout = TemporaryLayout()
     with layout.writing(lambda: None):
         for name in names:
-            items = list(reference_items(name))
+            items = reference_items(name)
             digest = sha256(name.encode()).hexdigest()
             rows = (item_row(item, item.digest) for item in items)
             layout.commit(stage(layout, rows, items[0].row.source, digest, None))
