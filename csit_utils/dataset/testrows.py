@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from pydantic import BaseModel
 
-from csit_utils.dataset.blocks import Scanned, ScannedTest
+from csit_utils.dataset.blocks import ScannedTest
 from csit_utils.dataset.goal_words import remarked_head
+from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
     ImportedTest,
     Item,
@@ -28,6 +29,7 @@ from csit_utils.dataset.items import (
     status_of,
 )
 from csit_utils.dataset.load import read_recorded
+from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from csit_utils.dataset.store.bounded_files import RECORD_DETAIL, ROWS_DETAIL
 from resources.libraries.python.model.base import refused_version
@@ -301,22 +303,25 @@ Entry = _Row | Recorded | Refusal | Problem
 _NO_RECORD = "the test left no result record"
 
 
-def rows_of_output(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator[Entry]:
+def rows_of_output(stream: BinaryIO, source: Source, *, validated: bool) -> Iterator[Entry]:
     """Yield the rows of the tests of an output of Robot Framework, and its other items.
 
     `validated`: whether details of records are validated too.
+
+    Raises:
+        ReadError: As `scanned`.
     """
-    for test in found:
+    for test in scanned(stream, source):
         if not isinstance(test, ScannedTest):
             yield test
         elif test.record is None:
-            yield _lost_row(test, source, test.message or _NO_RECORD)
+            yield _lost_row(test, source.name, test.message or _NO_RECORD)
         else:
             try:
-                yield _row(test, test.record, source, validated=validated)
+                yield _row(test, test.record, source.name, validated=validated)
             except ReadError as error:
-                yield _lost_row(test, source, str(error))
-                yield Problem(source, str(error))
+                yield _lost_row(test, source.name, str(error))
+                yield Problem(source.name, str(error))
 
 
 def _row(test: ScannedTest, text: str | bytes, source: str, *, validated: bool) -> Entry:

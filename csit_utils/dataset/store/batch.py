@@ -21,7 +21,6 @@ from csit_utils.dataset.foreign.csit import read_table
 from csit_utils.dataset.inputs import Kind, Source, content_of, files_of, sources_of_file
 from csit_utils.dataset.items import ImportedTest, Problem, ReadError
 from csit_utils.dataset.load import named_problem, read_json
-from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.store.bounded_files import (
     DETAIL_COLUMNS,
     check_details,
@@ -91,7 +90,7 @@ def _import_source(into: _Target, source: Source, digest: str) -> Import:
             rows: Iterator[Entry] = (item_row(item, digest) for item in read_table(content_of(stream), source.name))
         else:
             counted = cast(BinaryIO, _Counted(stream, _size(source), into.reading))
-            rows = rows_of_output(scanned(counted, source), source.name, validated=into.validated)
+            rows = rows_of_output(counted, source, validated=into.validated)
         return stage(into.layout, rows, source.name, digest, into.label)
 
 
