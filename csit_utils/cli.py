@@ -122,9 +122,9 @@ def _add_remarks(parameter: TyperArgument | TyperOption) -> None:
 
 
 _OF_NO_STUDY = {
-    "runs": ("local", "robot", "night", "outcome", "twin", "bisect"),
+    "runs": ("local", "robot", "night", "twin", "bisect"),
     "results": (
-        "report", "show", "explain", "compare", "trend", "gate", "acknowledge", "why",
+        "report", "show", "outcome", "explain", "compare", "trend", "gate", "acknowledge", "why",
         "import", "export", "query", "mcp", "schema",
     ),
     "testbeds": (
@@ -137,6 +137,7 @@ _OTHER_MODULES = {
     "mcp": "mcp_server",
     "status": "reserve",
     "release": "reserve",
+    "outcome": "show",
     "schema": "explain",
 }
 """Modules of commands with another name: that of a keyword or of a package, or of the command that they belong to."""

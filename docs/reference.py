@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 from csit_utils import cli
 from csit_utils.bisection.spec import BisectionSpec
-from csit_utils.dataset.frames import FILES, columns_of
+from csit_utils.dataset.flatten import FILES, columns_of
 from csit_utils.dataset.measures import Explanation
-from csit_utils.dataset.store.views import views
+from csit_utils.dataset.store.sql import views
 from csit_utils.studies.registry import explanations_by_heading
 from resources.libraries.python.driver_registry import settings_of
 from resources.libraries.python.drivers.sim.simulation import Simulation

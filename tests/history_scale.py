@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from csit_utils.dataset.store.bounded_files import RECORD_DETAIL
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, partition, run_of
-from csit_utils.dataset.store.staging import Detail, Partition, WaitingRows
-from csit_utils.dataset.testrows import head_row, packed_head
+from csit_utils.dataset.store.staging import Partition, WaitingRows
+from csit_utils.dataset.testrows import Detail, packed_row
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.writer import pack
@@ -55,7 +55,7 @@ def make(folder: Path, tests: int) -> list[str]:
     ]
     rows = WaitingRows("", {})
     for record in records:
-        rows.add(head_row(packed_head(record), "PASS", ""))
+        rows.add(packed_row(record)[0])
     table = rows.table()
     assert table is not None
     noise = np.random.default_rng(1)

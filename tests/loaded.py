@@ -12,7 +12,7 @@ from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.flatten import RowT, record_rows
 from csit_utils.dataset.items import ImportedTest, Item, Problem, Recorded, Refusal, Unrecorded
 from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.testrows import columns_of, head_row, packed_head, unrecorded_row
+from csit_utils.dataset.testrows import columns_of, packed_row, unrecorded_row
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model import DensityRecord
@@ -102,7 +102,7 @@ def rows_of_tests(dataset: Dataset) -> list[TestRow]:
 
 
 def _row_of(item: Recorded[DensityRecord]) -> TestRow:
-    row = head_row(packed_head(pack(item.record, digest=item.digest)), item.status, item.message)
+    row, _ = packed_row(pack(item.record, digest=item.digest), item.status, item.message)
     columns = {name: value for name, (value,) in columns_of((row,)).items()}
     return TestRow(source=item.source, run=item.source, **columns)
 

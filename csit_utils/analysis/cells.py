@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from statistics import median
 
 from csit_utils.analysis.comparisons.comparability import resolution_pps
 from csit_utils.analysis.grouping import Series, System, asks_for, bounds, error_of, series_of, system_of
 from csit_utils.analysis.runs import UNDATED, instant
-from csit_utils.dataset.goal_order import of_row
+from csit_utils.dataset.goal_words import order_remark
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MEASURES, MeasuredRow, TestRow
 from resources.libraries.python.model.request.cell import Dimensions
@@ -69,7 +70,7 @@ class CellFigure:
 
     def out_of_order(self, metric: Measure) -> str:
         """Return the remark on a PDR below its NDR, of either; empty where there is none."""
-        found = of_row(self.row)
+        found = order_remark(partial(getattr, self.row))
         return found.text if found is not None and metric in found.numbers else ""
 
     @property

@@ -1,1 +1,1 @@
-"""Bisection of the revisions of a component: specification, revisions, journal, loop and page."""
+"""Bisection of the revisions of a component: specification, revisions, journal and loop."""

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, TypeAdapter
 
 from csit_utils.analysis.bisection import Beliefs, BisectionQuestion, look
-from csit_utils.bisection.revisions import Revision
+from csit_utils.bisection.spec import Revision
 from resources.libraries.python.errors import (
     CommandFailed,
     ConfigError,

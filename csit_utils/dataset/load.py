@@ -4,11 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from pydantic_core import from_json
 
-from csit_utils.dataset.blocks import ScannedTest
-from csit_utils.dataset.goal_order import remarked
-from csit_utils.dataset.inputs import Source
-from csit_utils.dataset.items import Item, Problem, ReadError, Recorded, Status, Unrecorded, status_of
-from csit_utils.dataset.kinds import READABLE
+from csit_utils.dataset.goal_words import remarked
+from csit_utils.dataset.inputs import READABLE, Source
+from csit_utils.dataset.items import Item, Problem, ReadError, Recorded, Status, status_of
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.records import NotARecord, read_record
@@ -97,24 +95,6 @@ def _named(items: Iterable[Item], tool: str, source: str) -> Iterator[Item]:
         yield Problem(source, f"{source}: invalid result of {tool}: {error}")
     else:
         yield from found
-
-
-NO_RECORD = "the test left no result record"
-
-
-def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded:
-    """Return a test with its record.
-
-    Raises:
-        ReadError: The record is damaged.
-    """
-    return read_recorded(text, f"{source}: test '{test.long_name}'", source, test.status, test.message)
-
-
-def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
-    """Return a test without a readable record, which failed even if Robot says that it passed: its figures are lost."""
-    status = Status.SKIP if test.status is Status.SKIP else Status.FAIL
-    return Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)
 
 
 def named_problem(source: Source, error: ReadError) -> Problem:

@@ -23,25 +23,23 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from csit_utils.dataset.blocks import (
     BeyondBound,
-    Blocks,
+    JsonScanner,
     Scanned,
     ScannedTest,
-    XmlBlocks,
+    Scanner,
     has_removed_keywords,
     is_placeholder,
     logged_cells,
     status_of,
     time_of,
 )
-from csit_utils.dataset.inputs import Source, content_of
+from csit_utils.dataset.inputs import HTML, READABLE, Kind, Source, content_of, looks_like
 from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
-from csit_utils.dataset.kinds import Kind
-from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.model.bounds import DEEPEST_ELEMENT, LARGEST_BETWEEN_BYTES, MAX_UNRECORDED
 from resources.libraries.python.quantities import counted
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER, plain_message
 
-ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
+_ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 """Rest of a start tag after the name, with a final slash; values may contain `>`."""
 _ATTRIBUTE = re.compile(rb"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+("[^"]*+"|'[^']*+')""")
 """Begins only where a word does, so that a long word is searched once."""
@@ -50,20 +48,20 @@ _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
-class NotXml(ValueError):
+class _NotXml(ValueError):
     """The text is not well-formed."""
 
 
-def text_of(raw: bytes) -> str:
+def _text_of(raw: bytes) -> str:
     """Return character data with references resolved.
 
     Raises:
-        NotXml: Not UTF-8, or an undefined reference.
+        _NotXml: Not UTF-8, or an undefined reference.
     """
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
-        raise NotXml(f"not UTF-8: {error.reason}") from error
+        raise _NotXml(f"not UTF-8: {error.reason}") from error
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _REFERENCE.sub(_referred, text) if "&" in text else text
@@ -78,33 +76,33 @@ def _referred(found: re.Match[str]) -> str:
             return _ENTITIES[name]
     except (KeyError, ValueError, OverflowError):
         pass
-    raise NotXml(f"undefined entity {found[0]}")
+    raise _NotXml(f"undefined entity {found[0]}")
 
 
-def name_of(tag: bytes) -> str:
+def _name_of(tag: bytes) -> str:
     """Return the name in the start tag of a suite or test.
 
     Raises:
-        NotXml: A value is not well-formed.
+        _NotXml: A value is not well-formed.
     """
     usual = _USUAL.match(tag)
-    return text_of(usual[1]) if usual else attributes_of(tag).get("name", "")
+    return _text_of(usual[1]) if usual else _attributes_of(tag).get("name", "")
 
 
-def attributes_of(tag: bytes) -> Mapping[str, str]:
+def _attributes_of(tag: bytes) -> Mapping[str, str]:
     """Return the attributes of a start tag.
 
     Raises:
-        NotXml: A value is not well-formed.
+        _NotXml: A value is not well-formed.
     """
     spaces = bytes.maketrans(b"\n\t", b"  ")
     return {
-        name.decode(): text_of(value[1:-1].replace(b"\r\n", b" ").replace(b"\r", b" ").translate(spaces))
+        name.decode(): _text_of(value[1:-1].replace(b"\r\n", b" ").replace(b"\r", b" ").translate(spaces))
         for name, value in _ATTRIBUTE.findall(tag)
     }
 
 
-class TestElement:
+class _TestElement:
     """A `test` element parsed by a real XML parser, possibly truncated."""
 
     __test__ = False  # not a pytest class
@@ -121,7 +119,7 @@ class TestElement:
         self._status: Mapping[str, str] = {}
 
     @classmethod
-    def parse(cls, segment: bytes, *, whole: bool = True) -> tuple["TestElement", str | None]:
+    def parse(cls, segment: bytes, *, whole: bool = True) -> tuple["_TestElement", str | None]:
         """Parse the bytes of one test.
 
         `segment`: from `<test` on.
@@ -144,7 +142,7 @@ class TestElement:
         """Called by the parser."""
         self._open.append(tag)
         if len(self._open) > DEEPEST_ELEMENT:
-            raise NotXml(f"elements nested more than {DEEPEST_ELEMENT} deep")
+            raise _NotXml(f"elements nested more than {DEEPEST_ELEMENT} deep")
         self._text.clear()
         if len(self._open) == 1:
             self.name = attributes.get("name", "")
@@ -174,41 +172,28 @@ class TestElement:
 
 _MARKER = b">" + RESULT_MARKER.encode()
 # The first alternative of these three is what Robot Framework 7 writes, and a part of the second, which is slower.
-_TEST = re.compile(rb'<test(?: id="[^"<>]*" name="([^"<>\n\t\r]*)" line="[0-9]*"|(\s' + ATTRIBUTES + rb"|))>")
-_MSG = re.compile(rb'<msg(?: time="[^"<>]*" level="[A-Z]*"|\s' + ATTRIBUTES + rb")?>")
+_TEST = re.compile(rb'<test(?: id="[^"<>]*" name="([^"<>\n\t\r]*)" line="[0-9]*"|(\s' + _ATTRIBUTES + rb"|))>")
+_MSG = re.compile(rb'<msg(?: time="[^"<>]*" level="[A-Z]*"|\s' + _ATTRIBUTES + rb")?>")
 _STATUS = re.compile(
-    rb'<status(?: status="([A-Z ]+)" start="[^"<>&]*" elapsed="[^"<>&]*"(/?)|(\s' + ATTRIBUTES + rb"))>"
+    rb'<status(?: status="([A-Z ]+)" start="[^"<>&]*" elapsed="[^"<>&]*"(/?)|(\s' + _ATTRIBUTES + rb"))>"
     rb"(?:([^<]*)</status>)?\s*"
 )
 _BETWEEN = re.compile(  # its first byte is the same in all cases, so that the others are skipped at memory speed
-    rb"<(?:suite(\s" + ATTRIBUTES + rb"|)>|(/suite\s*>)|(/robot\s*>)"
-    rb"|msg(?:\s" + ATTRIBUTES + rb")?>" + REFUSED_MARKER.encode() + rb"([^<]*)</msg>)"
+    rb"<(?:suite(\s" + _ATTRIBUTES + rb"|)>|(/suite\s*>)|(/robot\s*>)"
+    rb"|msg(?:\s" + _ATTRIBUTES + rb")?>" + REFUSED_MARKER.encode() + rb"([^<]*)</msg>)"
 )
 _SHORTEST_BETWEEN = len("<suite>")
+_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml([^>]*)\?>\s*+)?<(/?[^\s>/]*)")
+_ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
 
 
-_Steps = Generator[Scanned, None, int]
-"""Returns a position in the buffer."""
+class XmlScanner(Scanner):
+    """Scanner of an output.xml, up to what Robot Framework does not write; its state is that before the next test."""
 
+    FORM = "XML"
 
-def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
-    """Yield every test of an output.xml, then a problem if the file is damaged.
-
-    A truncated file yields all complete tests, and the truncated one.
-
-    `stream`: its bytes; a `ReadError` while reading ends it like the end of the file.
-    """
-    blocks = XmlBlocks(source)
-    scanner = _Scanner(source, blocks)
-    yield from scanner.finish((yield from blocks.feed(stream, scanner.take)))
-
-
-class _Scanner:
-    """State of the scan before the next test."""
-
-    def __init__(self, source: str, blocks: Blocks) -> None:
-        self._source = source
-        self._blocks = blocks
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
         self._suites: list[str] = []
         self._prefix = ""
         """Prefix of the long names of tests."""
@@ -217,8 +202,30 @@ class _Scanner:
         self._marker = -1
         """Position of the next one in the buffer, its length without one; -1 if not searched yet."""
 
-    def take(self, buffer: bytes) -> _Steps:
-        """Yield complete items in the buffer; return the number of processed bytes."""
+    def _accepted(self, block: bytes, last: bytes) -> int:
+        if not last:
+            self._refusal = self._strange(block)
+            if self._refusal:
+                return 0
+        if (at := _declaration(block, last)) is not None:
+            self._refusal = f"{self._source}: {_refusal((last + block)[at + len(last) :])}"
+            return max(0, at)
+        return len(block)
+
+    def _strange(self, head: bytes) -> str | None:
+        """Reason why a file is not an output of Robot; None if it may be."""
+        found, looks = _FIRST.match(head), looks_like(head)
+        if found is None or found[2].startswith(b"?") or looks == HTML:
+            return f"{self._source}: no result, looks like {looks}; {READABLE}"
+        encoding = _ENCODING.search(found[1] or b"")
+        if encoding is not None and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
+            return f"{self._source}: encoding {encoding[1].decode()}; Robot Framework writes UTF-8"
+        if found[2] == b"robot" or found[2].startswith(b"!") or found.end() == len(head):
+            return None
+        name = found[2].decode(errors="replace")
+        return f"{self._source}: not an output.xml of Robot Framework, starts with <{name}>; {READABLE}"
+
+    def _take(self, buffer: bytes) -> Generator[Scanned, None, int]:
         at, self._marker = 0, -1
         while (start := _find_test(buffer, at)) >= 0:
             if start - at >= _SHORTEST_BETWEEN:
@@ -228,7 +235,7 @@ class _Scanner:
             if tag is None:
                 if buffer.find(b"<", start + 1) < 0:
                     return start
-                self._blocks.add("the start of a test")
+                self._add("the start of a test")
                 at += 1
                 continue
             if tag[2] is not None and tag[2].endswith(b"/"):
@@ -259,7 +266,7 @@ class _Scanner:
             try:
                 if suite is not None:
                     if not suite.endswith(b"/"):
-                        self._suites.append(name_of(suite))
+                        self._suites.append(_name_of(suite))
                 elif suite_end:
                     if self._suites:
                         self._suites.pop()
@@ -267,17 +274,17 @@ class _Scanner:
                     self._closed = True
                 elif refused is not None:
                     yield from self._logged(refused)
-            except NotXml as error:
-                self._blocks.once("a suite", f"a suite's name: {error}")
+            except _NotXml as error:
+                self._once("a suite", f"a suite's name: {error}")
                 if suite is not None:
                     self._suites.append("?")
         self._prefix = "".join(f"{name}." for name in self._suites)
 
     def _logged(self, message: bytes) -> Iterator[Refusal]:
         try:
-            yield from logged_cells(self._source, text_of(message))
+            yield from logged_cells(self._source, _text_of(message))
         except ValueError:
-            self._blocks.once("a suite", "its cells that do not fit")
+            self._once("a suite", "its cells that do not fit")
 
     def _usual(self, buffer: bytes, tag: re.Match[bytes]) -> tuple[ScannedTest | None, int]:
         """Return a test with a record, from its start tag on, and the position of its end.
@@ -316,23 +323,23 @@ class _Scanner:
         if (inside is None) != (slash or attributes or b"").endswith(b"/"):
             return None, after
         try:
-            name = name_of(tag[2]) if tag[1] is None else text_of(tag[1])
-            ended = usual.decode() if usual is not None else attributes_of(attributes).get("status", "")
-            message = text_of(inside).strip() if inside else ""
+            name = _name_of(tag[2]) if tag[1] is None else _text_of(tag[1])
+            ended = usual.decode() if usual is not None else _attributes_of(attributes).get("status", "")
+            message = _text_of(inside).strip() if inside else ""
             raw = buffer[slice(*record)]
-            text_or_raw = text_of(raw) if b"&" in raw or not (self._blocks.ascii or raw.isascii()) else raw
-        except NotXml:
+            text_or_raw = _text_of(raw) if b"&" in raw or not (self._ascii or raw.isascii()) else raw
+        except _NotXml:
             return None, after
         return ScannedTest(self._prefix + name, name, (), status_of(ended), message, text_or_raw), after
 
     def _exact(self, segment: bytes, *, whole: bool = True) -> Iterator[Scanned]:
         """Parse one test by a real XML parser."""
-        test, error = TestElement.parse(segment, whole=whole)
+        test, error = _TestElement.parse(segment, whole=whole)
         if not test.name and (found := re.match(rb"<test\s[^>]*name=\"([^\"]*)\"", segment)) is not None:
             test.name = found[1].decode(errors="replace")
         long_name = self._prefix + test.name
         if whole and error is not None:
-            self._blocks.add(f"test '{long_name}': {error}")
+            self._add(f"test '{long_name}': {error}")
         message = test.message
         if not whole and test.record is None and test.status is None:
             message = "the file ends in the middle of this test"
@@ -356,17 +363,38 @@ class _Scanner:
             stripped=record is None and has_removed_keywords(segment),
         )
 
-    def finish(self, rest: bytes) -> Iterator[Scanned]:
-        """Yield the truncated test, and a problem if the file is damaged."""
-        if self._blocks.refusal is None and self._blocks.bound is None:
+    def _finish(self, rest: bytes) -> Iterator[Scanned]:
+        """Yield the truncated test."""
+        if self._refusal is None and self._bound is None:
             start = _find_test(rest, 0)
             yield from self._between(rest, 0, start if start >= 0 else len(rest))
             if start >= 0 and _TEST.match(rest, start):
                 yield from self._exact(rest[start:], whole=False)
-            if not self._closed and not self._blocks.damage:
+            if not self._closed and not self._damage:
                 where = f" in suite '{'.'.join(self._suites)}'" if self._suites else ""
-                self._blocks.damage.append(f"the file ends{where} before </robot>")
-        yield from self._blocks.problem()
+                self._damage.append(f"the file ends{where} before </robot>")
+
+
+def _declaration(block: bytes, last: bytes) -> int | None:
+    """Position of a declaration, comment or CDATA section; -1 if it starts with the byte before the block.
+
+    Robot escapes every `<` that is not its own.
+    """
+    if b"!" not in block:  # searching for one byte is ten times as fast as for two
+        return None
+    if last == b"<" and block.startswith(b"!"):
+        return -1
+    at = block.find(b"<!")
+    return at if at >= 0 else None
+
+
+def _refusal(text: bytes) -> str:
+    if text[2:3] in (b"-", b"["):
+        return (
+            "refused: contains comments or CDATA sections, which Robot Framework does not write; "
+            "rewrite it by `rebot --output`"
+        )
+    return "refused: declares a document type or entities"
 
 
 def _find_test(buffer: bytes, at: int) -> int:
@@ -399,7 +427,7 @@ def scanned(stream: BinaryIO, source: Source) -> Iterator[Scanned]:
     Raises:
         ReadError: The records of all tests were removed, and are not beside it.
     """
-    found = scan_json(stream, source.name) if source.kind is Kind.ROBOT_JSON else scan(stream, source.name)
+    found = (JsonScanner if source.kind is Kind.ROBOT_JSON else XmlScanner)(source.name).scan(stream)
     lost: list[ScannedTest] = []  # also tests that never had a record: the legacy format does not say what was removed
     problems: list[Problem] = []
     has_others = False

@@ -59,6 +59,8 @@ class FlowRow:
     received: int
 
 
+PUBLISHED = "published"
+"""World of published figures."""
 OWN = "csit-density"
 """Origin of results of this suite."""
 EVERY_INSTANCE = 0

@@ -1,4 +1,4 @@
-"""Rows of tests, from the part of a record that they need, and from Robot's data on tests without one.
+"""Rows of tests for a dataset, from the part of a record that they need, and from Robot's data on tests without one.
 
 What is read of a record follows from the columns: the types of heads have those of its fields that a column has a path
 to, and nothing is unpacked.
@@ -9,19 +9,36 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from pydantic import BaseModel
 
-from csit_utils.dataset.goal_order import remarked_head
-from csit_utils.dataset.items import ReadError, Unrecorded
+from csit_utils.dataset.blocks import ScannedTest
+from csit_utils.dataset.goal_words import remarked_head
+from csit_utils.dataset.inputs import Source
+from csit_utils.dataset.items import (
+    ImportedTest,
+    Item,
+    Problem,
+    ReadError,
+    Recorded,
+    Refusal,
+    Status,
+    Unrecorded,
+    status_of,
+)
+from csit_utils.dataset.load import read_recorded
+from csit_utils.dataset.robot_output import scanned
 from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
+from csit_utils.dataset.store.bounded_files import RECORD_DETAIL, ROWS_DETAIL
 from resources.libraries.python.model.base import refused_version
 from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.request.cell import Dimensions, ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
+from resources.libraries.python.recording.marker import plain_message
 from resources.libraries.python.recording.records import fault_of_times
+from resources.libraries.python.recording.writer import pack
 from resources.libraries.python.studies.density.model import Counted, DensityRecord
 
 _ALSO_READ = (
@@ -46,7 +63,7 @@ _ALSO_READ = (
     ),
 )
 """Fields for columns that depend on several of them."""
-Struct = Any
+_Struct = Any
 """A part of a record. Its type is made at runtime."""
 _Tree = dict[str, "_Tree"]
 """Names of fields, each with the needed ones of its own."""
@@ -90,23 +107,23 @@ def _decoded(hint: object, inner: _Tree) -> object:
 _TREE = _tree((*(at.path for at in PLACES.values()), *_ALSO_READ))
 _ASKED = _TREE.pop("asked")
 _COUNTED = _struct(Counted, _TREE.pop("counted"))
-Head: Any = _struct(DensityRecord, _TREE, asked=msgspec.Raw, counted=_COUNTED, packed=str)
+_Head: Any = _struct(DensityRecord, _TREE, asked=msgspec.Raw, counted=_COUNTED, packed=str)
 """A packed record; its `packed` is empty, as it was skipped."""
-PARTS: dict[str, Any] = {
+_PARTS: dict[str, Any] = {
     name: field.annotation
     for name, field in MeasurementRequest.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
 """Types of the parts of a requested test, which are equal in many records: they are kept as text and read once."""
-RawRequest: Any = _struct(
-    MeasurementRequest, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw)
+_RawRequest: Any = _struct(
+    MeasurementRequest, {name: {} for name in _ASKED if name not in _PARTS}, **dict.fromkeys(_PARTS, msgspec.Raw)
 )
 
-_HEADS, _RAW = msgspec.json.Decoder(Head), msgspec.json.Decoder(RawRequest)
+_HEADS, _RAW = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_RawRequest)
 _PACKED, _END = b'"packed":"', b'"}'
 
 
-def optional_part(path: str) -> str:
+def _optional_part(path: str) -> str:
     """Return the innermost part of a path that a record may lack, `search.prior` of `search.prior.test_id`."""
     of: Any = DensityRecord
     names, found = path.split("."), ""
@@ -120,7 +137,7 @@ def optional_part(path: str) -> str:
     return found
 
 
-def packed_head(text: bytes | str) -> Struct:
+def packed_head(text: bytes | str) -> _Struct:
     """Read a packed record; return a `Head`.
 
     Raises:
@@ -161,7 +178,7 @@ _RATES = tuple(
 _CACHED = 4096
 """Cached cells, frames and profiles, which are equal in thousands of tests."""
 _OVERSUBSCRIBED = VerdictKind.OVERSUBSCRIBED.value
-Column = Sequence[Any]
+_Column = Sequence[Any]
 """Values of a column of several rows."""
 
 
@@ -180,7 +197,7 @@ def _sections() -> Iterator[_Section]:
     found: dict[str, dict[str, list[str]]] = {}
     for column, at in PLACES.items():
         if column not in _OF_ASKED:
-            part = optional_part(at.path)
+            part = _optional_part(at.path)
             found.setdefault(part, {}).setdefault(at.path[len(part) :].lstrip("."), []).append(column)
     for part, paths in found.items():
         # The name of a field twice makes a tuple of one value too.
@@ -228,7 +245,7 @@ def _values(part: str, of: object) -> dict[str, Any]:
 @lru_cache(_CACHED)
 def _part(name: str, text: bytes) -> tuple[Any, Mapping[str, Any]]:
     """Return a part of the requested test, and its columns."""
-    model = PARTS[name].model_validate_json(text)
+    model = _PARTS[name].model_validate_json(text)
     return model, _values(f"asked.{name}", model)
 
 
@@ -243,11 +260,11 @@ def _asked(text: bytes) -> _AskedColumns:
     models = {}
     try:
         asked = _RAW.decode(text)
-        for name in PARTS:
+        for name in _PARTS:
             models[name], values = _part(name, bytes(getattr(asked, name)))
             row |= values
         for name in asked.__struct_fields__:
-            if name not in PARTS:
+            if name not in _PARTS:
                 row |= _values(f"asked.{name}", getattr(asked, name))
         TestType(row["test_type"])  # a check
     except (ValueError, msgspec.DecodeError) as error:
@@ -261,7 +278,7 @@ def _asked(text: bytes) -> _AskedColumns:
 class HeadRow(msgspec.Struct, frozen=True, gc=False):
     """Row of a test with a record; `columns_of` makes its columns."""
 
-    head: Struct
+    head: _Struct
     asked: _AskedColumns
     anchor: str
     testbed: str | None
@@ -270,23 +287,103 @@ class HeadRow(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-def head_row(head: Struct, status: str, message: str) -> HeadRow:
-    """Return the row of a test with a `Head`, which no longer has the requested test then.
+class Detail(msgspec.Struct, frozen=True, gc=False):
+    """Data of a test beside its row."""
+
+    digest: str
+    """Digest of the record's JSON, or of the file of another tool."""
+    kind: str
+    text: str | bytes
+    environment: str | None = None
+
+
+_Row = tuple[HeadRow | TestRow, Detail | None]
+Entry = _Row | Recorded | Refusal | Problem
+"""An item of a file for a dataset."""
+_NO_RECORD = "the test left no result record"
+
+
+def rows_of_output(stream: BinaryIO, source: Source, *, validated: bool) -> Iterator[Entry]:
+    """Yield the rows of the tests of an output of Robot Framework, and its other items.
+
+    `validated`: whether details of records are validated too.
 
     Raises:
-        ReadError: The requested test is invalid.
+        ReadError: As `scanned`.
     """
+    for test in scanned(stream, source):
+        if not isinstance(test, ScannedTest):
+            yield test
+        elif test.record is None:
+            yield _lost_row(test, source.name, test.message or _NO_RECORD)
+        else:
+            try:
+                yield _row(test, test.record, source.name, validated=validated)
+            except ReadError as error:
+                yield _lost_row(test, source.name, str(error))
+                yield Problem(source.name, str(error))
+
+
+def _row(test: ScannedTest, text: str | bytes, source: str, *, validated: bool) -> Entry:
+    """Return a test from its packed record; a plain record is read in full and packed.
+
+    Raises:
+        ReadError: Not a valid record.
+    """
+    where = f"{source}: test '{test.long_name}'"
+    if validated:
+        read_recorded(text, where, source)
+    try:
+        return packed_row(text, test.status, test.message)
+    except ReadError:
+        # A record of another study, a plain one, or an invalid one, whose error the full reader reports.
+        item = read_recorded(text, where, source, test.status, test.message)
+        return item_row(item, item.digest)
+
+
+def packed_row(text: str | bytes, status: Status | None = None, message: str = "") -> tuple[HeadRow, Detail]:
+    """Return the row of a test with a packed record, and the record; status and message are its own if unknown.
+
+    Raises:
+        ReadError: Not a packed record, or one of another schema version, or the requested test is invalid.
+    """
+    head = packed_head(text)
     asked = _asked(bytes(head.asked))
-    anchor = asked.anchor + head.counted.digest[:8].lower()
     # It refers to the whole text, whose memory the next one can have.
     msgspec.structs.force_setattr(head, "asked", None)
-    return HeadRow(head, asked, anchor, head.testbed, head.started_at, status, message)
+    counted = head.counted
+    anchor = asked.anchor + counted.digest[:8].lower()
+    ended = status or status_of(head)
+    row = HeadRow(head, asked, anchor, head.testbed, head.started_at, ended, message or plain_message(head.message))
+    return row, Detail(counted.digest, RECORD_DETAIL, text, counted.environment)
 
 
-def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
+def item_row(item: Item, digest: str) -> Entry:
+    """Return the row of an item of a file with a digest."""
+    match item:
+        case Recorded(record=DensityRecord() as record):
+            row, detail = packed_row(pack(record, digest=item.digest), item.status, item.message)
+            return row, msgspec.structs.replace(detail, digest=digest)
+        case ImportedTest():
+            kept = msgspec.json.encode({"latency": item.latency, "trials": item.trials})
+            return item.row, Detail(digest, ROWS_DETAIL, kept)
+        case Unrecorded():
+            return unrecorded_row(item), None
+        case _:
+            return item
+
+
+def _lost_row(test: ScannedTest, source: str, message: str) -> _Row:
+    """Row of a test without a readable record, which failed even if Robot says that it passed: its figures are lost."""
+    status = Status.SKIP if test.status is Status.SKIP else Status.FAIL
+    lost = Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)
+    return unrecorded_row(lost), None
+
+
+def columns_of(rows: Sequence[HeadRow]) -> dict[str, _Column]:
     """Return the columns of rows, without those that have the default of `TestRow` in all of them."""
     heads = [row.head for row in rows]
-    found: dict[str, Column] = {
+    found: dict[str, _Column] = {
         "anchor": [row.anchor for row in rows],
         "recorded": (True,) * len(rows),
         "status": [row.status for row in rows],
@@ -333,7 +430,7 @@ def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
     return found
 
 
-def _converted(column: str, values: Column) -> Column:
+def _converted(column: str, values: _Column) -> _Column:
     convert = PLACES[column].convert
     if convert is None:
         return values

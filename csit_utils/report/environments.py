@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from csit_utils.analysis.comparisons.differences import Difference, by_relevance, environment_differences, leaves
+from csit_utils.analysis.comparisons.comparability import Difference, by_relevance, environment_differences, leaves
 from csit_utils.analysis.runs import Run
 from csit_utils.report.figures import Figure
 from csit_utils.report.units import DASH, memory

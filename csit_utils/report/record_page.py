@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from csit_utils.dataset.papers import Paper, PublishedFigure
+from csit_utils.dataset.reference import Paper, PublishedFigure
 from csit_utils.report.cell_maps import CellMaps
 from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Block, Column, Plot, RecordTables, Row, tables_by_name

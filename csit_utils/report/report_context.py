@@ -20,9 +20,8 @@ from csit_utils.analysis.runs import (
 )
 from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.ledger import NONE, Acknowledged
-from csit_utils.dataset.papers import Paper
-from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
+from csit_utils.dataset.reference import Paper
+from csit_utils.dataset.rows import OWN, PUBLISHED, InstanceRow, LatencyRow, TestRow
 from csit_utils.report.outcomes import Tally, tally
 from csit_utils.report.study import View
 from csit_utils.report.trend_events import Changed, changed

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.causes import outcomes
-from csit_utils.analysis.comparisons.differences import environment_differences
+from csit_utils.analysis.comparisons.comparability import environment_differences
 from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trends.events import CellEvent, EventGroup, events, grouped
 from csit_utils.analysis.trends.trend import Trend

@@ -53,7 +53,7 @@ def _imported() -> None:
         make_app([name])
     for module in (
         "csit_utils.analysis.trends.trend",
-        "csit_utils.dataset.frames",
+        "csit_utils.dataset.flatten",
         "csit_utils.dataset.store.batch",
         "csit_utils.dataset.store.stored_contents",
         "csit_utils.report.site",

@@ -20,10 +20,9 @@ from typing import Any, cast
 from unittest.mock import patch
 
 from csit_utils.analysis.bisection import BisectionQuestion
-from csit_utils.bisection.page import as_object, render_bisection
-from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
-from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
+from csit_utils.bisection.spec import BisectionSpec, GitRange, Revision, revisions_of, share_of
+from csit_utils.commands.runs.bisect import as_object, render_bisection
 from csit_utils.dataset.foreign.csit import read_row
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_json

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from csit_utils.analysis.bisection import BisectionQuestion
-from csit_utils.bisection.page import render_bisection
-from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionRun
-from csit_utils.bisection.spec import OrderedList
+from csit_utils.bisection.spec import OrderedList, Revision, revisions_of
+from csit_utils.commands.runs.bisect import render_bisection
 from resources.libraries.python.errors import CommandFailed
 from tests.integration.browser import IN_CHROMIUM, Browser
 

@@ -17,7 +17,7 @@ from random import Random
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from csit_utils.analysis.trends.twobands import find_two_bands, unseen_two_bands
+from csit_utils.analysis.trends.steps import find_two_bands, unseen_two_bands
 from csit_utils.dataset.items import Recorded, Status
 from csit_utils.dataset.rows import PDR, InstanceRow, LatencyRow
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, Question, answers, evidence

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.commands.tables import TableForm, TableLine, print_table
-from csit_utils.dataset.frames import write_csv
+from csit_utils.dataset.flatten import write_csv
 from csit_utils.dataset.items import Status, Unrecorded
 from resources.libraries.python.csv_tables import csv_text, harmless, original
 from tests.loaded import Dataset
@@ -50,6 +50,6 @@ def test_every_exporter_quotes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     _, line = csv.reader(io.StringIO(capsys.readouterr().out))
     assert line == [f"'{FORMULA}", "-1.5"]
     lost = Unrecorded("S.t", FORMULA, (), "output.xml", Status.FAIL, f"@{json.dumps(FORMULA)}", None)
-    (path, *_) = write_csv(InMemory(Dataset(unrecorded=[lost])), tmp_path)
+    (path, *_) = write_csv(InMemory(Dataset(unrecorded=[lost])).tests, (), tmp_path)
     (row,) = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     assert (row["test_name"], row["message"][:2]) == (f"'{FORMULA}", "'@")

@@ -5,7 +5,7 @@ A run without a figure (failed, skipped, not run) is counted as a gap, not as ze
 `alpha` is the probability of any false step over all cells, so each of `n` cells gets `alpha / n` (Bonferroni). A step
 is confirmed by at least three nights, and by more if it is small against the noise. A change in the last one or two
 nights is *suspected* wrongly with a probability of `SUSPICION` per cell. A series in two bands, which is tested first,
-has no steps; if a line fits better than steps, it drifts. `steps` and `twobands` have the methods.
+has no steps; if a line fits better than steps, it drifts. `steps` has the methods.
 
 Later figures may move the place of a step, and people date an acknowledged one by its cause: a date means the nearest
 step within `MAX_SHIFT` figures, in the same direction.
@@ -22,10 +22,9 @@ from statistics import median
 import numpy as np
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
-from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.trends.steps import MIN_RUNS, Step, find_steps, noise, tail
-from csit_utils.analysis.trends.twobands import TwoBands, find_two_bands
+from csit_utils.analysis.runs import runs_before
+from csit_utils.analysis.trends.steps import MIN_RUNS, Step, TwoBands, find_steps, find_two_bands, noise, tail
 from csit_utils.dataset.ledger import NONE, Acknowledged, AcknowledgedStep
 from csit_utils.dataset.rows import TestRow
 

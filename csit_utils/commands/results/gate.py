@@ -19,8 +19,7 @@ from resources.libraries.python.whole_files import write_whole
 
 if TYPE_CHECKING:
     from csit_utils.analysis.cells import CellMetric
-    from csit_utils.analysis.comparisons.comparison import Change
-    from csit_utils.analysis.comparisons.gate import Decision
+    from csit_utils.analysis.comparisons.comparison import Change, Decision
     from csit_utils.analysis.grouping import Series
     from csit_utils.dataset.rows import TestRow
 
@@ -59,8 +58,7 @@ def gate(
     ./csit gate before=14 results/output.xml --data history --require 0
     """  # noqa: D301 - \b keeps the lines of the examples apart
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
-    from csit_utils.analysis.comparisons.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.analysis.comparisons.gate import decide  # noqa: PLC0415 - as above
+    from csit_utils.analysis.comparisons.comparison import compare, decide  # noqa: PLC0415 - scipy costs time of every --help
 
     with DatasetReader(data, COMPARED, max_tests) as reader:
         after = reader.rows(candidate)

@@ -17,9 +17,10 @@ from weakref import finalize
 
 import typer
 
+from csit_utils.analysis.runs import Choice, newest
 from csit_utils.dataset.inputs import files_of
 from csit_utils.dataset.items import Problem, ReadError
-from csit_utils.dataset.store.chosen_runs import Choice, newest
+from csit_utils.dataset.reference import reference_items
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import command_text
@@ -151,14 +152,13 @@ def _size(path: Path) -> int:
 
 
 def _published(names: Sequence[str]) -> Layout:
-    from csit_utils.dataset.reference import reference_items  # noqa: PLC0415 - numpy costs time of every --help
-    from csit_utils.dataset.store.batch import item_row  # noqa: PLC0415 - as in OpenedInputs
-    from csit_utils.dataset.store.staging import stage  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.staging import stage  # noqa: PLC0415 - as in OpenedInputs
+    from csit_utils.dataset.testrows import item_row  # noqa: PLC0415 - as above
 
     layout = TemporaryLayout()
     with layout.writing(lambda: None):
         for name in names:
-            items = list(reference_items(name))
+            items = reference_items(name)
             digest = sha256(name.encode()).hexdigest()
             rows = (item_row(item, item.digest) for item in items)
             layout.commit(stage(layout, rows, items[0].row.source, digest, None))

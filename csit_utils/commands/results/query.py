@@ -23,7 +23,7 @@ from resources.libraries.python.whole_files import writing_whole
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from csit_utils.dataset.store.views import ViewedFiles
+    from csit_utils.dataset.store.sql import ViewedFiles
 
 _SHOWN_ROWS = 1_000
 """Rows of a table on a terminal; other formats have all of them."""
@@ -91,7 +91,7 @@ def query(
             for each in EXAMPLES:
                 print_sentence("", command_text("./csit", "query", dataset, each))
         return
-    from csit_utils.dataset.store.views import files_of  # noqa: PLC0415 - pyarrow costs time of every --help
+    from csit_utils.dataset.store.sql import files_of  # noqa: PLC0415 - pyarrow costs time of every --help
 
     files = files_of(Layout(dataset))
     _write(*_answer(files, statement, engine, master), chosen, output)
@@ -120,7 +120,7 @@ def _listed() -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
     """Columns of all views, as the result of a query."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    from csit_utils.dataset.store.views import views  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.sql import views  # noqa: PLC0415 - as above
 
     rows = [(view.name, *each) for view in views() for each in view.types()]
     schema = pa.schema(dict.fromkeys(_LISTED, pa.string()))
@@ -130,7 +130,7 @@ def _listed() -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
 def _answer(
     files: "ViewedFiles", statement: str, engine: QueryEngine, master: str | None
 ) -> "tuple[pa.Schema, Iterator[pa.RecordBatch]]":
-    from csit_utils.dataset.store.engines import DuckDb, run_on_spark  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.sql import DuckDb, run_on_spark  # noqa: PLC0415 - as above
 
     found = DuckDb(files)
     if engine is QueryEngine.DUCKDB:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from csit_utils.analysis.runs import newest
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS, ReadingProgress, from_contents, report_problems
 from csit_utils.dataset.ledger import acknowledged_in
-from csit_utils.dataset.papers import paper, paper_names
-from csit_utils.dataset.reference import names
-from csit_utils.dataset.store.chosen_runs import newest
+from csit_utils.dataset.reference import names, paper, paper_names
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -120,10 +119,11 @@ def report(
                 page = write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
         if csv is None:
             return found, [page]
-        from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - see _loaded
+        from csit_utils.dataset.flatten import TABLES, write_csv  # noqa: PLC0415 - see _loaded
         from csit_utils.report.characterizations import write_characterizations  # noqa: PLC0415 - as above
 
-        return found, [page, *write_csv(found, csv), *write_characterizations(found.characterizations, csv)]
+        tables = write_csv(found.tests, found.rows(*TABLES), csv)
+        return found, [page, *tables, *write_characterizations(found.characterizations, csv)]
 
     found, files = from_contents(inputs, written, partial(newest, max_tests=max_tests), published, _loaded)
     for path in files:

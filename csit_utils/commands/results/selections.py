@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Self, TypeVar
 import typer
 
 from csit_utils.analysis.cells import when
-from csit_utils.analysis.comparisons.gate import runs_before
-from csit_utils.analysis.runs import history, night_of
+from csit_utils.analysis.runs import Choice, history, last_before, newest, night_of, runs_before
 from csit_utils.commands.results.inputs import OpenedInputs, opened, print_problems
 from csit_utils.dataset.items import ReadError, Recorded
 from csit_utils.dataset.ledger import Acknowledged, acknowledged_in
 from csit_utils.dataset.reference import names, reference_items
 from csit_utils.dataset.rows import MEASURES, TestRow
-from csit_utils.dataset.store.chosen_runs import Choice, last_before, newest
 from csit_utils.dataset.store.layout import Import, StoredPart
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from scipy.stats import t as student
 
-from csit_utils.analysis.comparisons.differences import Difference, environment_differences
+from csit_utils.analysis.comparisons.comparability import Difference, environment_differences
 from csit_utils.commands.results.inputs import opened
 from csit_utils.commands.tables import TABLE_OR_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.inputs import output_of

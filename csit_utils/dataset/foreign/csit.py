@@ -36,8 +36,7 @@ from csit_utils.dataset.foreign.parts import (
     utc,
 )
 from csit_utils.dataset.foreign.place import Place, vswitch_columns
-from csit_utils.dataset.goal_order import of_columns
-from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
+from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words, remark_columns
 from csit_utils.dataset.items import ImportedTest, Problem, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
 from csit_utils.dataset.store.bounded_files import opened_table
@@ -224,7 +223,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
     elif test.passed and test.result is None:
         remarks.append("the file has no result")
     figures, goals = _figures(found, forwarded, frame, place.data_cores if place else None, remarks)
-    figures |= of_columns(figures, remarks)
+    figures |= remark_columns(figures, remarks)
     latency = tuple(_latency(found, name, anchor, one_way))
     row = TestRow(
         anchor=anchor,
@@ -381,9 +380,9 @@ def read_table(content: bytes, source: str) -> Iterator[ImportedTest | Problem]:
     """
     number = faults = 0
     with opened_table(content, _is_read) as file:
-        if _RUNS.issuperset(file.names):
+        if _RUNS.issuperset(file.schema.names):
             return  # `stats`: runs without their tests
-        if not is_table(file.names):
+        if not is_table(file.schema.names):
             raise ReadError(f"no table of FD.io CSIT's results: those have {', '.join(NEEDED)} and result_ columns")
         for row in (row for group in range(file.count) for row in _rows(file.read(group))):
             number += 1

@@ -30,7 +30,7 @@ _FCS_BYTES = 4
 _TRIAL_S = 30.0
 
 
-class DtsRow(ForeignPart):
+class _DtsRow(ForeignPart):
     """A frame size."""
 
     frame_size: Annotated[int, Field(ge=1, le=65_535, strict=True)] | None
@@ -40,7 +40,7 @@ class DtsRow(ForeignPart):
     passed: Annotated[bool, Field(strict=True)] | None = Field(None, alias="pass")
 
 
-class DtsResults(ForeignPart):
+class _DtsResults(ForeignPart):
     """The whole file."""
 
     results: Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=10_000)]
@@ -58,13 +58,13 @@ def read_dts(data: dict[str, Any], source: str) -> Iterator[ImportedTest]:
     Raises:
         ReadError: Not its structure.
     """
-    for number, part in enumerate(read_part(DtsResults, data, []).results):
+    for number, part in enumerate(read_part(_DtsResults, data, []).results):
         remarks: list[str] = []
-        row = read_part(DtsRow, part, remarks, f"row {number + 1}: ")
+        row = read_part(_DtsRow, part, remarks, f"row {number + 1}: ")
         yield ImportedTest(_test(row, anchor_of("dts", (data, number)), source, remarks))
 
 
-def _test(row: DtsRow, anchor: str, source: str, remarks: list[str]) -> TestRow:
+def _test(row: _DtsRow, anchor: str, source: str, remarks: list[str]) -> TestRow:
     frame = None if row.frame_size is None else single_frame(row.frame_size + _FCS_BYTES)
     if row.frame_size is not None:
         remarks.append(f"frames of {row.frame_size} B without FCS")

@@ -30,8 +30,7 @@ from csit_utils.dataset.foreign.parts import (
     read_part,
     single_frame,
 )
-from csit_utils.dataset.goal_order import of_columns
-from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words
+from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words, remark_columns
 from csit_utils.dataset.items import ImportedTest, ImportedTrial, Item, ReadError, Status
 from csit_utils.dataset.rows import EITHER, LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.bounds import quoted
@@ -248,7 +247,7 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
     anchor = anchor_of("nfvbench", whole)
     both = chains.bidirectional is not False
     columns, goals = _searched(run, of_size, frame, remarks, bidirectional=both)
-    columns |= of_columns(columns, remarks)
+    columns |= remark_columns(columns, remarks)
     remarks += _unsent(of_size)
     remarks += _surplus(of_size)
     if of_size.run_config is not None:

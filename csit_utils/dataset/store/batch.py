@@ -14,35 +14,27 @@ from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
-import msgspec
 from blake3 import blake3
 
-from csit_utils.dataset.blocks import BLOCK_BYTES, Scanned, ScannedTest
+from csit_utils.dataset.blocks import BLOCK_BYTES
 from csit_utils.dataset.foreign.csit import read_table
-from csit_utils.dataset.inputs import Source, content_of, files_of, sources_of_file
-from csit_utils.dataset.items import ImportedTest, Item, Problem, ReadError, Recorded, Unrecorded, status_of
-from csit_utils.dataset.kinds import Kind
-from csit_utils.dataset.load import NO_RECORD, named_problem, read_json, recorded_test, unrecorded
-from csit_utils.dataset.robot_output import scanned
+from csit_utils.dataset.inputs import Kind, Source, content_of, files_of, sources_of_file
+from csit_utils.dataset.items import ImportedTest, Problem, ReadError
+from csit_utils.dataset.load import named_problem, read_json
 from csit_utils.dataset.store.bounded_files import (
     DETAIL_COLUMNS,
-    RECORD_DETAIL,
-    ROWS_DETAIL,
     check_details,
     detail_digests,
     opened,
 )
 from csit_utils.dataset.store.layout import CHARACTERIZATIONS, DETAILS, TESTS, Import, Layout
-from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
+from csit_utils.dataset.store.staging import stage
 from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES
-from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
+from csit_utils.dataset.testrows import Entry, item_row, rows_of_output
 from csit_utils.processes import shared
-from resources.libraries.python.recording.marker import plain_message
-from resources.libraries.python.recording.writer import pack
-from resources.libraries.python.studies.density.model import DensityRecord
 
 
-def digest_of_source(source: Source) -> str:
+def _digest_of_source(source: Source) -> str:
     """Return the digest of the unpacked content of a file.
 
     Raises:
@@ -98,85 +90,15 @@ def _import_source(into: _Target, source: Source, digest: str) -> Import:
             rows: Iterator[Entry] = (item_row(item, digest) for item in read_table(content_of(stream), source.name))
         else:
             counted = cast(BinaryIO, _Counted(stream, _size(source), into.reading))
-            rows = _rows(scanned(counted, source), source.name, validated=into.validated)
+            rows = rows_of_output(counted, source, validated=into.validated)
         return stage(into.layout, rows, source.name, digest, into.label)
-
-
-def _rows(found: Iterable[Scanned], source: str, *, validated: bool) -> Iterator[Entry]:
-    for test in found:
-        if not isinstance(test, ScannedTest):
-            yield test
-        elif test.record is None:
-            yield _bare(unrecorded(test, source, test.message or NO_RECORD))
-        else:
-            try:
-                if validated:
-                    recorded_test(test, test.record, source)
-                yield _test(test, test.record, source)
-            except ReadError as error:
-                yield _bare(unrecorded(test, source, str(error)))
-                yield Problem(source, str(error))
-
-
-def _test(test: ScannedTest, text: str | bytes, source: str) -> Entry:
-    """Return a test from its packed record; a plain record is read in full and packed.
-
-    Raises:
-        ReadError: Not a valid record.
-    """
-    try:
-        head = packed_head(text)
-        # Status and message are those of the record where Robot's are unknown.
-        row = head_row(head, test.status or status_of(head), test.message or plain_message(head.message))
-    except ReadError:
-        # A record of another study, a plain one, or an invalid one, whose error the full reader reports.
-        item = recorded_test(test, text, source)
-        return item_row(item, item.digest)
-    return row, _detail(row, text)
-
-
-def _detail(row: HeadRow, text: str | bytes) -> Detail:
-    return Detail(row.head.counted.digest, RECORD_DETAIL, text, row.head.counted.environment)
-
-
-def _bare(item: Unrecorded) -> Row:
-    return unrecorded_row(item), None
 
 
 Placing = Callable[[ImportedTest], ImportedTest]
 """Gives a test of another tool its place in the matrix."""
 
 
-def json_rows(content: bytes, source: str, digest: str, placed: Placing) -> Iterator[Entry]:
-    """Yield the rows of a record file, or of a file of another tool.
-
-    `digest`: SHA-256 of the content.
-    `placed`: called with each test of another tool.
-    """
-    try:
-        for item in read_json(content, source):
-            yield item_row(placed(item) if isinstance(item, ImportedTest) else item, digest)
-    except ReadError as error:
-        yield Problem(source, str(error))
-
-
-def item_row(item: Item, digest: str) -> Entry:
-    """Return the row of an item of a file with a digest."""
-    match item:
-        case Recorded(record=DensityRecord() as record):
-            text = pack(record, digest=item.digest)
-            row = head_row(packed_head(text), item.status, item.message)
-            return row, msgspec.structs.replace(_detail(row, text), digest=digest)
-        case ImportedTest():
-            kept = msgspec.json.encode({"latency": item.latency, "trials": item.trials})
-            return item.row, Detail(digest, ROWS_DETAIL, kept)
-        case Unrecorded():
-            return _bare(item)
-        case _:
-            return item
-
-
-def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
+def _known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
     """Return the digests of all records of a dataset.
 
     Raises:
@@ -359,14 +281,14 @@ def _staged_in_turn(into: _Target, files: list[Source]) -> Iterator[_Staged]:
     later = iter(files)
     with ThreadPoolExecutor(1) as thread:
         for each in files:
-            ahead.extend(thread.submit(digest_of_source, one) for one in islice(later, 2 - len(ahead)))
+            ahead.extend(thread.submit(_digest_of_source, one) for one in islice(later, 2 - len(ahead)))
             yield _stage(into, each, ahead.popleft())
 
 
 def _stage(into: _Target, source: Source, known: Future[str] | None = None) -> _Staged:
     layout = into.layout
     try:
-        digest = digest_of_source(source) if known is None else known.result()
+        digest = _digest_of_source(source) if known is None else known.result()
         earlier = layout.find(digest)
         if (earlier is None or not is_whole(layout, earlier)) and layout.claim(digest):
             return source.name, _import_source(into, source, digest)
@@ -426,7 +348,7 @@ def _import_records(
         return
     imports = [each for each in layout.imports(damaged=[]) if is_whole(layout, each)]
     earlier, seen = (
-        known_records(layout, some) | {digest for each in some for digest in each.files}
+        _known_records(layout, some) | {digest for each in some for digest in each.files}
         for some in ([each for each in imports if (each.digest in before) is there] for there in (True, False))
     )
     folders: dict[str, _Folder] = defaultdict(_Folder)
@@ -446,7 +368,7 @@ def _import_records(
             folder.repeated += 1
         else:
             seen.add(digest)
-            folder.fresh[digest] = list(json_rows(content, source.name, digest, placed))
+            folder.fresh[digest] = list(_json_rows(content, source.name, digest, placed))
     for name, folder in folders.items():
         done = FileImport(
             name, 0, tuple(folder.problems), folder.count, earlier=folder.earlier, repeated=folder.repeated
@@ -460,3 +382,12 @@ def _import_records(
         made = stage(layout, rows, name, digest, label, files=tuple(folder.fresh))
         layout.commit(made)
         yield replace(done, tests=made.tests, problems=(*done.problems, *made.problems), added=len(folder.fresh))
+
+
+def _json_rows(content: bytes, source: str, digest: str, placed: Placing) -> Iterator[Entry]:
+    """Yield the rows of a record file, or of a file of another tool."""
+    try:
+        for item in read_json(content, source):
+            yield item_row(placed(item) if isinstance(item, ImportedTest) else item, digest)
+    except ReadError as error:
+        yield Problem(source, str(error))

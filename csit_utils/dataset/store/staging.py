@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.items import Problem, Recorded, Refusal
+from csit_utils.dataset.items import Problem, Recorded
 from csit_utils.dataset.rows import DEFAULTS, LISTS, TestRow
 from csit_utils.dataset.store.bounded_files import DETAIL_COLUMNS
 from csit_utils.dataset.store.layout import (
@@ -30,7 +30,7 @@ from csit_utils.dataset.store.layout import (
     run_of,
 )
 from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_TYPES, write_records
-from csit_utils.dataset.testrows import HeadRow, columns_of
+from csit_utils.dataset.testrows import Detail, Entry, HeadRow, columns_of
 from resources.libraries.python.recording.records import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model import RefusedCell
 
@@ -51,21 +51,6 @@ GROUP_BYTES = 1 << 20
 """Size of texts per group, so that they are still in the CPU cache when written."""
 _DETAILS_BUFFER_BYTES = 1 << 15
 """The same of details: a group is written in about sixteen pieces, all but its texts short ones."""
-
-
-class Detail(msgspec.Struct, frozen=True, gc=False):
-    """Data of a test beside its row."""
-
-    digest: str
-    """Digest of the record's JSON, or of the file of another tool."""
-    kind: str
-    text: str | bytes
-    environment: str | None = None
-
-
-Row = tuple[HeadRow | TestRow, Detail | None]
-Entry = Row | Recorded | Refusal | Problem
-"""An item of a file for a dataset."""
 
 
 def stage(
@@ -250,7 +235,7 @@ class Partition:
     def add_detail(self, anchor: str, detail: Detail) -> int:
         """Add what a test has beside its row; return as `add`."""
         before = self._waiting.size_bytes
-        self._waiting.add(anchor, detail.digest, detail.kind, detail.text)
+        self._waiting.add(anchor, detail)
         if self._waiting.full:
             self.write_details()
         return self._waiting.size_bytes - before
@@ -314,9 +299,9 @@ class WaitingDetails:
         """Whether the buffer should be written."""
         return len(self._names) >= GROUP_ROWS or self.size_bytes >= GROUP_BYTES
 
-    def add(self, anchor: str, digest: str, kind: str, text: str | bytes) -> None:
+    def add(self, anchor: str, detail: Detail) -> None:
         """Add a detail; text as bytes is UTF-8."""
-        raw = text.encode() if isinstance(text, str) else text
+        raw = detail.text.encode() if isinstance(detail.text, str) else detail.text
         begin, end = self.size_bytes, self.size_bytes + len(raw)
         if end > len(self._texts):
             # A new buffer, because Arrow may still refer to the previous one.
@@ -325,7 +310,7 @@ class WaitingDetails:
             self._texts = larger
         self._texts[begin:end] = raw
         self._ends.append(end)
-        self._names.append((anchor, digest, kind))
+        self._names.append((anchor, detail.digest, detail.kind))
 
     def batch(self) -> pa.RecordBatch | None:
         """Return buffered details as columns, valid until the next change; None without any."""

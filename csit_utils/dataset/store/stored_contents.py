@@ -11,9 +11,9 @@ import msgspec
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
+from csit_utils.analysis.runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.flatten import TABLES, RowT, record_rows
-from csit_utils.dataset.goal_order import of_row
-from csit_utils.dataset.goal_words import one_way
+from csit_utils.dataset.goal_words import one_way, order_remark
 from csit_utils.dataset.items import (
     ImportedTest,
     ImportedTrial,
@@ -28,7 +28,6 @@ from csit_utils.dataset.items import (
 from csit_utils.dataset.load import read_recorded
 from csit_utils.dataset.rows import DEFAULTS, LISTS, OWN, LatencyRow, TestRow
 from csit_utils.dataset.store.bounded_files import RECORD_DETAIL, DetailGroup, check_details, detail_groups, opened
-from csit_utils.dataset.store.chosen_runs import Choice, ChosenRuns, newest
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, StoredPart, environment
 from csit_utils.dataset.store.tables import OPTIONAL, TEST_COLUMNS, TEST_NAMES, TEST_TYPES, read_records
 from resources.libraries.python.model.base import error_text
@@ -82,7 +81,7 @@ def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
         yield row
 
 
-class SomeColumns:
+class _SomeColumns:
     """Makes rows that have some columns, and no memory for others; asking one for another column is an error."""
 
     def __init__(self, names: Collection[str]) -> None:
@@ -156,7 +155,7 @@ class Stored:
     ) -> None:
         self._layouts = layouts
         self._choose = choose
-        self._some = None if wanted is None else SomeColumns(wanted)
+        self._some = None if wanted is None else _SomeColumns(wanted)
         self._damaged = [*problems]
         """With files of the datasets that were found damaged, and are left out."""
         self._near: dict[str, tuple[str, str]] = {}
@@ -424,6 +423,6 @@ def _partial(text: str, row: TestRow, keys: Collection[str]) -> DensityRecord:
         found = {key: _adapter(key).validate_json(bytes(every[key])) for key in keys if key in every}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
-    if (remark := of_row(row)) is not None and remark.text not in found["verdict"].evidence:
+    if (remark := order_remark(partial(getattr, row))) is not None and remark.text not in found["verdict"].evidence:
         found["verdict"] = verdict_of((remark, *found["verdict"].findings))
     return _BLANK.model_copy(update={"test_name": row.test_name, **found})

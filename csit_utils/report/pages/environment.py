@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import PUBLISHED, TestRow
 from csit_utils.report.environments import IDENTITY, differences, environment_views, first_pair, payload, side_by_side
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page

@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, resolution
 from csit_utils.analysis.grouping import Series, blocks_of, series_names
-from csit_utils.analysis.trends.steps import Step
-from csit_utils.analysis.trends.twobands import MIN_D, TwoBands, find_two_bands, unseen_two_bands
+from csit_utils.analysis.trends.steps import MIN_D, Step, TwoBands, find_two_bands, unseen_two_bands
 from csit_utils.dataset.rows import THROUGHPUTS
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents

@@ -7,7 +7,7 @@ from typing import Any
 
 from csit_utils.analysis.flames import StackSide
 from csit_utils.dataset.measures import Explanation
-from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.dataset.reference import PublishedFigure
 from csit_utils.report.details.flames import FlameGraph
 from csit_utils.report.record_blocks import RecordTables, plots
 from csit_utils.report.record_page import sections

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.analysis.grouping import is_measured
+from csit_utils.analysis.runs import newest, newest_nights
 from csit_utils.commands.results.inputs import INPUTS, MAX_TESTS_OR_NIGHT, opened, report_problems, without
 from csit_utils.commands.tables import FORMAT, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.inputs import output_of
 from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import NDR, OWN, PDR, InstanceRow, LatencyRow
-from csit_utils.dataset.store.chosen_runs import newest, newest_nights
 from csit_utils.report.details.capsule import choices_of
 from csit_utils.report.units import rate as human_rate
 from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence

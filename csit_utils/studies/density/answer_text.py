@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Series, all_series, series_names
-from csit_utils.dataset.reference import WORLD as PUBLISHED
+from csit_utils.dataset.rows import PUBLISHED
 from csit_utils.report.units import common_unit, digits3, latency, percent, rate, seconds
 from csit_utils.studies.density.analysis.answers import (
     AnswerEvidence,

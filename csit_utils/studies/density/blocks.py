@@ -13,8 +13,7 @@ from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.dataset.goal_words import readable
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.measures import Measure
-from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import MRR, THROUGHPUTS, TestRow
+from csit_utils.dataset.rows import MRR, PUBLISHED, THROUGHPUTS, TestRow
 from csit_utils.report.cell_maps import Scale, colour, gradient, scale_of
 from csit_utils.report.figures import Figure
 from csit_utils.report.links import cell_anchor

@@ -5,7 +5,7 @@ from itertools import product
 from statistics import fmean
 
 from csit_utils.dataset.measures import Explanation, Measure, MeasuredSubject, MeasuredValue
-from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.dataset.reference import PublishedFigure
 from csit_utils.dataset.rows import frame_text
 from csit_utils.report.record_blocks import Column, Heat, Plot, Row, Sentences, Table
 from csit_utils.report.record_page import record_page

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from statistics import fmean
 
 from csit_utils.dataset.measures import OF_WORKLOAD, Explanation, Measure, MeasuredSubject, MeasuredValue
-from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.dataset.reference import PublishedFigure
 from csit_utils.report.record_blocks import Block, Column, Drawing, Plot, RecordTables, Row, Sentences, Table
 from csit_utils.report.record_page import Overview, record_page
 from csit_utils.report.study import QueriedTables, RecordKind, Study, View

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from csit_utils.dataset.papers import Paper, PublishedFigure
+from csit_utils.dataset.reference import Paper, PublishedFigure
 from csit_utils.report.figures import Figure
 from csit_utils.report.record_blocks import Column, DrawnTable, Plot, RecordTables, Row, Table, plots
 from csit_utils.report.record_page import called, sections

@@ -17,10 +17,7 @@ from typer.testing import CliRunner
 
 import csit_utils.commands.runs.bisect as bisect_module
 from csit_utils.analysis.bisection import Beliefs, BisectionAnswer, BisectionQuestion, look
-from csit_utils.analysis.comparisons.comparison import compare
-from csit_utils.analysis.comparisons.gate import decide
-from csit_utils.bisection.page import as_object, effort, headline, render_bisection
-from csit_utils.bisection.revisions import Revision, revisions_of
+from csit_utils.analysis.comparisons.comparison import compare, decide
 from csit_utils.bisection.run import BisectionJournal, BisectionResult, BisectionRun
 from csit_utils.bisection.spec import (
     CALLED_STEPS,
@@ -29,12 +26,14 @@ from csit_utils.bisection.spec import (
     CommandLines,
     GitRange,
     OrderedList,
+    Revision,
     narrowed,
+    revisions_of,
     write_steps,
 )
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import _called
-from csit_utils.commands.runs.bisect import bisect
+from csit_utils.commands.runs.bisect import as_object, bisect, effort, headline, render_bisection
 from csit_utils.commands.tables import TableForm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
 from resources.libraries.python.paths import PROJECT

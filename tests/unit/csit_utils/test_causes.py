@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from csit_utils import cli
 from csit_utils.analysis.causes import CauseKind, abstracted, causes, condensed
 from csit_utils.commands.results.inputs import opened
-from csit_utils.commands.runs.outcome import unfinished
+from csit_utils.commands.results.show import unfinished
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.marker import NOTHING_FITS
@@ -125,7 +125,7 @@ def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
 def test_tests_of_all_studies_count(tmp_path: Path, failed: Record) -> None:
     write_output_xml(tmp_path / "output.xml", [PASSED, failed], [LEFT_OUT])
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("csit_utils.commands.runs.outcome.has_ended", lambda _: True)
+        patched.setattr("csit_utils.commands.results.show.has_ended", lambda _: True)
         done = CliRunner().invoke(cli.make_app(["outcome"]), ["outcome", str(tmp_path)])
     assert re.findall(r"\d+ [a-z]+", done.output.rpartition(f"{tmp_path}: ")[2])[:3] == [
         "3 tests",

@@ -19,15 +19,14 @@ from hypothesis import strategies as st
 from csit_utils.dataset.inputs import sources_of_file
 from csit_utils.dataset.items import Problem, ReadError, Status, Unrecorded
 from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.store import bounded_files, file_formats
-from csit_utils.dataset.store.engines import DuckDb
-from csit_utils.dataset.store.file_formats import blocks_of
+from csit_utils.dataset.store import bounded_files
+from csit_utils.dataset.store.bounded_files import blocks_of
 from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.sql import DuckDb, files_of
 from csit_utils.dataset.store.staging import GROUP_BYTES, WaitingDetails, WaitingRows
 from csit_utils.dataset.store.stored_contents import Stored, rows_of_table
 from csit_utils.dataset.store.tables import TEST_COLUMNS, TEST_NAMES
-from csit_utils.dataset.store.views import files_of
-from csit_utils.dataset.testrows import HeadRow, head_row, packed_head, unrecorded_row
+from csit_utils.dataset.testrows import Detail, HeadRow, packed_row, unrecorded_row
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import ReceiveRate
@@ -143,7 +142,7 @@ def test_an_import_writes_through_no_link(folder: Path, tmp_path: Path, name: st
 @given(data=st.binary(max_size=200), length=st.integers(0, 300))
 def test_headers_of_pages_and_footers_of_arrow_files_are_read_or_refused(data: bytes, length: int) -> None:
     with suppress(ReadError):
-        assert file_formats.chunk_of(data).unpacked_bytes >= 0
+        assert bounded_files.chunk_of(data).unpacked_bytes >= 0
     file = pa.BufferReader(data + length.to_bytes(4, "little") + b"ARROW1")
     with suppress(ReadError):
         assert all(each.offset >= 0 for each in blocks_of(file.read_at, file.size()))
@@ -168,7 +167,7 @@ def test_every_group_has_what_was_added_since_the_last(groups: list[list[tuple[s
     waiting = WaitingDetails()
     for group in groups:
         for anchor, digest, name, text in group:
-            waiting.add(anchor, digest, name, text.encode() if encoded else text)
+            waiting.add(anchor, Detail(digest, name, text.encode() if encoded else text))
         batch = waiting.batch()
         found = [] if batch is None else list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
         assert found == group
@@ -178,9 +177,9 @@ def test_every_group_has_what_was_added_since_the_last(groups: list[list[tuple[s
 
 def test_a_text_larger_than_the_buffer_is_kept_whole_and_so_is_what_came_before() -> None:
     waiting, large = WaitingDetails(), "x" * (3 * GROUP_BYTES)
-    waiting.add("a", "1", "record", "small")
+    waiting.add("a", Detail("1", "record", "small"))
     before = waiting.batch()
-    waiting.add("b", "2", "record", large)
+    waiting.add("b", Detail("2", "record", large))
     assert before.column("record").to_pylist() == ["small"]
     assert waiting.batch().column("record").to_pylist() == ["small", large]
 
@@ -191,7 +190,7 @@ _RECORDS = (
     result(loss_patterns={"PDR50": "instance 1 lost most"}, quarantined="it broke"),
 )
 _BARE = unrecorded_row(Unrecorded("s.t", "t", ("CSC", "1R1C"), "x", Status.FAIL, "no record"))
-_ROWS = st.sampled_from([*(head_row(packed_head(pack(one, digest="0" * 64)), "PASS", "") for one in _RECORDS), _BARE])
+_ROWS = st.sampled_from([*(packed_row(pack(one, digest="0" * 64), Status.PASS)[0] for one in _RECORDS), _BARE])
 
 
 def _columns(*rows: HeadRow | TestRow) -> list[TestRow]:

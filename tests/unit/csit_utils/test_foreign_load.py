@@ -17,9 +17,9 @@ import pytest
 from typer.testing import Result
 
 from csit_utils.analysis.grouping import all_series
+from csit_utils.commands.results import import_command
+from csit_utils.commands.results.import_command import Bucket
 from csit_utils.commands.results.inputs import opened
-from csit_utils.dataset.foreign import bucket
-from csit_utils.dataset.foreign.bucket import Bucket
 from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.studies.density.analysis.density import matrices
@@ -237,7 +237,7 @@ def test_what_leaves_the_folder_is_larger_than_listed_or_does_not_fit_is_not_cop
     assert not [path for path in to.rglob("*") if path.is_file()]
     store.listed_bytes = None
     store.read.clear()
-    monkeypatch.setattr(bucket, "MAX_BUCKET_BYTES", 100)
+    monkeypatch.setattr(import_command, "MAX_BUCKET_BYTES", 100)
     with pytest.raises(ConfigError, match="GB of tables; at most"):
         found.copy(to)
     assert not store.read, "it is refused before anything is copied"

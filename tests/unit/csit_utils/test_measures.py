@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from csit_utils.analysis.cells import figures
-from csit_utils.analysis.comparisons.comparison import Outcome, compare
-from csit_utils.analysis.comparisons.gate import decide
+from csit_utils.analysis.comparisons.comparison import Outcome, compare, decide
 from csit_utils.commands.results.gate import junit_xml
 from csit_utils.commands.results.inputs import opened
 from csit_utils.dataset.items import Recorded, status_of

@@ -12,7 +12,7 @@ import pytest
 
 from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset import rows as columns
-from csit_utils.dataset.frames import frame_of, write_csv
+from csit_utils.dataset.flatten import TABLES, frame_of, write_csv
 from csit_utils.dataset.goal_words import goal_text
 from csit_utils.dataset.rows import MEASURES, FlowRow, InstanceRow, LatencyRow, TestRow
 from csit_utils.report import units
@@ -49,11 +49,15 @@ def test_numbers_for_people(function: Callable[[object], str], value: float | No
     assert function(value) == text
 
 
+def written(contents: InMemory, folder: Path) -> tuple[Path, ...]:
+    return write_csv(contents.tests, contents.rows(*TABLES), folder)
+
+
 def test_csv_has_every_column_texts_as_they_are_and_what_is_unknown_as_nothing(tmp_path: Path) -> None:
     made = dataset_of(mrr_result(CSC, 1, 1), result(CSC, 1, 1, histograms=False, message='a "b"\nc,'))
     rows = rows_of_tests(made)
     assert frame_of(TestRow, rows)["mrr_trials"].isna().tolist() == [False, True]
-    files = {path.stem: path for path in write_csv(InMemory(made), tmp_path / "csv")}
+    files = {path.stem: path for path in written(InMemory(made), tmp_path / "csv")}
     assert list(files) == ["tests", "latency", "trials", "flows", "instances", "hops", "threads", "costs"]
     with files["tests"].open(newline="") as stream:
         tests = list(csv.DictReader(stream))
@@ -145,7 +149,7 @@ def table(capsys: pytest.CaptureFixture[str], *results: DensityRecord) -> list[l
 
 def csv_of(folder: Path, name: str, *results: DensityRecord) -> list[dict[str, str]]:
     """Rows of a table as it is exported."""
-    (path,) = (each for each in write_csv(InMemory(dataset_of(*results)), folder) if each.stem == name)
+    (path,) = (each for each in written(InMemory(dataset_of(*results)), folder) if each.stem == name)
     with path.open(newline="") as stream:
         return [*csv.DictReader(stream)]
 

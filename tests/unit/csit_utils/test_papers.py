@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from csit_utils.dataset.papers import paper, paper_names
+from csit_utils.dataset.reference import paper, paper_names
 from csit_utils.report.record_page import PublishedSection
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import render

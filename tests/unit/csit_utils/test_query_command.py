@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import Result
 
-from csit_utils.dataset.store.engines import DuckDb
 from csit_utils.dataset.store.layout import TESTS, Layout
+from csit_utils.dataset.store.sql import DuckDb, files_of
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.store.tables import TEST_NAMES
-from csit_utils.dataset.store.views import files_of
 from resources.libraries.python.errors import ConfigError
 from tests.simulated.in_process import csit
 from tests.unit.csit_utils.datasets import history, invoked

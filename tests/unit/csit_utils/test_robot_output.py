@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 from robot.rebot import rebot
 
 from csit_utils.dataset import robot_output
-from csit_utils.dataset.blocks import Scanned, ScannedTest
-from csit_utils.dataset.inputs import files_of, output_of, sources
+from csit_utils.dataset.blocks import JsonScanner, Scanned, ScannedTest
+from csit_utils.dataset.inputs import Kind, files_of, output_of, sources
 from csit_utils.dataset.items import Problem, Status
-from csit_utils.dataset.kinds import Kind
-from csit_utils.dataset.scan_json import scan_json
 from resources.libraries.python.recording.marker import REFUSED_MARKER, plain_message
 from resources.libraries.python.studies.density.model import REFUSED_CELLS
 from tests.loaded import Dataset, items, load
@@ -87,29 +85,29 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.mark.parametrize("step", [64, 1000, 1 << 20])
 def test_blocks_of_any_size_give_the_same(live: bytes, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    expected = list(scan_json(io.BytesIO(live), "x"))
+    expected = list(JsonScanner("x").scan(io.BytesIO(live)))
     monkeypatch.setattr("csit_utils.dataset.blocks.BLOCK_BYTES", step)
-    assert list(scan_json(io.BytesIO(live), "x")) == expected
+    assert list(JsonScanner("x").scan(io.BytesIO(live))) == expected
     assert len(expected) == len(PASSED) + len(UNRECORDED)
 
 
 @settings(max_examples=share(40), deadline=None)
 @given(st.floats(0, 1, exclude_max=True))
 def test_json_that_is_cut_anywhere_gives_its_complete_tests_and_one_problem(live: bytes, share_of_file: float) -> None:
-    whole = {each.record for each in scan_json(io.BytesIO(live), "x") if isinstance(each, ScannedTest)}
-    *tests, problem = scan_json(io.BytesIO(live[: 1 + int(share_of_file * (len(live) - 3))]), "x")
+    whole = {each.record for each in JsonScanner("x").scan(io.BytesIO(live)) if isinstance(each, ScannedTest)}
+    *tests, problem = JsonScanner("x").scan(io.BytesIO(live[: 1 + int(share_of_file * (len(live) - 3))]))
     assert isinstance(problem, Problem) and "truncated or damaged JSON" in problem.text
     assert {each.record for each in tests if isinstance(each, ScannedTest)} <= whole | {None}
 
 
 FLAT = {
     "xml": (
-        robot_output.scan, ("<robot><suite name='s'>", "", "</suite></robot>"),
+        robot_output.XmlScanner, ("<robot><suite name='s'>", "", "</suite></robot>"),
         "<test id='t' name='n'><kw name='k'>{}<status status='PASS'/></kw><status status='SKIP'/></test>",
         "<msg time='2026-11-20T10:00:00' level='INFO'>nothing of interest</msg>" * 50,
     ),
     "json": (
-        scan_json, ('{"generator":"Robot 7","suite":{"tests":[', ",", '],"name":"S"}}'),
+        JsonScanner, ('{"generator":"Robot 7","suite":{"tests":[', ",", '],"name":"S"}}'),
         '{{"name":"n","status":"FAIL","body":[{}]}}', ",".join(['{"message":"nothing of interest"}'] * 100),
     ),
 }  # fmt: skip
@@ -123,7 +121,7 @@ def test_memory_of_an_output_is_flat(form: str) -> None:
     def peak(tests: int) -> int:
         stream = io.BytesIO((begin + between.join([test.format(messages)] * tests) + end).encode())
         tracemalloc.start()
-        assert sum(isinstance(each, ScannedTest) for each in scanner(stream, "x")) == tests
+        assert sum(isinstance(each, ScannedTest) for each in scanner("x").scan(stream)) == tests
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return held
@@ -137,7 +135,7 @@ def test_memory_of_an_output_is_flat(form: str) -> None:
 @given(st.binary(max_size=200), st.text('{}[]":,\\ntseuig', max_size=60))
 def test_any_bytes_end_in_tests_and_problems(content: bytes, text: str) -> None:
     for each in (content, text.encode(), b'{"generator":"Robot 7","suite":{"tests":[' + text.encode()):
-        assert all(isinstance(found, Scanned) for found in scan_json(io.BytesIO(each), "x"))
+        assert all(isinstance(found, Scanned) for found in JsonScanner("x").scan(io.BytesIO(each)))
 
 
 def test_refused_cells_and_names_of_nested_suites_are_found_in_json() -> None:
@@ -149,7 +147,7 @@ def test_refused_cells_and_names_of_nested_suites_are_found_in_json() -> None:
         '"metadata":{"name":"none of this"},"name":"In\\u00fc"}'
     )
     content = f'{{"generator":"Robot 7.5","suite":{{"suites":[{inner}],"name":"Out"}}}}'
-    refused, found = scan_json(io.BytesIO(content.encode()), "x")
+    refused, found = JsonScanner("x").scan(io.BytesIO(content.encode()))
     assert refused == cell
     assert found == ScannedTest("Out.Inü.t", "t", (), Status.FAIL, 'a } " ]', None)
 
@@ -278,7 +276,7 @@ def test_elements_beyond_their_bounds_are_skipped_or_named(monkeypatch: pytest.M
 
 
 def _xml(text: str) -> list[Scanned]:
-    return list(robot_output.scan(io.BytesIO(text.encode()), "x"))
+    return list(robot_output.XmlScanner("x").scan(io.BytesIO(text.encode())))
 
 
 KEYWORDS = ["ALL", "PASSED", "FOR", "WUKS", "NAME:BuiltIn.Log", "TAG:x"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from csit_utils.dataset.blocks import ScannedTest, logged_cells
 from csit_utils.dataset.items import Problem, Refusal, Status
-from csit_utils.dataset.robot_output import scan
+from csit_utils.dataset.robot_output import XmlScanner
 from resources.libraries.python.recording.marker import NOT_STARTED, REFUSED_MARKER, RESULT_MARKER
 from resources.libraries.python.studies.density.model import REFUSED_CELLS
 from tests.unit.csit_utils.builders import refused_cell
@@ -93,7 +93,7 @@ class Slowly(io.BytesIO):
 
 
 def _scanned(content: bytes, step: int = 1 << 20) -> tuple[list[ScannedTest | Refusal], list[Problem]]:
-    found = list(scan(Slowly(content, step), "x"))
+    found = list(XmlScanner("x").scan(Slowly(content, step)))
     plain = [_plain(each) for each in found if not isinstance(each, Problem)]
     return plain, [each for each in found if isinstance(each, Problem)]
 

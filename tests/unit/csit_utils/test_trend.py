@@ -20,9 +20,8 @@ from scipy.stats import t
 from csit_utils.analysis.causes import outcomes
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.trends.events import events, probable_events
-from csit_utils.analysis.trends.steps import FREEDOM, MIN_RUNS, find_steps, noise
+from csit_utils.analysis.trends.steps import FREEDOM, MIN_RUNS, chance_of_runs, find_steps, find_two_bands, noise
 from csit_utils.analysis.trends.trend import FEWEST, SUSPICION, Findings, Trend, TrendState, look, trend_of, trends
-from csit_utils.analysis.trends.twobands import chance_of_runs, find_two_bands
 from csit_utils.bisection.spec import write_steps
 from csit_utils.commands.results.trend import _called
 from csit_utils.commands.results.trend import _line as line_of_trend

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import asks_for, beside, bounds, is_measured, per_core, system_of
 from csit_utils.dataset.measures import PPS, Measure
-from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import MEASURES, THROUGHPUTS, TestRow
+from csit_utils.dataset.rows import MEASURES, PUBLISHED, THROUGHPUTS, TestRow
 from csit_utils.report.details.testview import bound_mark, bounds_text, p99_at_half_pdr
 from csit_utils.report.report_context import ReportContents, newest_first
 from csit_utils.report.study import Page

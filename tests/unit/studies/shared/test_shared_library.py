@@ -6,7 +6,7 @@ import pytest
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 from robot.variables import Variables
 
-from csit_utils.analysis.comparisons.differences import Difference, environment_differences
+from csit_utils.analysis.comparisons.comparability import Difference, environment_differences
 from docs.keywords import library_names
 from resources.libraries.python.drivers.functions.monitor import Suricata
 from resources.libraries.python.drivers.functions.nftables import Firewall

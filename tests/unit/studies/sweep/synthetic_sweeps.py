@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from csit_utils.dataset.papers import paper
+from csit_utils.dataset.reference import paper
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
 from resources.libraries.python.studies.sweep.model import (

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import f as f_test
 
-from csit_utils.dataset.papers import paper
+from csit_utils.dataset.reference import paper
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.sweep.analysis import fitting
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES
