@@ -133,7 +133,9 @@ def _counted(number: float | None, *, lost: bool = False) -> Markup:
 
 def _with_code(text: str) -> Markup:
     """Return a sentence as HTML; what it has in backticks is code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", _written(text)))  # noqa: S704 - escaped before
+    # Plain text, because `re.sub` joins with a method of its argument, and that of Markup escapes once more.
+    written = str(_written(text))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", written))  # noqa: S704 - escaped before
 
 
 def visible_dumps(data: object, **options: Any) -> str:  # noqa: ANN401 - those of json.dumps

@@ -71,6 +71,14 @@ class Column:
     log: bool = False
     link: bool = False
     """Values are views of records, shown as links to these."""
+    href: str = ""
+    """Column with addresses that values lead to; no link where it has none."""
+    tip: str = ""
+    """Column with texts shown while the pointer is on a value."""
+    badge: tuple[str, str] = ("", "")
+    """Column with tips of a badge before values, which have none where it is empty, and the badge."""
+    code: bool = False
+    """What texts have in backticks is code."""
     options: Mapping[str, object] | None = None
     """Attributes of Plotly's axis."""
 
@@ -481,6 +489,8 @@ class Table:
     """Whether readers filter its rows."""
     only: tuple[str, ...] = ()
     """Columns of which one at least is true in the rows that it has; empty for all rows."""
+    at_once: int | None = None
+    """Number of rows that are there at once, others when the page is idle; None for all."""
 
     def draw(self, tables: RecordTables) -> DrawnTable | None:
         """Return the table, without columns that have no value; None without a row."""

@@ -1,6 +1,6 @@
 """Chain studies in reports: their page, records, and explanations."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -9,16 +9,17 @@ from csit_utils.analysis.flames import StackSide
 from csit_utils.dataset.measures import Explanation
 from csit_utils.dataset.reference import PublishedFigure
 from csit_utils.report.details.flames import FlameGraph
-from csit_utils.report.record_blocks import RecordTables, plots
+from csit_utils.report.record_blocks import Column, DrawnTable, RecordTables, Row, Table, plots
 from csit_utils.report.record_page import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, grown, remarks
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
-from csit_utils.report.units import bandwidth, percent
+from csit_utils.report.units import DASH, bandwidth, digits3, percent, seconds
 from csit_utils.studies.chains.plots import chains_plot, compared_plots, parts_plot, sizes_words, traced_plots
 from csit_utils.studies.chains.state_graphs import graphs_figure
 from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.paths import specification_file
+from resources.libraries.python.quantities import MINUS, count
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.distances import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.analysis.features import feature
@@ -182,7 +183,7 @@ class SuspectView:
     """Id of its reasons and evidence, for links."""
     rank: int
     suspect: Suspect
-    changed: Sequence[FeatureDeviation]
+    changed: DrawnTable | None
     """Features of its VNFs that are not as when these were alone."""
     grown: tuple[str, ...] = ()
     """Functions that take more time than in the reference."""
@@ -193,7 +194,144 @@ class SuspectView:
     @property
     def is_explained(self) -> bool:
         """Whether its reasons and evidence are on the page."""
-        return self.rank <= MAX_EXPLAINED and bool(self.suspect.reasons or self.changed)
+        return _is_explained(self.rank, self.suspect)
+
+
+def _is_explained(rank: int, suspect: Suspect) -> bool:
+    return rank <= MAX_EXPLAINED and bool(suspect.reasons or suspect.deviations)
+
+
+def _evidence(anchor: str, rank: int) -> str:
+    """Id of the reasons and evidence of a suspect."""
+    return f"{anchor}-suspect-{rank}"
+
+
+def _ranked(view: View) -> Iterator[Row]:
+    for rank, suspect in enumerate(view.record.chain_study.suspects, 1):
+        yield {
+            "rank": rank,
+            "chain": suspect.chain.name,
+            "href": f"#{_evidence(view.anchor, rank)}" if _is_explained(rank, suspect) else "",
+            "planted": suspect.planted,
+            "why": suspect.reasons[0] if suspect.reasons else DASH,
+            "rule": ", ".join(suspect.rules) or DASH,
+            "mean_distance": suspect.mean_distance,
+            "above": len(suspect.distances),
+        }
+
+
+def _changed(found: Iterable[FeatureDeviation]) -> Iterator[Row]:
+    for each in found:
+        known = feature(each.feature)
+        yield {
+            "of": each.owner,
+            "feature": known.title,
+            "meaning": known.meaning,
+            "volume_bps": each.workload.volume_bps,
+            "alone": each.alone,
+            "alone_words": amount(each.alone, known.unit),
+            "stdev": each.alone_stdev,
+            "stdev_words": amount(each.alone_stdev, ""),
+            "here": each.here,
+            "here_words": amount(each.here, known.unit),
+            "change": each.here / each.alone - 1 if each.alone else None,
+        }
+
+
+def _changed_others(study: ChainStudy) -> Iterator[Row]:
+    for other in study.changed:
+        yield from ({**row, "chain": other.chain.name} for row in _changed(other.deviations))
+
+
+def _dropped(study: ChainStudy) -> Iterator[Row]:
+    for row in study.dropped:
+        examples = "; ".join(" > ".join(order) for order in row.examples)
+        yield {"policy": f"`{row.policy}`", "chains": row.count, "such as": examples}
+
+
+def _runs(study: ChainStudy) -> Iterator[Row]:
+    for run in study.runs:
+        if run.failed is None:
+            yield {
+                "planted": run.planted,
+                "chain": run.chain.name,
+                "sizes": sizes_words(run.chain),
+                "workload": workload_words(run.workload),
+                "offered_bps": run.offered_bps,
+                "throughput_bps": run.throughput_bps,
+                "loss": run.loss_ratio,
+                "latency_us": run.latency_s and 1e6 * run.latency_s,
+                "latency": seconds(run.latency_s),
+                "idle_latency_us": run.idle_latency_s and 1e6 * run.idle_latency_s,
+                "idle": seconds(run.idle_latency_s),
+            }
+
+
+def _mbps(value: float) -> str:
+    return f"{value / 1e6:.4g} Mbit/s"
+
+
+def _signed(ratio: float) -> str:
+    return f"{100 * ratio:+.0f} %".replace("-", MINUS)
+
+
+_CHAIN = Column("chain", text=True, href="href", badge=("planted", "planted"))
+_DEVIATIONS = (
+    Column("of", text=True),
+    Column("feature", text=True, tip="meaning"),
+    Column("volume_bps", "volume", _mbps),
+    Column("alone", words="alone_words"),
+    Column("stdev", words="stdev_words"),
+    Column("here", words="here_words"),
+    Column("change", write=_signed),
+)
+_RANKED = Table(
+    "suspects",
+    _ranked,
+    (
+        Column("rank", write=str),
+        _CHAIN,
+        Column("why", text=True),
+        Column("rule", text=True),
+        Column("mean_distance", "mean distance", digits3),
+        Column("above", "features above 4/n", str),
+    ),
+    "Suspects",
+    ("cooks-distance", "Cook's distance"),
+    classes="explanation",
+)
+_DEVIATING = Table("changed", _changed, _DEVIATIONS)
+_OTHERS = Table(
+    "changed-others",
+    _changed_others,
+    (_CHAIN, *_DEVIATIONS),
+    folded="Changed features of chains that are no suspects",
+    filter=True,
+)
+_DROPPED = Table(
+    "dropped",
+    _dropped,
+    (Column("policy", text=True, code=True), Column("chains", write=count), Column("such as", text=True)),
+    "Chains that policies forbid",
+    classes="explanation",
+)
+_RUNS = Table(
+    "chains",
+    _runs,
+    (
+        _CHAIN,
+        Column("sizes", text=True),
+        Column("workload", text=True),
+        Column("offered_bps", "offered", _mbps),
+        Column("throughput_bps", "throughput", _mbps),
+        Column("loss", write=percent),
+        Column("latency_us", "latency", words="latency"),
+        Column("idle_latency_us", "without load", words="idle"),
+    ),
+    folded="Every chain under every workload",
+    filter=True,
+    at_once=100,
+)
 
 
 def _studied(view: View) -> Mapping[str, Any]:
@@ -214,14 +352,17 @@ def _studied(view: View) -> Mapping[str, Any]:
         **drawn,
         "figures": list(chain.from_iterable(drawn.values())),
         "suspects": [_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)],
-        "runs": [run for run in study.runs if run.failed is None],
+        "ranked": _RANKED.draw(replace(tables, content=view)),
+        "others": [shown for each in (_OTHERS, _DROPPED) if (shown := each.draw(tables)) is not None],
+        "every": _RUNS.draw(tables),
         "failed": [run for run in study.runs if run.failed is not None],
     }
 
 
 def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> SuspectView:
     changed = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
-    found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, changed[:MAX_CHANGED])
+    evidence = RecordTables(f"{view.anchor}-{rank}", view.simulated, changed[:MAX_CHANGED])
+    found = SuspectView(_evidence(view.anchor, rank), rank, suspect, _DEVIATING.draw(evidence))
     if not study.stacks or rank > MAX_EXPLAINED:
         return found
     if cell := stacks_of(study, suspect, simulated=view.simulated):
@@ -257,7 +398,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     if not found:
         return None
     papers = sections(shown.papers, "chains", found, _highest_throughput)
-    words = workload_words, cause_in_words, bound_in_words, sizes_words, amount, feature
+    words = cause_in_words, bound_in_words
     studies = [_studied(view) for view in found]
     figures = [figure for each in studies for figure in each["figures"]]
     figures += [figure for each in papers for figure in each.figures]

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from csit_utils.report.figures import Figure
-from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, plots
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, Table, plots
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.studies.sweep.figures import (
@@ -212,9 +212,41 @@ def _trusted(prediction: Prediction) -> str:
     return "; ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(prediction))
 
 
-def _summed(prediction: Prediction) -> float | None:
-    """Error of the plain sum of delays; where no path was measured, that is the error of the delay."""
-    return prediction.errors.get(ProfileMetric.DELAY) if prediction.path is None else prediction.summed_delay_error
+def _errors(chains: Sequence[View]) -> Iterator[Row]:
+    for view in chains:
+        for each in view.record.predictions:
+            # Where no path was measured, the error of the delay is that of the plain sum.
+            summed = each.errors.get(ProfileMetric.DELAY) if each.path is None else each.summed_delay_error
+            row: dict[str, object] = {
+                "chain": view,
+                "path of packets": chain_words(view.record.sweep.cell) if view.record.sweep else "",
+                "model": MODELS[each.model],
+                "summed_delay_error": summed,
+                "sum": error_in_words(ProfileMetric.DELAY, summed),
+                "valid range": _trusted(each),
+                "baseline path": each.path or "none measured",
+                "rates": len(each.points),
+            }
+            for metric in ProfileMetric:
+                error = each.errors.get(metric)
+                row |= {f"{metric}_error": error, metric: error_in_words(metric, error)}
+            yield row
+
+
+_ERRORS = Table(
+    "prediction-errors",
+    _errors,
+    (
+        Column("chain", text=True, link=True),
+        Column("path of packets", text=True),
+        Column("model", text=True),
+        *(Column(f"{metric}_error", f"{metric} error", words=metric.value) for metric in ProfileMetric),
+        Column("summed_delay_error", "sum of delays error", words="sum"),
+        Column("valid range", text=True),
+        Column("baseline path", text=True),
+        Column("rates", write=str),
+    ),
+)
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
@@ -224,12 +256,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     chained = [_chained(view, shown.characterizations) for view in chains]
     return {
         "chained": chained,
-        "metrics": list(ProfileMetric),
-        "delay": ProfileMetric.DELAY,
-        "models": MODELS,
-        "error_in_words": error_in_words,
-        "trusted": _trusted,
-        "summed": _summed,
+        "errors": _ERRORS.draw(RecordTables("chains", any(view.simulated for view in chains), chains)),
         "figures": [figure for each in chained for figure in each["figures"]],
     }
 

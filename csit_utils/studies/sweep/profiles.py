@@ -1,7 +1,6 @@
 """Sweeps and their profiles: plots against the input rate, functions, and the highest rate within bounds."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,51 +40,16 @@ FIRST = QualityBounds(loss_percent=0.5, delay_ms=1.0)
 """Initial values of the form: the loss of PDR, and a millisecond."""
 
 
-@dataclass(frozen=True)
-class Function:
-    """A line of the table of functions."""
-
-    metric: ProfileMetric
-    region: str
-    fit: Fit
-
-    @property
-    def coefficients(self) -> str:
-        """For people, with 95 % intervals."""
-        known = coefficient_intervals(self.fit)
-        return ", ".join(
-            f"{name} = {_zero(value):.5g}"
-            + (f" ({_zero(known[name][0]):.4g} to {_zero(known[name][1]):.4g})" if name in known else "")
-            for name, value in self.fit.coefficients.items()
-        )
-
-    @property
-    def standard_error(self) -> str:
-        """With its unit."""
-        return (
-            f"{digits3(self.fit.standard_error)} {UNITS[self.metric]}" if self.fit.standard_error > _NOTHING else "none"
-        )
-
-    @property
-    def relative_error(self) -> str:
-        """In percent; none where all values are zero."""
-        error = self.fit.relative_error
-        return percent(error if error is None or error > _NOTHING else 0.0)
-
-
 def _profiled(view: View) -> Mapping[str, Any]:
     """Values of a sweep for the template."""
-    profile, anchor = view.record.profile, profile_anchor(view)
-    whole = profile is not None and profile.break_point is None
+    anchor = profile_anchor(view)
+    tables = RecordTables(anchor, view.simulated, view.record.profile)
     return {
         "view": view,
         "anchor": anchor,
         "figures": sweep_figures(anchor, view.record),
-        "functions": [
-            Function(metric, "all rates" if whole else _REGIONS[region], fit)
-            for metric, region, fit in (functions_of(profile) if profile else ())
-        ],
-        "loads": _loads(view.record.sweep, RecordTables(anchor, view.record.simulated, None)),
+        "functions": _FUNCTIONS.draw(tables),
+        "loads": _loads(view.record.sweep, tables),
     }
 
 
@@ -95,6 +59,53 @@ _REGIONS = {"nonsat": "below", "between": "between", "sat": "saturated"}
 def _zero(value: float) -> float:
     """A value without the rounding error of zero."""
     return value if abs(value) > _NOTHING else 0.0
+
+
+def _coefficients(fit: Fit) -> str:
+    """For people, with 95 % intervals."""
+    known = coefficient_intervals(fit)
+    return ", ".join(
+        f"{name} = {_zero(value):.5g}"
+        + (f" ({_zero(known[name][0]):.4g} to {_zero(known[name][1]):.4g})" if name in known else "")
+        for name, value in fit.coefficients.items()
+    )
+
+
+def _fitted(profile: Profile | None) -> Iterator[Row]:
+    """Functions; a relative error is unknown where all values are zero."""
+    for metric, region, fit in functions_of(profile) if profile else ():
+        standard, relative = fit.standard_error, fit.relative_error
+        yield {
+            "metric": metric,
+            "region": "all rates" if profile is not None and profile.break_point is None else _REGIONS[region],
+            "function": f"{fit.function} `{fit.formula}`",
+            "coefficients": _coefficients(fit),
+            "standard error": standard,
+            "standard": f"{digits3(standard)} {UNITS[metric]}" if standard > _NOTHING else "none",
+            "relative_error": relative,
+            "relative": percent(None if relative is None else _zero(relative)),
+            "points": fit.points,
+            "of Gbit/s": fit.first_rate,
+            "range": f"{fit.first_rate:.3g}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{fit.last_rate:.3g}",
+        }
+
+
+_FUNCTIONS = Table(
+    "functions",
+    _fitted,
+    (
+        Column("metric", text=True),
+        Column("region", text=True),
+        Column("function", text=True, code=True),
+        Column("coefficients", text=True),
+        Column("standard error", words="standard"),
+        Column("relative_error", "relative error", words="relative"),
+        Column("points", write=str),
+        Column("of Gbit/s", words="range"),
+    ),
+    "Functions of the input rate r in Gbit/s",
+    ("profile-error", "errors of a profile"),
+)
 
 
 def profile_anchor(view: View) -> str:

@@ -1,6 +1,7 @@
 """Pages of studies of chains, of interference, of stateful density and of outages: what they say and draw."""
 
 import json
+import re
 from itertools import permutations
 from pathlib import Path
 from statistics import fmean
@@ -85,6 +86,15 @@ def test_pictures_of_a_study_are_on_its_page_and_none_of_what_is_not_known(study
     assert furthest(study)[-2:] == [LOSSY, FAULTY]
     page = made(chain_page.PAGE, with_parts(study, runs=(), suspects=(), statistics=(), costs=()))
     assert page.figures == () and "too few chains to judge" in words(page) and "Workflow classes" not in words(page)
+
+
+def test_of_many_runs_those_after_the_first_hundred_come_later_and_policies_are_code(study: ChainStudy) -> None:
+    runs = tuple(each for each in study.runs if each.failed is None) * 3
+    html = str(made(chain_page.PAGE, with_parts(study, runs=runs)).html)
+    (table,) = re.findall(r'<table [^>]*id="(rows-chains-[^"]*)" data-total="(\d+)"', html)
+    (held,) = re.findall(rf'<script type="text/plain" data-into="{table[0]}">(.*?)</script>', html, re.DOTALL)
+    assert int(table[1]) == len(runs) == 100 + held.count("<tr>")
+    assert "<code>ids &gt; proxy</code>" in html
 
 
 def test_the_page_of_interference_has_placement_advice_and_the_share_of_network_io() -> None:
