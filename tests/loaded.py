@@ -69,12 +69,14 @@ def load(paths: Iterable[Path]) -> Dataset:
 
 
 def contents(output: Path, file: str = "output.xml") -> list[tuple[str, ...]]:
-    """Everything in a file of results in order; of recorded tests, what is alike in each run."""
+    """Everything in a file of results in order; of tests, all of which have a record, what is alike in each run."""
+    found = items(output / file)
+    assert not [item for item in found if isinstance(item, Unrecorded | Problem)]
     return [
         (item.status.value, item.message, str(without_moment(item.record.model_dump_json())))
         if isinstance(item, Recorded)
         else (str({**vars(item), "source": "", "started_at": ""}),)
-        for item in items(output / file)
+        for item in found
     ]
 
 

@@ -88,12 +88,13 @@ class Browser(Chromium):
         return self.show_all()
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
-        """Set window size and colour scheme."""
+        """Set window size and colour scheme, on a screen."""
         self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         scheme = "dark" if dark else "light"
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.ask("Emulation.setEmulatedMedia", media="", features=features)
 
     def screenshot(self, file: Path, *, whole: bool = False) -> None:
         """Write what the window shows as PNG; with `whole` all of the page."""

@@ -71,8 +71,11 @@ def generator_is_killed() -> None:
     generator_gets(signal.SIGKILL)
 
 
-def nf_loses_its_port() -> None:
-    ip("-n", "csit-nf-1-1", "link", "del", "csn1x1i1")
+def loses_port(node: str, port: str) -> Fault:
+    return lambda: ip("-n", f"csit-{node}", "link", "del", port)
+
+
+nf_loses_its_port = loses_port("nf-1-1", "csn1x1i1")
 
 
 def link_goes_down() -> None:

@@ -24,6 +24,7 @@ from tests.integration.local_faults import (
     generator_is_stopped,
     killed,
     link_goes_down,
+    loses_port,
     nf_loses_its_port,
     stopped,
 )
@@ -84,6 +85,7 @@ class World:
     kinds: str = ""
     """Of the NFs; empty for the topology's first."""
     suite: str = "csc-mrr"
+    cell: str = "1x1"
 
 
 LOADED = 2
@@ -108,6 +110,16 @@ WORLDS: Mapping[str, World] = {
             Case(IN_A_TRIAL, generator_is_stopped, "is stopped"),
         ),
     ),
+    "kernel 2x2": World(
+        "local.yaml",
+        (),
+        (
+            Case(IN_A_TRIAL, generator_is_killed, "was killed by SIGKILL"),
+            Case(IN_A_TRIAL, loses_port("nf-1-2", "csn1x2i1"), "csn1x2i1 is gone"),
+            Case(IN_A_TRIAL, loses_port("nf-2-2", "csn2x2i2"), "csn2x2i2 is gone"),
+        ),
+        cell="2x2",
+    ),
     "user space": World(
         "local-ovs.yaml",
         ("ovs-vswitchd", "dpdk-testpmd"),
@@ -122,6 +134,16 @@ WORLDS: Mapping[str, World] = {
             Case(IN_A_TRIAL, stopped("testpmd"), "nf-1-1 is stopped"),
         ),
         kinds="testpmd",
+    ),
+    "user space 2x2": World(
+        "local-ovs.yaml",
+        ("ovs-vswitchd", "dpdk-testpmd"),
+        (
+            Case(DEPLOYED, killed("=nf-1-2"), "nf-1-2 was killed by SIGKILL"),
+            Case(IN_A_TRIAL, killed("=nf-2-1"), "nf-2-1 was killed by SIGKILL"),
+        ),
+        kinds="testpmd",
+        cell="2x2",
     ),
     "guests": World(
         "local.yaml",
@@ -151,20 +173,21 @@ MIN_FRAME = 128
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str) -> None:
-    """The smallest cell with a frame size for each case: larger ones share CPUs, and lose packets without faults."""
+    """A small cell with a frame size for each case: larger ones share CPUs, and lose packets without faults."""
     asked = WORLDS[world]
     if missing := [name for name in asked.programs if not shutil.which(name)]:
         pytest.skip(f"not installed: {', '.join(missing)}")
     cases = {f"{MIN_FRAME + number}B": case for number, case in enumerate(asked.cases)}
     faults: list[tuple[Moment | str, Fault]] = []
+    locator = f"{asked.cell[0]}R{asked.cell[-1]}C"
     for frame, case in cases.items():
-        test = " ".join(filter(None, (asked.suite[:3].upper(), "1R1C NF-1c vSwitch-1c", asked.kinds, frame)))
+        test = " ".join(filter(None, (asked.suite[:3].upper(), f"{locator} NF-1c vSwitch-1c", asked.kinds, frame)))
         faults.append((Moment(case.at, test, case.call) if case.at else test, case.fault))
         if case.removed is not None:
             faults.append((Moment(REMOVING, test, attempt=2), case.removed))
     output, frames = tmp_path / "out", [*cases, "256B"]
     paused = Paused(tmp_path, [moment for moment, _ in faults if isinstance(moment, Moment)])
-    words = variables(f"TOPOLOGY:topologies/{asked.topology} CELLS:1x1 FRAMES:{','.join(frames)}")
+    words = variables(f"TOPOLOGY:topologies/{asked.topology} CELLS:{asked.cell} FRAMES:{','.join(frames)}")
     words += ("-v", f"NF_KINDS:{asked.kinds}") if asked.kinds else ()
     with going_on(output, *BRIEF, *words, "--suite", asked.suite, *paused.options) as run:
         for moment, fault in faults:

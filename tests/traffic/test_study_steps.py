@@ -71,7 +71,8 @@ def test_packets_arrive_behind_a_network_function_alone_and_beside_its_like(tmp_
     interference = finished(tmp_path / "out", "--include", "PAIRS", sources=[suite])
     interference.assert_all_passed()
     study: Interference = interference.characterization().interference
-    assert sorted(each.against for each in study.measurements) == [(), ("router",)]
+    found = sorted((each.target, each.against) for each in study.measurements)
+    assert found == [("router", ()), ("router", ("router",))]
     assert [each.kind for each in study.spec.contenders] == [NfKind(ROUTER)]
     assert all(each.load_pps == LOAD_PPS and each.throughput_pps for each in study.measurements)
     assert sorted(row["against"] for row in interference.table("interference_measurements")) == ["", "router"]
