@@ -12,7 +12,6 @@ from csit_utils.studies.density.analysis.density import Matrix
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, Speedup, speedups
 
 _RATE, _FACTOR = "throughput", "relative to the fewest cores"
-_TYPES = ("VSC", "CSC", "CSP")
 _ABOVE = 1.6
 """Limits further above the highest figure than this are said and not drawn: they would flatten the rest."""
 
