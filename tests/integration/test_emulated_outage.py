@@ -39,7 +39,7 @@ def test_events_on_one_machine_are_timed_by_packets_of_another_one(emulated: Emu
     found = record.outage
     assert found is not None and found.coverage == (4, 4)
     assert record.plan is not None
-    assert {port.nic.port for link in record.plan.links for port in (link.a, link.b) if port.nic} == {"port1", "port2"}
+    assert {port.nic.port for port in record.plan.ports() if port.nic} == {"port1", "port2"}
     effects = {(each.event, each.instance): each for each in found.effects}
     kill, pause = effects["kill nf-1-1", 1], effects["pause nf-2-1", 2]
     for effect in (kill, pause):

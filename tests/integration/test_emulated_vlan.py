@@ -75,7 +75,7 @@ def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated
     assert row.mrr and row.mrr.mean_pps > 0 and row.plan
     assert row.plan.suite_id.startswith("dot1q-")
     assert row.facts["vswitch"]["datapath"] == "kernel, forwarding by the kernel in the threads that receive"
-    ends = [port for link in row.plan.links for port in (link.a, link.b) if port.nic]
+    ends = [port for port in row.plan.ports() if port.nic]
     assert {port.nic.port for port in ends if port.nic} == set(CABLES)
     assert {port.vlan for port in ends} == set(INSTANCES.values())
     # Packets of every instance come back to it, and are counted apart.

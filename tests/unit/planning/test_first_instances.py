@@ -23,7 +23,7 @@ def test_what_stays_is_as_it_was_and_nothing_of_the_others_stays(kinds: list[NfK
     for function in part.functions:
         assert part.cores.cpus(function.name) == whole.cores.cpus(function.name)
     assert part.cores.cpus("vswitch") == whole.cores.cpus("vswitch")
-    assert not gone & {port.owner for link in part.links for port in (link.a, link.b)}
+    assert not gone & {port.owner for port in part.ports()}
     assert not gone & {thread.owner for thread in part.cores.threads}
     for rows in (part.flows, part.paths, part.segments):
         assert {row.instance for row in rows} == set(range(1, count + 1))

@@ -47,7 +47,7 @@ SOCKETS = with_generator(LOCAL, driver="iperf3")
 
 def senders_and_receivers(plan: Plan) -> tuple[set[int], set[int]]:
     mine = plan.cores.cpus(GENERATOR)
-    receiving = {mine[port.data_thread] for link in plan.links for port in (link.a, link.b)}
+    receiving = {mine[port.data_thread] for port in plan.ports()}
     return set(mine) - receiving, receiving
 
 
@@ -100,7 +100,7 @@ def test_a_generator_that_polls_receives_on_its_own_cpus_as_in_a_test(cores: int
     plan = loop_back_plan(topology, cpus(8), 4)
     tested = make_plan(topology, cell_of("CSC", 2), cpus(8))
     assert plan.cores.cpus(GENERATOR) == tested.cores.cpus(GENERATOR)
-    ports = {port.interface: port.data_thread for link in plan.links for port in (link.a, link.b)}
+    ports = {port.interface: port.data_thread for port in plan.ports()}
     assert ports == {port.interface: port.data_thread for port in tested.ports(GENERATOR)}
     assert not plan.warnings
     assert [flow.sources for flow in plan.flows] == [flow.sources for flow in tested.flows]

@@ -205,7 +205,7 @@ def test_packets_cross_the_vswitch_as_often_as_with_an_nf_and_come_out_at_the_ot
     assert [segment.members for segment in plan.segments] == [("csv1p1", "csv1x0i1"), ("csv1x0i2", "csv1p2")]
     (cable,) = (link for link in plan.links if {link.a.owner, link.b.owner} == {"vswitch"})
     assert (cable.a.interface, cable.b.interface, cable.medium) == ("csv1x0i1", "csv1x0i2", Medium.VETH)
-    assert len({port.mac for link in plan.links for port in (link.a, link.b)}) == 6
+    assert len({port.mac for port in plan.ports()}) == 6
     assert {thread.owner for thread in plan.cores.threads} == {"system", "generator", "vswitch"}
     assert core_usage(PATH) == 2 and balance(PATH, plan.cores).nfs == ()
     assert plan.suite_id == "eth-l2bd-1pl-2veth-0dcr2t-path"

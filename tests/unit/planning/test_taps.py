@@ -68,7 +68,7 @@ def test_every_tap_gets_cores_and_copies_of_one_segment_and_changes_nothing_else
     copies = [port for segment in plan.segments for port in segment.copies]
     assert len(copies) == len(set(copies)) == len(plan.taps) == cell.tap_count
     assert not {port for segment in plan.segments for port in segment.members}.intersection(copies)
-    ports = [port for link in plan.links for port in (link.a, link.b)]
+    ports = plan.ports()
     data = [thread.cpu for thread in plan.cores.threads if thread.role is ThreadRole.DATA]
     for unique in ([port.interface for port in ports], [port.mac for port in ports], data):
         assert len(set(unique)) == len(unique)

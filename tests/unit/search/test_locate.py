@@ -43,7 +43,7 @@ def walked(
 
     Full queues are counted by the sending port, or as `physical` by the receiving one.
     """
-    rows = {port.interface: [7, 7, 7, 7] for link in plan.links for port in (link.a, link.b)}
+    rows = {port.interface: [7, 7, 7, 7] for port in plan.ports()}
     before = {name: InterfaceCounters(*row) for name, row in rows.items()}
     flows = []
     for path in plan.paths:
@@ -59,7 +59,7 @@ def walked(
                 sender[1] -= lost
                 sender[3] += lost
         flows.append(FlowCount(instance=path.instance, direction=path.direction, sent=sent, received=left))
-    owners = {port.interface: port.owner for link in plan.links for port in (link.a, link.b)}
+    owners = {port.interface: port.owner for port in plan.ports()}
     after = {
         name: InterfaceCounters(rx + own, tx + own, *dropped)
         for name, (rx, tx, *dropped) in rows.items()
@@ -212,7 +212,7 @@ def test_time_is_reported_in_shares_of_the_sending() -> None:
 
 def test_a_thread_is_on_the_machine_of_its_owner() -> None:
     plan = make_plan(lab(2), cell_of(), {})
-    threads = {port.receiver: ThreadTime(0, 0) for link in plan.links for port in (link.a, link.b)}
+    threads = {port.receiver: ThreadTime(0, 0) for port in plan.ports()}
     found = usage(plan, Sample(threads), Sample(threads), 1.0)
     expected = {(thread.owner, thread.machine) for thread in plan.cores.threads}
     assert {(row.owner, row.machine) for row in found.threads} <= expected
