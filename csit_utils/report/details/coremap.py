@@ -82,8 +82,9 @@ def core_map(result: DensityRecord) -> CoreMapView | None:
         *(_machine(each.machine, each, cores.on(each.machine)) for each in cores.elsewhere),
     )
     tones = {view.tone for machine in machines for cpu in machine.cpus for view in cpu.threads}
-    ports = (port for link in result.plan.links for port in (link.a, link.b))
-    threads = {name: index for port in ports for name, index in zip(port.queue_names, port.queues, strict=True)}
+    threads = {
+        name: index for port in result.plan.ports() for name, index in zip(port.queue_names, port.queues, strict=True)
+    }
     affinity = tuple((row, threads.get(row.name, 0), row.actual_cpus == (row.planned_cpu,)) for row in result.affinity)
     kept = sum(as_planned for *_, as_planned in affinity)
     text = f"{kept} of {len(affinity)} data threads ran on their planned CPU" if affinity else ""

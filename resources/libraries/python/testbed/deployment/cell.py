@@ -90,7 +90,7 @@ class Deployment:
     def _without_link(self) -> str:
         """Physical ports of the vSwitches that have no link, as `DUT1.port2 (csv1p2)`."""
         down = set(self.parts.switch.without_link())
-        ports = (port for link in self.plan.links for port in (link.a, link.b) if port.interface in down)
+        ports = (port for port in self.plan.ports() if port.interface in down)
         named: dict[str, str] = {}  # instances that share a cable by VLANs have a port each
         for port in ports:
             name = port.nic.port if port.nic is not None else port.interface
@@ -180,7 +180,7 @@ class Deployment:
     def affinity(self) -> tuple[Affinity, ...]:
         """Planned and real placement of the data thread of every receive queue of the system under test."""
         actual = {**self.parts.switch.affinity(), **self.parts.functions.affinity()}
-        ports = [port for link in self.plan.links for port in (link.a, link.b) if port.interface in actual]
+        ports = [port for port in self.plan.ports() if port.interface in actual]
         cpus = {owner: self.plan.cores.cpus(owner) for owner in {port.owner for port in ports}}
         return tuple(
             Affinity(

@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.host.nics.handover import HandedOver, Vi
 from resources.libraries.python.drivers.host.nics.port_inventory import numa_node_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
-from resources.libraries.python.drivers.host.programs.requirements import missing as of_driver
+from resources.libraries.python.drivers.host.ownership.preflight import missing as of_driver
 from resources.libraries.python.drivers.probes.call_stacks import PerfSampler, why_unsampled
 from resources.libraries.python.drivers.probes.hops.driver import KernelHopTimer
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
