@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from resources.libraries.python.drivers.vswitches.linux_bridge.driver import stations
+from resources.libraries.python.drivers.vswitches.stations import stations
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.plan import make_plan
 from tests.builders import cell_of
