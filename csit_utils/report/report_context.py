@@ -236,12 +236,7 @@ def _line_pps(contents: "Stored", rows: Sequence[TestRow]) -> float | None:
     result = contents.record(row.anchor)
     if result.plan is None:
         return None
-    nics = {
-        (port.nic.port, port.nic.rate_bps)
-        for link in result.plan.links
-        for port in (link.a, link.b)
-        if port.owner == "generator" and port.nic is not None
-    }
+    nics = {(port.nic.port, port.nic.rate_bps) for port in result.plan.ports("generator") if port.nic is not None}
     if not nics or None in {rate_bps for _, rate_bps in nics}:
         return None
     # Each link carries one direction; rates of tests are the sum of both.

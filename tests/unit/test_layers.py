@@ -84,7 +84,6 @@ MAY_NAME_PRODUCTS = {
 }
 """Paths below the libraries or of csit_utils, with the reason."""
 MAY_NAME_OTHERS = {
-    "drivers/host/links/rate_limits.py": "a limit of the network is a rule of nftables, whatever the NF is",
     "drivers/services/orchestrator.py": "programs that the scripts of two services start",
     "drivers/vpp/cli.py": "the command that makes interfaces of tunnels, and its reply",
     "drivers/vswitches/ovs/__init__.py": "the kind of NF that it shares memory with",

@@ -298,7 +298,7 @@ def _cache(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 def _queues(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Which data thread polls each receive queue, and on which CPU; the ports of the generator are its own affair."""
-    for port in (end for link in plan.links for end in (link.a, link.b)):
+    for port in plan.ports():
         if port.owner == GENERATOR:
             continue
         cpus = plan.cores.cpus(port.owner)

@@ -13,10 +13,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from resources.libraries.python.drivers.functions.nftables import driver as nftables
 from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.driver import NftablesRouters
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
-from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import Deletion
@@ -101,8 +101,8 @@ def test_late_entries_are_deleted_again(late: int, deletions: int, left: int, mo
         made[here[0]] += 1
         return Deletion(entries=500, left=3, began_ns=made[here[0]], ended_ns=made[here[0]] + 10)
 
-    monkeypatch.setattr(conntrack, "delete", delete)
-    monkeypatch.setattr(conntrack, "settled", lambda: 6 if here[0] == "nf-1-1" and made["nf-1-1"] <= late else 0)
+    monkeypatch.setattr(nftables, "delete_entries", delete)
+    monkeypatch.setattr(nftables, "entries_left", lambda: 6 if here[0] == "nf-1-1" and made["nf-1-1"] <= late else 0)
     functions: Any = [SimpleNamespace(name=name, kind=NfKind("linux_nat")) for name in OWNERS]
     node: Any = SimpleNamespace(settings=lambda _: None)
     context: Any = SimpleNamespace(fabric=SimpleNamespace(run_inside_each=run_inside_each))
@@ -128,30 +128,30 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in values.items():
         (tmp_path / f"nf_conntrack_{name}").write_text(f"{value}\n")
     (tmp_path / "statistics").write_text(STATISTICS)
-    monkeypatch.setattr(conntrack, "_SETTINGS", tmp_path)
-    monkeypatch.setattr(conntrack, "_STATISTICS", tmp_path / "statistics")
+    monkeypatch.setattr(nftables, "_SETTINGS", tmp_path)
+    monkeypatch.setattr(nftables, "_STATISTICS", tmp_path / "statistics")
     return tmp_path
 
 
 def test_a_table_has_its_size_and_the_counters_of_all_cpus(settings: Path) -> None:
-    found = conntrack.table()
+    found = nftables.connection_table()
     assert (found.entries, found.limit, found.buckets, found.timeout_s) == (16, 1000, 4096, 30)
     assert (found.failed, found.dropped, found.evicted) == (16, 1, 255)
     (settings / "statistics").unlink()
-    assert conntrack.table().failed is None, "a counter that cannot be read is unknown, not 0"
+    assert nftables.connection_table().failed is None, "a counter that cannot be read is unknown, not 0"
     (settings / "nf_conntrack_count").unlink()
     with pytest.raises(Unsupported, match=r"tracks no connections: there is no .*nf_conntrack_count"):
-        conntrack.table()
+        nftables.connection_table()
 
 
 def test_timeouts_of_all_kinds_of_entries_are_set(settings: Path) -> None:
-    assert conntrack.hold(300).timeout_s == 300
+    assert nftables.hold_timeouts(300).timeout_s == 300
     assert (settings / "nf_conntrack_udp_timeout_stream").read_text() == "300"
     assert (settings / "nf_conntrack_tcp_timeout_time_wait").read_text() == "300"
     (settings / "nf_conntrack_udp_timeout").unlink()
     (settings / "nf_conntrack_udp_timeout").mkdir()
     with pytest.raises(CsitError, match="nf_conntrack_udp_timeout cannot be set to 300: Is a directory"):
-        conntrack.hold(300)
+        nftables.hold_timeouts(300)
 
 
 def kernel(code: int) -> Callable[..., Any]:
@@ -167,14 +167,14 @@ def kernel(code: int) -> Callable[..., Any]:
 
 
 def test_a_deletion_has_its_entries_or_the_kernels_reason(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conntrack, "_EMPTY_S", 0.01)
-    monkeypatch.setattr(conntrack, "go_first", lambda: None)
+    monkeypatch.setattr(nftables, "_EMPTY_S", 0.01)
+    monkeypatch.setattr(nftables, "go_first", lambda: None)
     monkeypatch.setattr(socket, "socket", kernel(0))
-    found = conntrack.delete()
+    found = nftables.delete_entries()
     assert (found.entries, found.left) == (16, 16) and found.began_ns <= found.ended_ns
-    assert conntrack.settled() == 16, "what is left is waited for and then reported"
+    assert nftables.entries_left() == 16, "what is left is waited for and then reported"
     (settings / "nf_conntrack_count").write_text("0\n")
-    assert conntrack.settled() == 0
+    assert nftables.entries_left() == 0
     monkeypatch.setattr(socket, "socket", kernel(errno.EPERM))
     with pytest.raises(CsitError, match="the kernel does not delete connections: Operation not permitted"):
-        conntrack.delete()
+        nftables.delete_entries()

@@ -18,7 +18,8 @@ from resources.libraries.python.drivers.functions.nginx.driver import configurat
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.functions.testpmd import driver as testpmd
 from resources.libraries.python.drivers.generators.builtin.frames import PROBE_PORT, UDP_LOAD_PORT
-from resources.libraries.python.drivers.host.programs import program_output, requirements
+from resources.libraries.python.drivers.host.ownership import preflight
+from resources.libraries.python.drivers.host.programs import program_output
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.measurements.node_costs import NodeCost
@@ -61,7 +62,7 @@ def test_only_cells_that_ask_for_it_lack_it(kind: NfKind, monkeypatch: pytest.Mo
 
 
 def test_a_missing_program_is_one_sentence_with_how_to_fix_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requirements, "path_of", lambda _: None)
+    monkeypatch.setattr(preflight, "path_of", lambda _: None)
     nothing = SimpleNamespace()  # would fail on any use
     context = cast(Any, SimpleNamespace(fabric=nothing, companions=lambda *_, **__: nothing))
     monitors = Monitors(LOCAL.dut, context, [function("suricata")])

@@ -17,13 +17,12 @@ import pytest
 
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.nics import ethtool, nic_adoption, virtual_functions
+from resources.libraries.python.drivers.host.nics import ethtool, handover, nic_adoption
 from resources.libraries.python.drivers.host.nics.ethtool import Channels
+from resources.libraries.python.drivers.host.nics.handover import HandedOver, VirtualFunctions
 from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back, take
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE
 from resources.libraries.python.drivers.host.nics.port_inventory import Device
-from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
-from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, SystemBroken, Unsupported
@@ -279,19 +278,19 @@ def test_foreign_functions_and_the_default_route_are_left_alone(sriov: SriovPci,
 
 
 def test_addresses_are_known_before_there_is_a_function_and_in_the_plan_of_the_machine(sriov: SriovPci) -> None:
-    assert virtual_functions.address_of(PARENT, root=sriov.root) == FUNCTION
-    assert virtual_functions.address_of(PARENT, 8, sriov.root) == "0000:3b:12.0"
+    assert handover.address_of(PARENT, root=sriov.root) == FUNCTION
+    assert handover.address_of(PARENT, 8, sriov.root) == "0000:3b:12.0"
     with pytest.raises(Unsupported, match="has no virtual functions"):
-        virtual_functions.address_of("0000:3b:00.0", root=sriov.root)
+        handover.address_of("0000:3b:00.0", root=sriov.root)
     plan = planned(polled(lab(1), driver=None, nic_vfs=1, pci_address=PARENT))
-    here = virtual_functions.on_functions(plan, ["vswitch"], sriov.root)
+    here = handover.on_functions(plan, ["vswitch"], sriov.root)
     nics = [port.nic for port in here.ports("vswitch") if port.nic]
     assert [(nic.pci_address, nic.parent) for nic in nics] == [(FUNCTION, PARENT)] * 2
-    assert virtual_functions.on_functions(plan, ["generator"], sriov.root) == plan
+    assert handover.on_functions(plan, ["generator"], sriov.root) == plan
 
 
 def test_requests_to_the_kernel() -> None:
-    body = virtual_functions.set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
+    body = handover.set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
     assert bytes.fromhex("020000000001") in body
     # struct ifla_vf_trust {vf 0, setting 1} and ifla_vf_spoofchk {vf 0, setting 0}: attributes 9 and 4
     assert bytes.fromhex("0c0009000000000001000000") in body

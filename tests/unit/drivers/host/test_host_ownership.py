@@ -24,8 +24,8 @@ from resources.libraries.python.drivers.generators.trex import driver as trex
 from resources.libraries.python.drivers.host.cpu.memory import remove_files
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.nics import nic_driver
+from resources.libraries.python.drivers.host.nics.handover import HandedOver
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding
-from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.ownership import ownership
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import remove_file, take_all
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock

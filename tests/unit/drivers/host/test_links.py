@@ -9,10 +9,10 @@ import pytest
 from pyroute2.netlink.rtnl.ifstatsmsg import ifstatsmsg
 
 from resources.libraries.python.drivers.functions.nftables import program
+from resources.libraries.python.drivers.functions.nftables.program import limit, network_limits
 from resources.libraries.python.drivers.host.links import namespace_syscalls, namespaces
 from resources.libraries.python.drivers.host.links import rtnetlink_messages as messages
 from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES
-from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import make_copies
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.plan import Plan

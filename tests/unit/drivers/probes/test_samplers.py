@@ -15,7 +15,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.sockets import socket_backlog
+from resources.libraries.python.drivers.host.sockets import program_sockets
 from resources.libraries.python.drivers.probes.sampler import accounts, costs, features
 from resources.libraries.python.drivers.probes.sampler.accounts import Amounts, PortAccount
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter, PerfCounters, PerfEvent
@@ -181,14 +181,14 @@ def test_a_count_of_32_bits_that_begins_again_goes_on_growing() -> None:
     """What a packet socket dropped is the last of its numbers; 4608 bytes wait."""
     rows = [(4608, 212992, 0, 212992, 3584, 0, 0, 0, dropped) for dropped in (2**32 - 5, 3, 3)]
     of_packets = answering(*(struct.pack("=9I", *row) for row in rows))
-    count = socket_backlog.Count(of_packets, socket_backlog.refused_by_packet_socket)
+    count = program_sockets.Count(of_packets, program_sockets.refused_by_packet_socket)
     assert [count.read() for _ in range(3)] == [2**32 - 5, 2**32 + 3, 2**32 + 3]
 
 
 @pytest.mark.parametrize("said", [struct.pack("=6Q", 7, 1, 2, 5000, 9, 4), struct.pack("=3Q", 5007, 1, 2)])
 def test_a_socket_of_af_xdp_drops_where_its_ring_is_full_or_it_has_no_buffer(said: bytes) -> None:
     """Before Linux 5.9 a full ring is among what was dropped."""
-    assert socket_backlog.refused_by_xdp_socket(answering(said)) == 5007
+    assert program_sockets.refused_by_xdp_socket(answering(said)) == 5007
 
 
 STAT = """cpu  9 9 9 9 9 9 9 9 0 0

@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import OneKind
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
+from resources.libraries.python.drivers.host.ownership.preflight import missing
 from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps, refused
 from resources.libraries.python.drivers.host.programs.program_output import path_of, version_of
-from resources.libraries.python.drivers.host.programs.requirements import missing
 from resources.libraries.python.drivers.host.sockets.socket_tables import (
     socket_counters,
     socket_packets,

@@ -82,8 +82,7 @@ class _SimForwarding(_SimPart, ForwardingPart):
         cpus = {owner: plan.cores.cpus(owner) for owner in self._names}
         return {
             port.interface: frozenset({0 if port.interface in moved else cpus[port.owner][port.data_thread]})
-            for link in plan.links
-            for port in (link.a, link.b)
+            for port in plan.ports()
             if port.owner in self._names
         }
 

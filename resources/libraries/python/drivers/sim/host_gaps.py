@@ -124,7 +124,7 @@ class HostInterruptions:
 
     def __init__(self, plan: Plan, host: InterruptingHost) -> None:
         self._host = host
-        ports = {port.interface: port for link in plan.links for port in (link.a, link.b)}
+        ports = {port.interface: port for port in plan.ports()}
         cpus = {
             (each.owner, each.index): (each.machine, each.cpu)
             for each in plan.cores.threads

@@ -59,8 +59,7 @@ class WorkAccounts:
         owners = (GENERATOR, VSWITCH, *(each.name for each in plan.all_nfs))
         # A generator on a machine of its own has no CPUs here.
         self._cpus = {owner: cpus for owner in owners if (cpus := plan.cores.cpus(owner))}
-        ports = (port for link in plan.links for port in (link.a, link.b))
-        self._ports = [port for port in ports if port.owner in self._cpus]
+        self._ports = [port for port in plan.ports() if port.owner in self._cpus]
         self._copies = {name for segment in plan.segments for name in segment.copies}
         """Ports that nothing is received from."""
         serving = (port for port in self._ports if port.interface not in self._copies)
@@ -347,12 +346,7 @@ class SimulatedSystem:
             self._copies.add(name, copies - before[name], most)
 
     def counters(self, owners: frozenset[str]) -> dict[str, InterfaceCounters]:
-        rows = {
-            port.interface: [0, 0, 0, 0]
-            for link in self.plan.links
-            for port in (link.a, link.b)
-            if port.owner in owners
-        }
+        rows = {port.interface: [0, 0, 0, 0] for port in self.plan.ports() if port.owner in owners}
         for state in self._flows:
             self._count(state, rows)
         counted = {name: InterfaceCounters(*row) for name, row in rows.items()}

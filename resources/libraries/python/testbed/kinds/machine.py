@@ -20,12 +20,11 @@ from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.drivers.host.cpu.smt import SmtOff
 from resources.libraries.python.drivers.host.links import link_devices
 from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.nics.handover import HandedOver, VirtualFunctions, on_functions
 from resources.libraries.python.drivers.host.nics.port_inventory import numa_node_of
-from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
-from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions, on_functions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
-from resources.libraries.python.drivers.host.programs.requirements import missing as of_driver
+from resources.libraries.python.drivers.host.ownership.preflight import missing as of_driver
 from resources.libraries.python.drivers.probes.call_stacks import PerfSampler, why_unsampled
 from resources.libraries.python.drivers.probes.hops.driver import KernelHopTimer
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter

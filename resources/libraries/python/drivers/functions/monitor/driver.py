@@ -15,8 +15,8 @@ from resources.libraries.python.drivers.functions.vm.applications import PLACE, 
 from resources.libraries.python.drivers.functions.vm.guest_software import cards
 from resources.libraries.python.drivers.host.programs.namespace_programs import problems_at_an_end
 from resources.libraries.python.drivers.host.programs.program_output import version_of
-from resources.libraries.python.drivers.host.sockets import packet_sockets
-from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
+from resources.libraries.python.drivers.host.sockets import program_sockets
+from resources.libraries.python.drivers.host.sockets.program_sockets import PacketSocket
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -121,7 +121,7 @@ class Monitors(DaemonFunctions[NfPlan | TapPlan]):
     def not_ready(self, function: NfPlan | TapPlan) -> str:
         """Return that it has no packet socket yet; its counters are then ours to read."""
         pid = self._companions.pids()[function.name]
-        found = packet_sockets.find(pid, _watched(function))
+        found = program_sockets.find(pid, _watched(function))
         if found is None:
             return f"it has no packet socket at {_watched(function)}"
         self._stack.callback(found.close)

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from pyroute2.netlink.rtnl import RTM_GETLINK, RTM_GETSTATS
 
+from resources.libraries.python.drivers.functions.nftables.program import limit, network_limits
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links import link_devices, namespaces, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
-from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
 from resources.libraries.python.drivers.host.nics import ethtool
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import raise_all

@@ -1,9 +1,10 @@
-"""Requirements of the local testbed that this machine lacks, found by trying.
+"""Requirements that this machine lacks: those of the local testbed, found by trying, and those of drivers.
 
 Everything is tried in a network namespace without a name that ends with the thread that tries, so nothing can be left.
 """
 
 import os
+import resource
 import socket
 import struct
 import sys
@@ -11,13 +12,18 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
+from resources.libraries.python.drivers.host.programs.program_output import path_of
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver
 from resources.libraries.python.model.findings import PreflightProblem
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
 """For links, raw packets, namespaces and mounts, affinity and priority of kernel threads."""
@@ -114,3 +120,33 @@ def _try_threads(here: Namespace) -> None:
         # The namespace ends some time after this thread; the next check must not find this one's threads.
         here.netlink.do([rtnetlink_messages.delete_ports()], tolerate=GONE)
         data_threads.wait_gone(found)
+
+
+def missing(driver: Driver, node: TgNode | DutNode) -> Iterator[PreflightProblem]:
+    """Yield what this machine lacks for a driver, by its package's own function or the programs that it declares.
+
+    The limit of open files is raised, where that is allowed and a driver needs it.
+    """
+    role = "generator" if isinstance(driver, GeneratorDriver) else "vSwitch"
+    needed_for = f"NFs of kind {driver.name}" if isinstance(driver, FunctionDriver) else f"the {role} {driver.name}"
+    if driver.missing is not None:
+        of_kind = (NfKind(driver.name),) if isinstance(driver, FunctionDriver) else ()
+        yield from driver_registry.load(driver.missing)(node, *of_kind)
+    else:
+        for program in driver.programs:
+            if path_of(program.on(node)) is None:
+                yield PreflightProblem(f"{program.name} missing for {needed_for}", f"install it: {program.remedy}")
+    if (most := _open_files(needed := driver.open_files(node))) < needed:
+        what = f"{needed_for} may open {needed:,} files, and the limit is {most:,}"
+        yield PreflightProblem(what, "raise it: ulimit -Hn; in a container: --ulimit nofile")
+
+
+def _open_files(needed: int) -> int:
+    """Maximum number of open files of programs that this process starts, raised to what they need where it may be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, max(needed, hard)))
+        except (OSError, ValueError):  # above the hard limit, and without the right to raise that
+            return hard
+    return max(soft, needed)

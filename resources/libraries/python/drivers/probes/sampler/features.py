@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, SocketCounters
+from resources.libraries.python.drivers.host.sockets.program_sockets import ReceivingSockets, SocketCounters
 from resources.libraries.python.drivers.probes.sampler.accounts import (
     LEVELS,
     Account,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.kernel_files import write
 from resources.libraries.python.drivers.host.links.namespace_syscalls import mount_apart
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -178,11 +179,7 @@ class TraceInstance:
             raise Unsupported(f"a tracing instance cannot be made: {error.strerror} ({error.filename})") from error
 
     def write(self, setting: str, value: str) -> None:
-        descriptor = os.open(self._path / setting, os.O_WRONLY | os.O_TRUNC)
-        try:
-            os.write(descriptor, value.encode())
-        finally:
-            os.close(descriptor)
+        write(self._path / setting, value)
 
     def enable(self, events: Iterable[str], on: bool) -> None:
         """Switch the recording of events. An event that is not recorded costs nothing."""

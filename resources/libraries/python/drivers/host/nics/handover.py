@@ -1,8 +1,8 @@
-"""Virtual functions of physical ports (SR-IOV): made for a run, trusted, with a MAC of their own, removed afterwards.
+"""Physical ports as a run needs them, and as they were again afterwards: with virtual functions, with another driver.
 
-The kernel makes them when their number is written to `sriov_numvfs` of the physical function. Where they will be on the
-PCI bus is known before: `sriov_offset` and `sriov_stride` of the physical function (PCI Express, "First VF Offset" and
-"VF Stride").
+Virtual functions (SR-IOV) are trusted and have a MAC of their own. The kernel makes them when their number is written
+to `sriov_numvfs` of the physical function. Where they will be on the PCI bus is known before: `sriov_offset` and
+`sriov_stride` of the physical function (PCI Express, "First VF Offset" and "VF Stride").
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,14 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink, Request
-from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction, Surroundings, refuse_functions
+from resources.libraries.python.drivers.host.nics.nic_driver import (
+    USER_SPACE,
+    Binding,
+    ParentFunction,
+    PciDrivers,
+    Surroundings,
+    refuse_functions,
+)
 from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices
 from resources.libraries.python.drivers.host.ownership.cleanup_steps import take_all
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
@@ -177,3 +184,54 @@ class VirtualFunctions(Part):
         self._lock.release("functions", [function])
         self._made = [each for each in self._made if each is not function]
         return removed
+
+
+class HandedOver(Part):
+    """Ports with another driver, from `start` to `stop`.
+
+    `nics`: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
+    `drivers`: Drivers by device; replaced in tests.
+
+    Raises:
+        ConfigError: One has no PCI address.
+    """
+
+    def __init__(self, nics: Iterable[Nic], lock: Claims, drivers: PciDrivers | None = None) -> None:
+        self._wanted: dict[str, str] = {}
+        for nic in nics:
+            if nic.pci_address is None:
+                raise ConfigError(f"{nic.port}: no pci_address, so it cannot be handed to a program of user space")
+            self._wanted[nic.pci_address] = nic.uio_driver or USER_SPACE
+        self._lock = lock
+        self._drivers = drivers or PciDrivers()
+        self._bound: list[Binding] = []
+
+    def start(self) -> None:
+        """Look at all of them, then give them their driver one by one.
+
+        Raises:
+            ConfigError: One is not there, or must not be taken.
+            Unsupported: The driver or an IOMMU is missing.
+            CsitError: A driver does not release one, or does not take it.
+        """
+        # Ports of one NIC may share an IOMMU group, which user space gets as a whole or not at all.
+        together = [address for address, driver in self._wanted.items() if driver == USER_SPACE]
+        found = [(self._drivers.look(address, driver, together), driver) for address, driver in self._wanted.items()]
+        for binding, driver in found:
+            self._lock.claim("bindings", binding)
+            self._bound.append(binding)
+            self._drivers.bind(binding, driver)
+
+    def stop(self) -> None:
+        """Give all of them back. Safe to call after a failure.
+
+        Raises:
+            CsitError: One could not be given back, and stays on record; the others were.
+        """
+        bound, self._bound = self._bound, []
+        take_all(partial(self._restore, binding) for binding in reversed(bound))
+
+    def _restore(self, binding: Binding) -> list[str]:
+        restored = self._drivers.restore(binding)
+        self._lock.release("bindings", [binding])
+        return restored
