@@ -35,7 +35,7 @@ from resources.libraries.python.drivers.functions.wireguard.driver import ends_o
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
 from resources.libraries.python.drivers.generators.iperf3.driver import report
 from resources.libraries.python.drivers.generators.otg import Otg
-from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.driver import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_yaml
