@@ -98,14 +98,14 @@ def _questions(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     }
 
 
-CHECKS = (NodeCheck(script=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.requirements:check"),)
+CHECKS = (NodeCheck(script=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.driver:check"),)
 DRIVERS = (
     GeneratorDriver(
         name="trex",
         label="TRex",
         options={"trex": Trex},
         factory=f"{_PACKAGE}.driver:TrexGenerator",
-        missing=f"{_PACKAGE}.requirements:missing_on",
+        missing=f"{_PACKAGE}.driver:missing_on",
         kernel=(replace(PACKET, when=lambda node: node.settings(Trex).ports == "af_packet"),),
         words=("t-rex", "t-rex-64"),
         protocols=(Protocol.IP,),
