@@ -32,9 +32,9 @@ from csit_utils.studies.density.answer_text import OtherGoalView
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
 from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
-from resources.libraries.python.drivers.generators.iperf3 import run
+from resources.libraries.python.drivers.generators.iperf3.driver import report
 from resources.libraries.python.drivers.generators.otg import Otg
-from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.driver import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_yaml
@@ -134,7 +134,7 @@ def _selection(content: bytes, _: Path) -> None:
 
 def _iperf3(content: bytes, _: Path) -> None:
     try:
-        client = run.report(content.decode(errors="replace"))
+        client = report(content.decode(errors="replace"))
     except ValueError as error:
         raise CsitError(str(error)) from error
     result(trial(), client, SERVER)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator, why_not_by_xdp
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
-from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.request.cell import Frame
@@ -27,7 +26,7 @@ FLOW_PPS = 1000.0
 
 @contextmanager
 def generator(sending: Sending, content: bytes, planned: Plan) -> Iterator[BuiltInGenerator]:
-    if sending == "xdp" and (reason := why_not()):
+    if sending == "xdp" and (reason := why_not_by_xdp()):
         pytest.skip(reason)
     with (
         veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True),

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
+from resources.libraries.python.drivers.generators.builtin.driver import why_not_by_xdp
 from resources.libraries.python.drivers.generators.losses import NumberedArrivals, arrival_sequence
 from resources.libraries.python.drivers.generators.xdp import bpf, receiver
-from resources.libraries.python.drivers.generators.xdp.support import why_not
 from tests.unit.drivers.generators.counted_arrivals import counted
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
@@ -27,7 +27,7 @@ ETHERNET = bytes(12) + b"\x08\x00"
 
 @pytest.fixture(autouse=True)
 def _works_here() -> None:
-    if reason := why_not():
+    if reason := why_not_by_xdp():
         pytest.skip(reason)
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator, why_not_by_xdp
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
-from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame, with_flows
@@ -27,7 +26,7 @@ COUNT_FILE = Path("/proc/sys/net/netfilter/nf_conntrack_count")
 @contextmanager
 def generator(sending: Sending) -> Iterator[BuiltInGenerator]:
     """On a cable that takes XDP frames."""
-    if sending == "xdp" and (reason := why_not()):
+    if sending == "xdp" and (reason := why_not_by_xdp()):
         pytest.skip(reason)
     with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True), generating(NAMESPACE, sending) as built_in:
         yield built_in

@@ -17,9 +17,8 @@ from typing import cast
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator, why_not_by_xdp
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
-from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.cell import Frame, FramePart
@@ -54,7 +53,7 @@ def cable(sending: Sending) -> Iterator[None]:
 @pytest.fixture(scope="module", params=["ring", "xdp", "af_xdp"])
 def sending(request: pytest.FixtureRequest) -> Sending:
     """How to send."""
-    if request.param == "xdp" and (reason := why_not()):
+    if request.param == "xdp" and (reason := why_not_by_xdp()):
         pytest.skip(reason)
     return cast(Sending, request.param)
 

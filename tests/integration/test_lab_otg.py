@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.generators.otg import Otg
-from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient
+from resources.libraries.python.drivers.generators.otg.driver import CONTROLLER, OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows
 from resources.libraries.python.errors import InUse, Unsupported
 from resources.libraries.python.model.load import load_topology

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.generators.otg import Otg
-from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.driver import OtgClient
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame

@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.generators.otg import Otg
-from resources.libraries.python.drivers.generators.otg import client as otg_client
-from resources.libraries.python.drivers.generators.otg.client import OtgClient, stop_left
-from resources.libraries.python.drivers.generators.otg.driver import missing_on
+from resources.libraries.python.drivers.generators.otg import driver as otg_driver
+from resources.libraries.python.drivers.generators.otg.driver import OtgClient, missing_on, stop_left
 from resources.libraries.python.drivers.generators.otg.flows import SentFlow, figures
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
@@ -159,7 +158,7 @@ def drip(text: bytes, connection: socket.socket) -> None:
     "begin", [b"", b"HTTP/1.0 200 OK\r\n\r\n", b"HTTP/1.0 200 OK\r\nContent-Length: 99999\r\n\r\n"]
 )
 def test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otg_client, "LONGEST_REQUEST_S", 0.5)
+    monkeypatch.setattr(otg_driver, "LONGEST_REQUEST_S", 0.5)
 
     def serve(listener: socket.socket) -> None:
         connection, _ = listener.accept()
@@ -212,7 +211,7 @@ def test_answers_of_another_form_are_one_sentence(head: bytes, body: bytes) -> N
 
 CLIENT = """
 import json, sys, time
-from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.driver import OtgClient
 from resources.libraries.python.drivers.generators.otg import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 client, (plain, udp) = OtgClient(Otg(location=sys.argv[1])), json.loads(sys.argv[2])

@@ -11,9 +11,8 @@ from random import Random
 
 import pytest
 
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator, why_not_by_xdp
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
-from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from tests.integration.numbered_captures import Seen, dumped, seen_at
@@ -141,7 +140,7 @@ class Forwarder:
 @pytest.fixture(params=["auto", "ring"])
 def generator(request: pytest.FixtureRequest) -> Iterator[BuiltInGenerator]:
     """On two cables, to be joined by a forwarder."""
-    if reason := why_not():
+    if reason := why_not_by_xdp():
         pytest.skip(reason)
     with veth_pair(NAMESPACE, (LEFT, INNER_LEFT), napi=True):
         inside = ("ip", "-n", NAMESPACE, "link")

@@ -16,8 +16,7 @@ import pytest
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.trex import Trex
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
-from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
-from resources.libraries.python.drivers.generators.trex.requirements import missing
+from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator, missing
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock

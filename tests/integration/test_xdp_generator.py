@@ -11,11 +11,10 @@ from statistics import median
 import numpy as np
 import pytest
 
-from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator, why_not_by_xdp
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.xdp import bpf, memory
 from resources.libraries.python.drivers.generators.xdp.sender import Registration, takes_redirected
-from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.measurements.trial import Trial
@@ -30,7 +29,7 @@ XDP, RING = "XDP live frames", "AF_PACKET TX ring"
 
 @pytest.fixture(autouse=True)
 def _works_here() -> None:
-    if reason := why_not():
+    if reason := why_not_by_xdp():
         pytest.skip(reason)
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.drivers.generators.ditg import programs as ditg
-from resources.libraries.python.drivers.generators.iperf3 import run as iperf3_runs
+from resources.libraries.python.drivers.generators.iperf3 import driver as iperf3_runs
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.measurements.trial import Direction

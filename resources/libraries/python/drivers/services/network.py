@@ -1,6 +1,6 @@
 """The network of a service: a bridge in a namespace of its own, and a namespace with one address for other programs.
 
-The load generator is another namespace, or behind a cable that is a member of the bridge.
+The load generator is another namespace, or behind a cable that is a member of the bridge: `LoadNetwork` is its end.
 """
 
 from abc import ABC, abstractmethod
@@ -8,39 +8,43 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from ipaddress import IPv4Address, IPv4Network
 
-from pyroute2.netlink.rtnl import RTM_GETSTATS
+from pyroute2.netlink.rtnl import RTM_GETLINK, RTM_GETSTATS
 
 from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.link_devices import settings
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
-from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
+from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of, run_inside
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.service.spec import DeploymentSpec, Size
 from resources.libraries.python.planning.edges import SERVICE_BRIDGE, SERVICE_LOAD, SERVICE_PORT
 from resources.libraries.python.planning.names import VSWITCH
 
-NETWORK = IPv4Network("198.18.0.0/16")
+_NETWORK = IPv4Network("198.18.0.0/16")
 """Set aside for tests of network devices (RFC 2544). These addresses are seen in the service's own namespaces only."""
-LOADER_ADDRESS = NETWORK[256 * 255 + 1]
+LOADER_ADDRESS = _NETWORK[256 * 255 + 1]
 _FIRST_INDEX = 100
-LOOPBACK_INDEX = 1
-MTU = 1500
+_LOOPBACK_INDEX = 1
+_MTU = 1500
 """On cables too."""
+_LOAD = name_of(SERVICE_LOAD)
+_WITHIN_S = 30.0
+"""The two ends of a cable negotiate."""
 
 
 def addresses(spec: DeploymentSpec, size: Size) -> dict[str, IPv4Address]:
     """Address of every instance by its name, `<component>-<number>`, components and numbers in order."""
     return {
-        f"{component.name}-{number}": NETWORK[256 * place + number]
+        f"{component.name}-{number}": _NETWORK[256 * place + number]
         for place, component in enumerate(spec.components, 1)
         for number in range(1, size.components[component.name].instances + 1)
     }
 
 
-class CabledNamespaces(ABC):
+class _CabledNamespaces(ABC):
     """Network namespaces on the machine's record, one of which may have a port to another machine.
 
     `owners`: Of the namespaces.
@@ -51,7 +55,7 @@ class CabledNamespaces(ABC):
         self._owners = owners
         self._names = tuple(map(name_of, owners))
         self._machine = machine
-        self._cables = Cables([] if cable is None else [cable], machine, MTU)
+        self._cables = Cables([] if cable is None else [cable], machine, _MTU)
         self._claimed = False
 
     def start(self) -> None:
@@ -96,7 +100,7 @@ class CabledNamespaces(ABC):
         self._claimed = False
 
 
-class ServiceNetwork(CabledNamespaces):
+class ServiceNetwork(_CabledNamespaces):
     """Namespaces of all instances, of the bridge, and of a load generator on this machine.
 
     `instances`: Address by name.
@@ -136,7 +140,7 @@ class ServiceNetwork(CabledNamespaces):
         self._bridge.netlink.do(
             [
                 rtnetlink_messages.veth_pair(
-                    (member, near, _mac(near)), (SERVICE_PORT, far, _mac(far)), namespace.descriptor, MTU
+                    (member, near, _mac(near)), (SERVICE_PORT, far, _mac(far)), namespace.descriptor, _MTU
                 ),
                 rtnetlink_messages.enslave(member, near, "br0", _FIRST_INDEX),
                 rtnetlink_messages.set_up(member, near),
@@ -144,8 +148,8 @@ class ServiceNetwork(CabledNamespaces):
         )
         namespace.netlink.do(
             [
-                rtnetlink_messages.set_up("lo", LOOPBACK_INDEX),
-                rtnetlink_messages.add_address(SERVICE_PORT, far, f"{self.addresses[owner]}/{NETWORK.prefixlen}"),
+                rtnetlink_messages.set_up("lo", _LOOPBACK_INDEX),
+                rtnetlink_messages.add_address(SERVICE_PORT, far, f"{self.addresses[owner]}/{_NETWORK.prefixlen}"),
                 rtnetlink_messages.set_up(SERVICE_PORT, far),
             ]
         )
@@ -174,6 +178,52 @@ class ServiceNetwork(CabledNamespaces):
             self._bridge.netlink.do([rtnetlink_messages.delete_ports()], tolerate=GONE)
             self._bridge.close()
             self._bridge = None
+
+
+class LoadNetwork(_CabledNamespaces):
+    """Has the address that the load comes from in the local world too: the service's network, at the cable's end.
+
+    `cable`: The port to the machine of the instances, owned by the load generator.
+    """
+
+    def __init__(self, cable: Port, machine: MachineLock) -> None:
+        super().__init__((SERVICE_LOAD,), machine, cable)
+
+    def _make(self, home: Netlink) -> None:
+        (inside,) = namespaces.create([(_LOAD, settings(SERVICE_LOAD, None))])
+        mine = {SERVICE_LOAD: inside}
+        with closing(inside):
+            self._cables.take(home, mine)
+            inside.netlink.do(
+                [
+                    rtnetlink_messages.set_up("lo", _LOOPBACK_INDEX),
+                    rtnetlink_messages.add_address(
+                        SERVICE_PORT, self._cables.index[SERVICE_PORT], f"{LOADER_ADDRESS}/{_NETWORK.prefixlen}"
+                    ),
+                ]
+            )
+            self._cables.bring_up(mine)
+
+    def problems(self) -> tuple[str, ...]:
+        """Whether the cable passes packets now."""
+        index = self._cables.index.get(SERVICE_PORT)
+        running = run_inside(_LOAD, _running) if index is not None else {}
+        return () if index is not None and running.get(index) else ("the cable to the service has no carrier",)
+
+    def wait_for_cable(self) -> None:
+        """Wait until packets pass. To be called when the other machine has brought its end up.
+
+        Raises:
+            NotReady: They do not.
+        """
+        wait_until("cable to the service", lambda: "; ".join(self.problems()), _WITHIN_S, pause_s=0.01)
+
+
+def _running() -> dict[int, bool]:
+    """Whether interfaces pass packets, by index."""
+    with closing(Netlink()) as netlink:
+        rows = netlink.dump(RTM_GETLINK, rtnetlink_messages.GET_LINKS, "read the links of the load")
+        return dict(map(rtnetlink_messages.read_running, rows))
 
 
 def _mac(index: int) -> str:

@@ -33,8 +33,8 @@ from resources.libraries.python.drivers.probes.sampler.host import HostSampler, 
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
 from resources.libraries.python.drivers.services import scripts
-from resources.libraries.python.drivers.services.load import Load, LoadNetwork
-from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
+from resources.libraries.python.drivers.services.network import LoadNetwork
+from resources.libraries.python.drivers.services.orchestrator import Load, LocalOrchestrator
 from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread, ThreadRole

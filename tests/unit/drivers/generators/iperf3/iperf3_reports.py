@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.drivers.generators.iperf3 import run
-from resources.libraries.python.drivers.generators.iperf3.driver import trial_result
+from resources.libraries.python.drivers.generators.iperf3 import driver
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow
@@ -17,7 +16,7 @@ NOTHING, SOME = InterfaceCounters(0, 0, 0, 0), InterfaceCounters(70, 90, 0, 0)
 
 
 def written(name: str) -> dict[str, Any]:
-    return run.report((HERE / f"{name}.json").read_text(encoding="utf-8"))
+    return driver.report((HERE / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def flow(direction: Direction = Direction.FORWARD, instance: int = 1) -> Flow:
@@ -31,10 +30,10 @@ def trial(**changes: Any) -> Trial:
 
 
 def result(asked: Trial, client: dict[str, Any], server: dict[str, Any]) -> TrialResult:
-    return trial_result(
+    return driver.trial_result(
         asked,
         [flow(), flow(Direction.REVERSE)],
-        [run.Reports(flow(), client, server)],
+        [driver.Reports(flow(), client, server)],
         before={"one": NOTHING, "two": NOTHING},
         after={"one": SOME, "two": SOME},
         started_at="2026-01-01T00:00:00+00:00",

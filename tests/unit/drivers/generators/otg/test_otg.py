@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from resources.libraries.python.drivers.generators.otg import Otg
-from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stop_left
+from resources.libraries.python.drivers.generators.otg.driver import CONTROLLER, OtgClient, OtgRefusal, stop_left
 from resources.libraries.python.drivers.generators.otg.flows import (
     ServerPort,
     configuration,
@@ -203,7 +203,7 @@ def test_flows_of_another_program_are_not_stopped(monkeypatch: pytest.MonkeyPatc
     answers(monkeypatch, client, set_control_state=sent.append, get_metrics=told)
     with pytest.raises(InUse, match=rf"^OTG server {URL}: another program sends there \(1 flow, such as soak\)"):
         client.own_running()
-    monkeypatch.setattr("resources.libraries.python.drivers.generators.otg.client.OtgClient", lambda _: client)
+    monkeypatch.setattr("resources.libraries.python.drivers.generators.otg.driver.OtgClient", lambda _: client)
     (left,) = stop_left([Otg(location=URL)])
     assert left.startswith("could not stop traffic: OTG server") and "another program" in left
     assert not sent

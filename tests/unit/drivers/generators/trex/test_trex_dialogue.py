@@ -15,9 +15,8 @@ import yaml
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.trex import Trex, client_process, config, driver
-from resources.libraries.python.drivers.generators.trex.client import Client
+from resources.libraries.python.drivers.generators.trex.driver import Client, interpreter, missing
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
-from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
 from resources.libraries.python.drivers.host.links.fabric import Fabric

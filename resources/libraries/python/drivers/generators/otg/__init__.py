@@ -53,7 +53,7 @@ def _is_loopback(host: str) -> bool:
 
 SERVERS = "otg_servers"
 """Servers that may be sending."""
-LEFTOVERS = (Leftover(key=SERVERS, label="traffic of", entry=f"{_PACKAGE}:Otg", remove=f"{_PACKAGE}.client:stop_left"),)
+LEFTOVERS = (Leftover(key=SERVERS, label="traffic of", entry=f"{_PACKAGE}:Otg", remove=f"{_PACKAGE}.driver:stop_left"),)
 DRIVERS = (
     GeneratorDriver(
         name="otg",

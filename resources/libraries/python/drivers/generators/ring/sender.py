@@ -24,8 +24,7 @@ from resources.libraries.python.drivers.generators.builtin.sender import (
     schedules,
 )
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
-from resources.libraries.python.drivers.generators.ring.tx_ring import LoadFrames, TxRing
-from resources.libraries.python.drivers.generators.ring.xdp_socket import XdpSocketRing
+from resources.libraries.python.drivers.generators.ring.tx_ring import LoadFrames, Ring, TxRing, XdpSocketRing
 from resources.libraries.python.errors import CsitError
 
 _BURST = 127
@@ -125,9 +124,6 @@ class ProbeSender:
 
     def close(self) -> None:
         self._socket.close()
-
-
-Ring = TxRing | XdpSocketRing
 
 
 class Pacer:

@@ -2,7 +2,7 @@
 
 `driver.TrexGenerator` starts two processes in the generator's network namespace: `server`, the program that sends and
 counts, and `client`, a Python that speaks to it with the client library out of the same folder, so that their versions
-always match. Driver and client exchange the lines of `wire`. What the client runs is `stand_alone.py`, which imports
+always match. Driver and client exchange the lines of `wire`. What the client runs is `client_process.py`, which imports
 nothing of this project: TRex's library puts its own old copies of common packages in the place of others. Its packets
 are made of the traffic profile of the built-in generator.
 """
@@ -98,14 +98,14 @@ def _questions(node: TgNode | DutNode) -> Mapping[str, Any] | None:
     }
 
 
-CHECKS = (NodeCheck(script=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.requirements:check"),)
+CHECKS = (NodeCheck(script=f"{_PACKAGE}.trex_facts", arguments=_questions, check=f"{_PACKAGE}.driver:check"),)
 DRIVERS = (
     GeneratorDriver(
         name="trex",
         label="TRex",
         options={"trex": Trex},
         factory=f"{_PACKAGE}.driver:TrexGenerator",
-        missing=f"{_PACKAGE}.requirements:missing_on",
+        missing=f"{_PACKAGE}.driver:missing_on",
         kernel=(replace(PACKET, when=lambda node: node.settings(Trex).ports == "af_packet"),),
         words=("t-rex", "t-rex-64"),
         protocols=(Protocol.IP,),
