@@ -75,6 +75,10 @@ class Column:
     """Column with addresses that values lead to; no link where it has none."""
     tip: str = ""
     """Column with texts shown while the pointer is on a value."""
+    about: str = ""
+    """Text shown while the pointer is on the head."""
+    bar: bool = False
+    """Values, in [0, 1], have a bar before them."""
     badge: tuple[str, str] = ("", "")
     """Column with tips of a badge before values, which have none where it is empty, and the badge."""
     code: bool = False
@@ -487,6 +491,8 @@ class Table:
     classes: str = ""
     filter: bool = False
     """Whether readers filter its rows."""
+    rows_are: str = "rows"
+    """What the count of filtered rows is of."""
     only: tuple[str, ...] = ()
     """Columns of which one at least is true in the rows that it has; empty for all rows."""
     at_once: int | None = None

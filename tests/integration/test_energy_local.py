@@ -110,18 +110,18 @@ def test_threads_that_sleep_take_less_power_without_traffic_than_threads_that_po
         assert row.energy is not None
         half = row.energy.at("PDR50")
         assert half is not None and half.p99_ns and half.received_pps > 0
-    (table,) = energy_blocks(
+    (block,) = energy_blocks(
         rows_of_tests(load([tmp_path / name / "out" / "output.xml" for name in ("polling", "sleeping")]))
     )
-    assert "never sleep" in table.columns[0] and "sleeping up to 500 µs" in table.columns[1]
-    powers = {line.load: [cell.watts for cell in line.cells] for line in table.lines}
+    assert "never sleep" in block.rows[0]["way"] and "sleeping up to 500 µs" in block.rows[1]["way"]
+    powers = {row["load"]: [each["watts"] for each in block.rows if each["load"] == row["load"]] for row in block.rows}
     print(powers)
     polling_w, sleeping_w = powers["no traffic"]
     assert polling_w and sleeping_w, powers
     # Polling threads take whatever the machine leaves them: how much that is hangs on what else it does.
     assert polling_w > STILL_W + 0.1 * EACH_CPU_W and sleeping_w - STILL_W < 0.5 * (polling_w - STILL_W), powers
-    for line in table.lines[1:]:
-        assert all(cell.watts and cell.joules_per_packet and cell.p99_ns for cell in line.cells), powers
+    for row in block.rows[2:]:
+        assert row["watts"] and row["joules_per_packet"] and row["p99_ns"], powers
     one, other = polling.energy.at("PDR0"), sleeping.energy.at("PDR0")
     assert one and other and one.busy_cpus is not None and other.busy_cpus is not None
     # Whatever uses the CPUs is in it, so what power was taken for is, too.

@@ -3,8 +3,8 @@
 A matrix is an HTML table with a colour per cell, which needs no script and can be printed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import floor, log10
 
@@ -16,8 +16,9 @@ from csit_utils.dataset.measures import Measure
 from csit_utils.dataset.rows import MRR, PUBLISHED, THROUGHPUTS, TestRow
 from csit_utils.report.cell_maps import Scale, colour, gradient, scale_of
 from csit_utils.report.figures import Figure
-from csit_utils.report.links import cell_anchor
-from csit_utils.report.units import common_unit, digits3, percent, rate
+from csit_utils.report.links import cell_anchor, test_href
+from csit_utils.report.record_blocks import Column, DrawnTable, RecordTables, Row, Table
+from csit_utils.report.units import DASH, common_unit, digits3, percent, rate
 from csit_utils.studies.density.analysis.answers import (
     AnswerEvidence,
     Question,
@@ -26,7 +27,7 @@ from csit_utils.studies.density.analysis.answers import (
     measured_services,
 )
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices, short, verdict_of_runs
-from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
+from csit_utils.studies.density.analysis.efficiency import Ratio, efficiencies, ratios
 from csit_utils.studies.density.analysis.summary import BEST_FIRST, changes
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
 from csit_utils.studies.density.sentences import rare_losses, sentences
@@ -198,7 +199,7 @@ class QuestionView:
 
     question: Question
     text: str
-    answers: tuple[AnswerView, ...]
+    table: DrawnTable | None
 
 
 def _questions(chosen: Sequence[Matrix], seen: AnswerEvidence) -> list[Question]:
@@ -237,8 +238,114 @@ def _down(value: float) -> float:
 
 
 def _question(question: Question, series: Sequence[Series], seen: AnswerEvidence) -> QuestionView:
-    found = (answer(question, each) for each in measured_services(question.metric, seen, series))
-    return QuestionView(question, question_text(question), tuple(map(view, found)))
+    found = [view(answer(question, each)) for each in measured_services(question.metric, seen, series)]
+    words = question_text(question)
+    return QuestionView(question, words, _ANSWERS.draw(RecordTables(f"{question.rate_pps:g}", False, found)))
+
+
+def _answers(found: Iterable[AnswerView]) -> Iterator[Row]:
+    for each in found:
+        service, nfs, nf_size, vswitch, _, instances, evidence, limit = each.cells
+        marks = ", ".join(mark for mark in each.marks if mark != "SIMULATED")
+        yield {
+            "service": service,
+            "NFs": int(nfs),
+            "NF / vSw": f"{nf_size} / {vswitch}",
+            "instances": instances,
+            "href": each.href,
+            "evidence": f"{evidence} ({marks})" if marks else evidence,
+            "limit of the next one": limit,
+        }
+
+
+_ANSWERS = Table(
+    "instances-that-fit",
+    _answers,
+    (
+        Column("service", text=True),
+        Column("NFs", write=str),
+        Column("NF / vSw", text=True),
+        Column("instances", text=True, href="href"),
+        Column("evidence", text=True),
+        Column("limit of the next one", text=True),
+    ),
+    classes="answers",
+    filter=True,
+)
+_SHARED = "Data threads shared cores: not a density figure."
+_CELL = Column("cell", text=True, href="href", badge=("shared", "oversubscribed"))
+
+
+def _costs(matrix: Matrix) -> Iterator[Row]:
+    for each in efficiencies(matrix):
+        yield {
+            **vars(each),
+            "cell": "x".join(map(str, each.place)),
+            "href": test_href(each.cell.runs[-1]),
+            "shared": _SHARED if each.cell.oversubscribed else "",
+            "value_pps": each.cell.value_pps,
+        }
+
+
+_COSTS = Table(
+    "costs",
+    _costs,
+    (
+        _CELL,
+        Column("value_pps", "throughput", rate),
+        Column("per_data_core_pps", "per data core", rate, about="Data cores of the vSwitch and of all NFs"),
+        Column(
+            "per_slide_core_pps",
+            "per slides' core",
+            rate,
+            about="As the slides count: main threads too, an NF's as half a core; 2 + 1.5 S N for NF-1c",
+        ),
+        Column(
+            "per_real_core_pps",
+            "per real core",
+            rate,
+            about="Physical cores that the plan takes: system, main and data cores, halves rounded up; "
+            "not the generator's",
+        ),
+        Column("of_one", "of 1x1", percent, explain=("efficiency", "efficiency")),
+        Column(
+            "hops",
+            "NF hops",
+            lambda value: f"{digits3(value)}x",
+            about="Packets per second times NFs that each crosses, over those of 1x1",
+        ),
+        Column("per_hop", "per NF hop", percent, about="NF hops over the number of NFs: 100 % is perfect scaling"),
+    ),
+    explain=("per-core", "throughput per core"),
+)
+_TYPES = ("VSC", "CSC", "CSP")
+
+
+def _ratios(found: Iterable[Ratio]) -> Iterator[Row]:
+    for each in found:
+        shares = [each.share(kind) for kind in _TYPES]
+        yield {
+            "cell": "x".join(map(str, each.place)),
+            "shared": _SHARED if each.oversubscribed else "",
+            "sizes": each.sizes,
+            "metric": each.metric,
+            **each.rates_pps,
+            "ratio": " : ".join(DASH if share is None else f"{share:.2f}" for share in shares),
+        }
+
+
+_RATIOS = Table(
+    "service-types",
+    _ratios,
+    (
+        _CELL,
+        Column("sizes", text=True),
+        Column("metric", text=True),
+        *(Column(kind, write=rate) for kind in _TYPES),
+        Column("ratio", "VSC : CSC : CSP, where CSC is 1", text=True),
+    ),
+    filter=True,
+)
 
 
 class MetricView:
@@ -298,8 +405,15 @@ class Block:
         """The findings too."""
         best = next((metric for metric in BEST_FIRST if any(matrix.metric is metric for matrix in found)), None)
         chosen = [matrix for matrix in found if matrix.metric == best]
-        self.costs = [(matrix, lines) for matrix in chosen if (lines := efficiencies(matrix))]
-        self.ratios = ratios(found)
+        simulated = one.system.simulated
+        tables = [
+            replace(_COSTS, heading=f"{matrix.series.name} {matrix.metric}").draw(
+                RecordTables(f"{identity}-{number}", simulated, matrix)
+            )
+            for number, matrix in enumerate(chosen, 1)
+        ]
+        self.costs = [table for table in tables if table is not None]
+        self.ratios = _RATIOS.draw(RecordTables(identity, simulated, ratios(found)))
         self.questions = [_question(each, series, seen) for each in _questions(chosen, seen)] if seen else []
         """With their answers, none without what these rest on."""
         self.matrices = found

@@ -8,6 +8,8 @@ from csit_utils.analysis.grouping import Series, System, blocks_of, series_names
 from csit_utils.dataset.rows import MRR, LatencyRow, TestRow
 from csit_utils.report.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from csit_utils.report.figures import Figure
+from csit_utils.report.links import test_href
+from csit_utils.report.record_blocks import Column, Row
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.units import latency, rate
 from csit_utils.studies.density.analysis.density import CellState, Place, SeriesLayout, layouts
@@ -52,6 +54,25 @@ def matrix_map(
         for s in layout.chains
     )
     return CellMap(name, _CORNER, tuple(map(str, layout.nodes)), tuple(map(str, layout.chains)), hrefs, square)
+
+
+CELL_COLUMNS = (
+    Column("cell", text=True, href="href", badge=("simulated", "SIMULATED")),
+    Column("sizes and frame", text=True),
+    Column("testbed", text=True),
+)
+
+
+def cell_columns(row: TestRow, cell: str, sizes: str) -> Row:
+    """Return the values of `CELL_COLUMNS` for a test."""
+    simulated = "On the simulated testbed, and not measured" if row.simulated else ""
+    return {
+        "cell": cell,
+        "href": test_href(row),
+        "simulated": simulated,
+        "sizes and frame": sizes,
+        "testbed": row.testbed,
+    }
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Approved wording: of each command and page one file, with `#` for each number."""
 
 import re
+from html import unescape
 from pathlib import Path
 
 from syrupy.extensions.amber import AmberSnapshotExtension
@@ -42,5 +43,5 @@ def wording(text: str) -> str:
 def wording_of_page(html: str) -> str:
     """What a reader sees of a page: a line for each block and row of a table."""
     blocks = _BLOCK.split(_HIDDEN.sub("", html))
-    texts = (re.sub(r"<[^>]*>", " ", block) for block in blocks)
+    texts = (unescape(re.sub(r"<[^>]*>", " ", block)) for block in blocks)
     return wording("\n".join(filter(None, (" ".join(text.split()) for text in texts))))

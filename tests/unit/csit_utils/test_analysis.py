@@ -344,20 +344,20 @@ def spent(waiting: str | None, watts: float | None, **more: Any) -> columns.Test
     return row(1e6, testbed="local-ovs", **(values | {"pdr50_energy_p99_ns": 36_000} | more))
 
 
-def test_ways_of_waiting_are_columns_of_the_newest_tests_and_without_a_meter_busy_cpus_are_drawn() -> None:
+def test_ways_of_waiting_have_rows_of_the_newest_tests_and_without_a_meter_busy_cpus_are_drawn() -> None:
     (block,) = energy_blocks([spent("never sleep", 100.0), spent("sleeping up to 100 µs", 80.0)])
-    assert block.columns == ("local-ovs: never sleep", "local-ovs: sleeping up to 100 µs")
-    half = next(line for line in block.lines if line.load == "50 % of PDR")
-    cells = [(cell.watts, cell.joules_per_packet, cell.received_pps) for cell in half.cells]
-    assert cells == [(100.0, 2e-4, 5e5), (80.0, 1.6e-4, 5e5)]
+    half = [row for row in block.rows if row["load"] == "50 % of PDR"]
+    assert [row["way"] for row in half] == ["local-ovs: never sleep", "local-ovs: sleeping up to 100 µs"]
+    figures = [(row["watts"], row["joules_per_packet"], row["received_pps"]) for row in half]
+    assert figures == [(100.0, 2e-4, 5e5), (80.0, 1.6e-4, 5e5)]
     assert [trace["y"][0] for trace in block.figure.variants[""]["data"]] == [100.0, 80.0]
     newer = spent("never sleep", 90.0, started_at="2026-12-02T00:00:00+00:00")
     (block,) = energy_blocks([newer, spent("never sleep", 100.0)])
-    assert [cell.watts for cell in block.lines[0].cells] == [90.0]
+    assert [row["watts"] for row in block.rows if row["load"] == "no traffic"] == [90.0]
     rows = [spent("a", 1.0), spent("a", 1.0, nf_chains=2), spent("a", 1.0, simulated=True)]
     assert len(energy_blocks(rows)) == 3
     (block,) = energy_blocks([spent(None, None)])
-    assert not block.metered and block.columns == ("local-ovs",)
+    assert not block.metered and {row["way"] for row in block.rows} == {"local-ovs"}
     assert block.figure.variants[""]["data"][0]["y"] == [1.0, None, 1.0, None]
     assert energy_blocks([spent("a", None, pdr0_busy_cpus=None)]) == []
 

@@ -8,12 +8,12 @@ from csit_utils.analysis.grouping import Series, System, series_names
 from csit_utils.dataset.rows import InstanceRow, TestRow
 from csit_utils.report.cell_maps import CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
-from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, Table
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout
-from csit_utils.studies.density.latency_maps import MatrixBlock, blocks_of_type, matrix_map
+from csit_utils.studies.density.latency_maps import CELL_COLUMNS, MatrixBlock, blocks_of_type, cell_columns, matrix_map
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,49 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "mixed": shown.simulated and shown.measured,
         "limit": FAIR,
         "of": len({(row.testbed, cell, sizes) for row, cell, sizes, _ in lines.values()}),
-        "worst": worst[:_LISTED],
+        "worst": _WORST.draw(RecordTables("all", shown.simulated, worst[:_LISTED])),
+        "listed": min(_LISTED, len(worst)),
         "cells": len(worst),
         "figures": [figure for block in blocks.values() for figure in block.figures],
     }
+
+
+def _rows(worst: Iterable[tuple[TestRow, str, str, Fairness]]) -> Iterator[Row]:
+    for row, cell, sizes, each in worst:
+        (low, low_pps), (high, high_pps) = each.lowest, each.highest
+        yield {
+            **cell_columns(row, cell, sizes),
+            "at": f"{each.number}, {rate(each.load_pps)}",
+            "jain_index": each.index,
+            "least_pps": low_pps,
+            "least": f"instance {low}: {rate(low_pps)}",
+            "most_pps": high_pps,
+            "most": f"instance {high}: {rate(high_pps)}",
+            "least_over_most": each.ratio,
+            "worst_loss_ratio": each.worst_loss_ratio,
+        }
+
+
+_WORST = Table(
+    "fairness",
+    _rows,
+    (
+        *CELL_COLUMNS,
+        Column("at", text=True),
+        Column("jain_index", "Jain's index", "{:.5f}".format),
+        Column("least_pps", "least", words="least"),
+        Column("most_pps", "most", words="most"),
+        Column("least_over_most", "least / most", percent),
+        Column(
+            "worst_loss_ratio",
+            "worst loss",
+            percent,
+            about="Of the instance and direction that lost most of what it was offered",
+        ),
+    ),
+    filter=True,
+    rows_are="lines",
+)
 
 
 def _indices(found: Mapping[str, Fairness]) -> list[float]:

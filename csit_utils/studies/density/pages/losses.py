@@ -1,18 +1,18 @@
 """Where packets are lost beyond the limit, over the matrix, and how busy those data threads are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from csit_utils.analysis.grouping import Series, series_names
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
 from csit_utils.report.cell_maps import CellMaps, MapSquare, Scale
 from csit_utils.report.figures import OUTLINED, Figure
-from csit_utils.report.record_blocks import Column, Plot, RecordTables
+from csit_utils.report.record_blocks import Column, Plot, RecordTables, Row, Table
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout
 from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order, shares
-from csit_utils.studies.density.latency_maps import MatrixBlock, blocks_of_type, matrix_map
+from csit_utils.studies.density.latency_maps import CELL_COLUMNS, MatrixBlock, blocks_of_type, cell_columns, matrix_map
 
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
@@ -57,10 +57,47 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "place": {place for _, place, _ in alone},
         "mixed": shown.simulated and shown.measured,
         "limit": 100 * _ALL,
-        "lines": lines[:_LISTED],
+        "table_of_losses": _LOSSES.draw(RecordTables("all", shown.simulated, lines[:_LISTED])),
+        "tests": len(lines),
         "more": max(0, len(lines) - _LISTED),
         "figures": [each for block in blocks for each in block.figures],
     }
+
+
+def _rows(lines: Iterable[tuple[TestRow, str, str, Sequence[OwnerShare]]]) -> Iterator[Row]:
+    for row, cell, sizes, (first, *others) in lines:
+        yield {
+            **cell_columns(row, cell, sizes),
+            "test": row.test_type,
+            "loses most": first.owner,
+            "share": first.share,
+            "busy": first.busy,
+            "others": ", ".join(
+                f"{each.owner} {percent(each.share)}{'' if each.busy is None else f' (ran {percent(each.busy)})'}"
+                for each in others[:3]
+            ),
+        }
+
+
+_LOSSES = Table(
+    "losses",
+    _rows,
+    (
+        *CELL_COLUMNS,
+        Column("test", text=True),
+        Column("loses most", text=True),
+        Column("share", write=percent, bar=True),
+        Column(
+            "busy",
+            "its CPU time",
+            percent,
+            about="Share of the time of sending in which its busiest data thread ran; threads that poll always run",
+        ),
+        Column("others", text=True),
+    ),
+    filter=True,
+    rows_are="tests",
+)
 
 
 def _only_place(layout: SeriesLayout, found: Found) -> str | None:
