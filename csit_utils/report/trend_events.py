@@ -13,6 +13,7 @@ from csit_utils.report.environments import words
 from csit_utils.report.links import CellNames, test_href
 from csit_utils.report.units import DASH, amount, percent
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.quantities import counted
 
 _MAX_NAMES = 4
 _MAX_CAUSES = 3
@@ -166,12 +167,12 @@ def _ended(before: Run, after: Run) -> Iterator[Changed]:
     for verb, rows, better in (
         ("quarantined since", found.quarantined, False),
         ("failed, passed before", found.failing, False),
-        ("passes again", found.passing, True),
+        ("passed again", found.passing, True),
     ):
         for row in rows[:_MAX]:
             yield _line(after, row, f"{_cell(row)} {verb}", better=better)
         if len(rows) > _MAX:
-            yield _line(after, rows[_MAX], f"{len(rows) - _MAX} more tests {verb}", better=better)
+            yield _line(after, rows[_MAX], f"{counted(len(rows) - _MAX, 'more test')} {verb}", better=better)
 
 
 def _line(run: Run, row: TestRow, text: str, *, better: bool) -> Changed:

@@ -18,6 +18,7 @@ from csit_utils.report.units import DASH, amount, percent
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.quantities import counted
 
 if TYPE_CHECKING:
     from csit_utils.analysis.comparisons.comparison import CellSide, Change, Comparison
@@ -115,7 +116,7 @@ def _facts_of(change: "Change", environments: Mapping[str, Environment]) -> list
     sides = (max(side.figures, key=lambda each: each.row.started_at or "").row for side in (change.a, change.b))
     a, b = (environments.get(row.environment or "") for row in sides)
     found = [each for each in environment_differences(a, b) if each.effect] if a and b else []
-    rest = [f"{len(found) - _MAX_FACTS} more facts differ"] if len(found) > _MAX_FACTS else []
+    rest = [counted(len(found) - _MAX_FACTS, "more difference")] if len(found) > _MAX_FACTS else []
     return [f"{each.path}: {each.a or '-'}, B {each.b or '-'}" for each in found[:_MAX_FACTS]] + rest
 
 

@@ -23,6 +23,7 @@ from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.reference import reference_items
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.quantities import counted
 from resources.libraries.python.redaction import command_text
 
 if TYPE_CHECKING:
@@ -272,7 +273,8 @@ def print_problems(texts: Sequence[str]) -> bool:
     for text in lines[:_MAX_PRINTED]:
         typer.echo(text, err=True)
     if len(lines) > _MAX_PRINTED:
-        typer.echo(f"and {len(lines) - _MAX_PRINTED:,} more reasons why inputs could not be read in full", err=True)
+        rest = counted(len(lines) - _MAX_PRINTED, "more reason")
+        typer.echo(f"and {rest} why inputs could not be read in full", err=True)
     return True
 
 

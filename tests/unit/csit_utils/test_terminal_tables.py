@@ -220,7 +220,7 @@ def test_commands_say_what_is_approved_and_fit_a_terminal_of_80_columns(  # noqa
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     again = "".join(printed(command, inputs, capsys, monkeypatch)[:2])
-    shown = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in again.splitlines()]
+    shown = [re.sub(r"\x1b\[[\d;]*[mK]", "", line) for line in again.splitlines()]
     assert [line for line in shown if len(line) > _WIDTH and " " in line.strip()] == []  # a word alone may be longer
     assert not any("\x1b" in line for line in piped)
     if any("\t" in line for line in piped):  # a table, of which a pipe gets every row in one line
