@@ -96,13 +96,9 @@ class Browser(Chromium):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.ask("Emulation.setEmulatedMedia", media="", features=features)
 
-    def screenshot(self, file: Path, *, whole: bool = False) -> None:
-        """Write what the window shows as PNG; with `whole` all of the page."""
-        params: dict[str, object] = {"format": "png"}
-        if whole:
-            size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
-            params |= {"captureBeyondViewport": True, "clip": {**size, "x": 0, "y": 0, "scale": 1}}
-        file.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", **params)["data"]))
+    def screenshot(self, file: Path) -> None:
+        """Write what the window shows as PNG."""
+        file.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot")["data"]))
 
     def complaints(self) -> list[str]:
         """Console errors, exceptions, and requests for anything but the page itself."""

@@ -6,7 +6,7 @@
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from resources.libraries.python.emulation.image import MIRROR, cached, image
 from resources.libraries.python.emulation.layout import EmulatedLayout
 from resources.libraries.python.emulation.machine import QEMU
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, state_folder
-from resources.libraries.python.errors import CsitError, NotReady
+from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.ssh import SshConnection
@@ -29,7 +29,6 @@ VARIABLE = "CSIT_EMULATED_TESTBED"
 RING = {"generator": {"driver": "ring", "cores": 1}}
 """Of the TG in a topology."""
 _UP_WITHIN_S = 900.0
-_REBOOT_WITHIN_S = 300.0
 _GREETS_WITHIN_S = 120.0
 _PROGRAMS = (QEMU, "mmdebstrap", "mkfs.ext4", "setpriv")
 
@@ -53,7 +52,7 @@ class Emulated:
 
     @cached_property
     def nodes(self) -> dict[str, SshConnection]:
-        """Connections by node: TG, DUT1, and DUT2 where there is one."""
+        """Connections by node: TG and DUT1."""
         accesses = {name: node.access for name, node in load_topology(self.topology).nodes.items()}
         return {name: SshConnection(name, access) for name, access in accesses.items() if isinstance(access, Access)}
 
@@ -99,19 +98,6 @@ class Emulated:
         state = next(each for each in self.testbed.states() if each.name == node)
         return "" if state.answers else "no SSH server yet"
 
-    def reboot(self, node: str) -> None:
-        """Reset a node and wait until it can be logged in to."""
-        before = self.boot_id(node)
-        self.reset(node)
-
-        def missing() -> str:
-            try:
-                return "still the old kernel" if self.boot_id(node) == before else ""
-            except CsitError as error:
-                return str(error)
-
-        wait_until(f"{node} after its reset", missing, _REBOOT_WITHIN_S, pause_s=0.5)
-
     def close(self) -> None:
         """Close connections; machines go on."""
         for connection in self.__dict__.pop("nodes", {}).values():
@@ -119,7 +105,7 @@ class Emulated:
 
 
 @contextmanager
-def started(nodes: Sequence[str] = ("TG", "DUT1"), name: str = "tests") -> Iterator[Emulated]:
+def started(name: str = "tests") -> Iterator[Emulated]:
     """A testbed that ends with this process at the latest; `VARIABLE` may name another one in place of `tests`."""
     if name == "tests" and (given := os.environ.get(VARIABLE)):
         lab = Emulated(EmulatedTestbed(state_folder() / given))
@@ -130,7 +116,7 @@ def started(nodes: Sequence[str] = ("TG", "DUT1"), name: str = "tests") -> Itera
             lab.close()
         return
     testbed = EmulatedTestbed(state_folder() / name, ends_with_us=True)
-    layout = EmulatedLayout(nodes=3 if len(nodes) == 3 else 2, queues=2, loop=True)
+    layout = EmulatedLayout(queues=2, loop=True)
     testbed.up(layout, image(MIRROR, lambda *_: None), _UP_WITHIN_S, lambda *_: None)
     lab = Emulated(testbed)
     try:

@@ -74,12 +74,13 @@ class Lab:
     A node's own things are in `nodes`: its address, its processes, `run` past the SSH server, `reset`.
     """
 
-    def __init__(self, *, duts: int = 1, cables: int = 4, loops: int = 0, used: bool = False) -> None:
+    def __init__(self, *, duts: int = 1, cables: int = 4, loops: int = 0, queues: int = 1, used: bool = False) -> None:
         """Say what it will be. Nothing happens before `with`."""
         self._used = used
         self._names = ("TG", *(f"DUT{number + 1}" for number in range(duts)))
         self._cables = cables
         self._loops = loops
+        self._queues = f"numrxqueues {queues} numtxqueues {queues}"
         self._stack = ExitStack()
         self.nodes: dict[str, Machine] = {}
         self.passwords = {user: secrets.token_hex(8) for user in ("root", *USERS)}
@@ -152,10 +153,11 @@ class Lab:
         """Make the cables that are not there."""
         for _, (node, port), (peer, peer_port) in self._links():
             if f"cab{port}" not in self.nodes[node].run("ls", "/sys/class/net").split():
+                end, far = self.nodes[node].network, f"netns {self.nodes[peer].network} {self._queues}"
+                ours = f"cab{port} address {self._mac(node, port)} {self._queues}"
                 _ip(
-                    self.nodes[node].network,
-                    f"link add cab{port} address {self._mac(node, port)} type veth peer name cab{peer_port} "
-                    f"address {self._mac(peer, peer_port)} netns {self.nodes[peer].network}",
+                    end,
+                    f"link add {ours} type veth peer name cab{peer_port} address {self._mac(peer, peer_port)} {far}",
                 )
             for end, number in ((node, port), (peer, peer_port)):
                 _ip(self.nodes[end].network, f"link set cab{number} up")

@@ -18,7 +18,7 @@ from tests.builders import shipped
 _DUT = shipped("local").dut
 
 
-FRAMES = 20
+FRAMES, TTL = 20, 64
 
 
 def linux_routers(plan: Plan, fabric: Fabric, machine: MachineLock) -> LinuxRouters:
@@ -36,22 +36,30 @@ def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, LinuxBr
         yield parts
 
 
-def frame(flow: Flow) -> bytes:
-    """A 64-byte frame (60 without FCS) with a right IPv4 checksum."""
+def packet(
+    flow: Flow, payload: bytes = bytes(18), *, ttl: int = TTL, protocol: int = 17, ports: tuple[int, int] = (9, 9)
+) -> bytes:
+    """An IPv4 packet of a flow with a right checksum and no fragments; of 64 bytes in a frame with FCS."""
     addresses = socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 46, 0, 0, 64, 17, 0) + addresses
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(payload), 7, 0x4000, ttl, protocol, 0) + addresses
     total = sum(struct.unpack("!10H", header))
+    total = (total & 0xFFFF) + (total >> 16)
     checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+    udp = struct.pack("!HHHH", *ports, 8 + len(payload), 0)
+    return header[:10] + struct.pack("!H", checksum) + header[12:] + udp + payload
+
+
+def frame(flow: Flow, payload: bytes = bytes(18), *, protocol: int = 17, ports: tuple[int, int] = (9, 9)) -> bytes:
+    """Its Ethernet frame, without FCS."""
     ethernet = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", "")) + b"\x08\x00"
-    udp = struct.pack("!HHHH", 9, 9, 26, 0) + bytes(18)
-    return ethernet + header[:10] + struct.pack("!H", checksum) + header[12:] + udp
+    return ethernet + packet(flow, payload, protocol=protocol, ports=ports)
 
 
-def send(flow: Flow, count: int) -> None:
+def send(flow: Flow, count: int, payload: bytes = bytes(18)) -> None:
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
         port.bind((flow.tx_interface, 0))
         for _ in range(count):
-            port.send(frame(flow))
+            port.send(frame(flow, payload))
 
 
 def difference(fabric: Fabric, before: dict[str, InterfaceCounters], wanted: dict[str, int]) -> str:

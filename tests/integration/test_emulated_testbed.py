@@ -1,4 +1,4 @@
-"""The emulated testbed itself: hardware as its topology says, cables that carry frames, doctor, and a reboot."""
+"""The emulated testbed itself: hardware as its topology says, cables that carry frames, and doctor."""
 
 import json
 from pathlib import Path

@@ -1,32 +1,15 @@
-"""Power on real packets: an energy counter of known power, and Open vSwitch that polls or sleeps."""
+"""Power on real packets: Open vSwitch that polls or sleeps."""
 
 import re
-import sys
-from collections.abc import Callable
-from contextlib import ExitStack, closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
 
 from csit_utils.studies.density.pages.energy import energy_blocks
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing_on
-from resources.libraries.python.model.measurements.energy import IDLE
-from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.request.frames import frame
-from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.testbed.access import Powercap
-from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model import DensityRecord
-from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.kinds.factory import make_testbed
-from resources.libraries.python.testbed.node.energy import NodeMeters, read_meter
-from resources.libraries.python.testbed.roles.watching import Readings
 from tests.builders import shipped
-from tests.integration.energy_counters import counter
 from tests.integration.redfish_bmc import EACH_CPU_W, PASSWORD, PASSWORD_VARIABLE, STILL_W, Bmc, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.loaded import load, rows_of_tests
@@ -34,48 +17,8 @@ from tests.loaded import load, rows_of_tests
 pytestmark = pytest.mark.root
 
 SEARCH = "quick,width=0.2,sum=1,latency=0.2"
-BRIEF = "quick,width=0.2,sum=0.3,latency=0.2"
-WATTS = 137.0
 INTERVAL_S = 0.1
 NO_OVS = "; ".join(map(str, missing_on(shipped("local-ovs").dut)))
-
-
-def test_the_power_of_the_counter_is_found_at_every_load() -> None:
-    topology = shipped("local")
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
-    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(BRIEF))
-    name = next(iter(topology.duts))
-
-    def read(duration_s: float, ready: Callable[[], None]) -> Readings:
-        more = {"powercap": str(folder)}
-        with closing(LocalConnection()) as here:
-            return read_meter(name, Powercap(), duration_s, here, python=sys.executable, more=more, ready=ready)
-
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        # A disk's journal would hold the counter up, which the kernel's tree has not.
-        folder = Path(stack.enter_context(TemporaryDirectory(dir="/dev/shm"))) / "powercap"
-        stack.enter_context(counter(folder, WATTS))
-        world = make_testbed(topology)
-        patch.setattr(type(world), "meters", lambda _: NodeMeters({name: read}), raising=False)
-        world.open()
-        stack.callback(world.close)
-        test = DensityTest(topology, world, asked, fingerprint())
-        test.idle_energy(2.0)
-        stack.callback(test.remove)
-        test.deploy()
-        test.verify_traffic()
-        test.search(["PDR"])
-        found = test.energy(2.0)
-        assert test.deployment.facts()["vswitch"]["scheduling"].startswith("threaded NAPI")
-    assert [row.label for row in found.loads] == [IDLE, "PDR0", "PDR10", "PDR50", "PDR90"] and not found.unmetered
-    for at in found.loads:
-        power = found.watts(at.label)
-        assert power is not None, at.remark
-        assert power[0] == pytest.approx(WATTS, rel=0.05)
-    row, each = found.at("PDR90"), found.joules_per_packet("PDR90")
-    assert row and each and each[0] == pytest.approx(WATTS / row.received_pps, rel=0.05)
-    assert row.p99_ns and row.busy_cpus and row.busy_cpus > 0.1
-    assert row.nodes[0].measured_s > 0
 
 
 def run_ovs(folder: Path, sleep: str, bmc: Bmc) -> DensityRecord:

@@ -149,6 +149,7 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
     assert {name: node.hostname for name, node in row.environment.nodes.items()} == {"TG": "tg"}
     assert row.environment.settings["/proc/sys/kernel/sched_rt_runtime_us"] == "-1"
     assert row.facts["generator"]["sending"] == "XDP live frames"
+    assert row.facts["vswitch"]["scheduling"].startswith("threaded NAPI")
     assert {each.owner for each in row.affinity} == {"vswitch", "nf-1-1"}
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.located and row.located.usage
@@ -188,8 +189,9 @@ def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, 
     assert row.test_name.endswith("-lnxip4+lnxfw-mrr") and row.mrr and row.mrr.mean_pps > 1000
     assert row.facts["functions"]["linux_firewall"].endswith(", 100 rules for every packet of either direction")
     assert row.drivers["containers"] == "linux_router, linux_firewall"
-    assert row.located and row.located.usage
+    assert row.located and row.located.usage and row.plan
     assert {thread.owner for thread in row.located.usage.threads} == {"vswitch", "nf-1-1", "nf-1-2"}
+    assert {each.cpu for each in row.located.usage.cpus} == {each.cpu for each in row.plan.cores.on(None)}
 
 
 def test_a_service_is_swept_over_ssh_as_on_a_laptop_also_when_a_node_is_lost(lab: Lab, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Firewalls, NATs and shared NFs with real packets: every hop, every rule and every address is looked at."""
 
 import socket
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -49,12 +48,6 @@ def rules(owner: str) -> list[list[dict[str, Any]]]:
 
 def arriving(flow: Flow, protocol: int, ports: tuple[int, int] = (9, 9)) -> tuple[str, str]:
     """Send a frame of a flow; source and destination address with which it comes back."""
-    octets = bytearray(udp_frame(flow))
-    # A ones' complement sum: what the protocol (second byte of its word) gains, the checksum loses.
-    total = struct.unpack_from("!H", octets, 24)[0] + octets[23] - protocol + 0xFFFF
-    octets[23] = protocol
-    struct.pack_into("!H", octets, 24, (total & 0xFFFF) + (total >> 16))
-    struct.pack_into("!HH", octets, 34, *ports)
 
     def work() -> tuple[str, str]:
         with (
@@ -64,7 +57,7 @@ def arriving(flow: Flow, protocol: int, ports: tuple[int, int] = (9, 9)) -> tupl
             receiver.bind((flow.rx_interface, 0x0800))
             receiver.settimeout(5.0)
             sender.bind((flow.tx_interface, 0))
-            sender.send(octets)
+            sender.send(udp_frame(flow, protocol=protocol, ports=ports))
             found = receiver.recv(2048)
             return socket.inet_ntoa(found[26:30]), socket.inet_ntoa(found[30:34])
 

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +15,10 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.measurements.counters import ProcessedPackets
-from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.request.cell import Tap
 from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.testbed.deployment.cell import Deployment
-from tests.integration.local_fabric import frame as frame_of
+from tests.integration.local_fabric import send
 from tests.integration.local_functions import done, running, trial
 from tests.integration.user_space import processes
 
@@ -48,16 +46,10 @@ def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_
 def test_a_payload_with_a_pattern_of_a_rule_raises_its_alert_and_is_forwarded_all_the_same() -> None:
     pattern = patterns(7)[-1].encode()
 
-    def send(flow: Flow) -> None:
-        whole = frame_of(flow)
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-            port.bind((flow.tx_interface, 0))
-            port.send(whole)
-            port.send(whole[: -len(pattern)] + pattern)
-
     with running(SURICATA) as deployment:
         flow = deployment.plan.flows[0]
-        namespaces.run_inside("csit-generator", partial(send, flow))
+        for payload in (bytes(18), pattern.rjust(18, b"\0")):
+            namespaces.run_inside("csit-generator", partial(send, flow, 1, payload))
         wait_until("packets", lambda: _missing(deployment, 2), 60.0)
         (words,) = processes("suricata").values()
         place = next(word for word in words.split() if word.endswith("/nf-1-1"))

@@ -27,8 +27,9 @@ from resources.libraries.python.model.request.kinds import Limits, NfKind
 from resources.libraries.python.model.request.traffic import Protocol
 from resources.libraries.python.testbed.deployment.cell import Deployment
 from tests.builders import shipped
+from tests.integration.local_fabric import TTL, packet, send
 from tests.integration.local_functions import done
-from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
+from tests.integration.tunnel_packets import arrives, heard_by, listener
 from tests.integration.user_space import (
     deployed,
     is_as_planned,
@@ -104,8 +105,8 @@ def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, 
     ):
         for number, flow in enumerate(deployment.plan.flows, 1):
             with namespaces.run_inside("csit-generator", partial(listener, flow.rx_interface)) as behind:
-                namespaces.run_inside("csit-generator", partial(send, flow, payload))
-                wanted = packet(flow, payload, TTL - 2)  # routed into the tunnel, and out of it
+                namespaces.run_inside("csit-generator", partial(send, flow, 1, payload))
+                wanted = packet(flow, payload, ttl=TTL - 2)  # routed into the tunnel, and out of it
                 arrived: list[bytes] = []
                 wait_until("the packet", partial(arrives, behind, arrived, wanted), 60.0)
             inside = heard_by(loopback)

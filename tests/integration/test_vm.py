@@ -3,9 +3,7 @@
 import os
 import shutil
 import signal
-import socket
 import stat
-import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,11 +25,11 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
-from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
 from tests.builders import plan_of
-from tests.integration.local_fabric import FRAMES, difference, frame, send
+from tests.integration.local_fabric import FRAMES, difference, send
 from tests.integration.machine_watch import processes
 from tests.integration.robot_runs import LOCAL, network_state, results, run_robot, variables, wait_for_network_state
 from tests.integration.user_space import victim
@@ -52,20 +50,6 @@ with MachineLock() as machine, deployed(plan_of("local", "VSC", 1, 1), machine):
 """
 STUCK = "#!/bin/busybox sh\necho 'no network card of mine anywhere'\nwhile :; do /bin/busybox sleep 9; done\n"
 ENDS = "#!/bin/busybox sh\necho 'I give up'\n"
-
-
-def send_large(flow: Flow, count: int, frame_bytes: int) -> None:
-    """Send frames of a size with FCS; the header's length and checksum are right."""
-    packet = bytearray(frame(flow)[:34])
-    packet[16:18] = struct.pack("!H", frame_bytes - 18)
-    packet[24:26] = bytes(2)
-    total = sum(struct.unpack("!10H", packet[14:34]))
-    packet[24:26] = struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
-    udp = struct.pack("!HHHH", 9, 9, frame_bytes - 38, 0)
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-        port.bind((flow.tx_interface, 0))
-        for _ in range(count):
-            port.send(bytes(packet) + udp + bytes(frame_bytes - 4 - 42))
 
 
 @contextmanager
@@ -185,7 +169,7 @@ def test_a_frame_of_9000_bytes_passes(machine: MachineLock, nic: Literal["virtio
     with deployed(plan, machine, frame_bytes=9000, settings=Vm(nic=nic)) as (fabric, guests):
         start = fabric.counters([GENERATOR])
         wanted = {name: FRAMES if name == flow.rx_interface else 0 for name in start}
-        fabric.run_inside(GENERATOR, partial(send_large, flow, FRAMES, 9000))
+        fabric.run_inside(GENERATOR, partial(send, flow, FRAMES, bytes(9000 - 18 - 28)))
         wait_until("large frames", partial(difference, fabric, start, wanted), 30.0)
         assert guests.counters()["csn1x1i2"] == InterfaceCounters(0, FRAMES, 0, 0)
 

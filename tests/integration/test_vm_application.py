@@ -2,8 +2,6 @@
 
 import os
 import re
-import socket
-import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,7 +34,7 @@ from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from tests.builders import shipped
-from tests.integration.local_fabric import FRAMES, difference, frame, send
+from tests.integration.local_fabric import FRAMES, difference, send
 from tests.integration.user_space import deployed as running_on
 
 LACKING = [str(each) for each in missing()]
@@ -75,20 +73,6 @@ def arrive(fabric: Fabric, flow: Flow) -> None:
     wait_until(f"frames of {flow}", partial(difference, fabric, start, wanted), 30.0)
 
 
-def send_from(flow: Flow, sender: str, count: int) -> None:
-    """Send frames of a flow under another source address."""
-    packet = bytearray(frame(flow))
-    packet[26:30] = socket.inet_aton(sender)
-    packet[24:26] = bytes(2)
-    total = sum(struct.unpack("!10H", packet[14:34]))
-    total = (total & 0xFFFF) + (total >> 16)
-    packet[24:26] = struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-        port.bind((flow.tx_interface, 0))
-        for _ in range(count):
-            port.send(bytes(packet))
-
-
 def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine: MachineLock) -> None:
     plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_firewall")), discover())
     with deployed(plan, machine) as (fabric, guests, inside):
@@ -110,7 +94,8 @@ def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine
         assert after["helper_percent"] > before["helper_percent"], "the threads of its ports receive for it"
 
         came = fabric.counters(["nf-1-1"])["csn1x1i1"]
-        fabric.run_inside(GENERATOR, partial(send_from, plan.flows[0], REFUSED_SENDER, FRAMES))
+        refused = plan.flows[0].model_copy(update={"source_ip": REFUSED_SENDER})
+        fabric.run_inside(GENERATOR, partial(send, refused, FRAMES))
 
         def entered() -> str:
             now = fabric.counters(["nf-1-1"])["csn1x1i1"].rx_packets - came.rx_packets

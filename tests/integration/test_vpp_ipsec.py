@@ -20,7 +20,8 @@ from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.cell import Deployment
-from tests.integration.tunnel_packets import TTL, arrives, listener, packet, send
+from tests.integration.local_fabric import TTL, packet, send
+from tests.integration.tunnel_packets import arrives, listener
 from tests.integration.user_space import (
     NO_VPP_IPSEC,
     VPP_PREFIX,
@@ -82,8 +83,8 @@ def test_packets_are_esp_between_the_gateways_and_unchanged_behind_them(
             capture = tmp_path / f"{flow.direction}.pcap"
             ask(deployment, f"pcap trace tx max 100 max-bytes-per-pkt 8999 intfc any file {capture.name}")
             with namespaces.run_inside("csit-generator", partial(listener, flow.rx_interface)) as behind:
-                namespaces.run_inside("csit-generator", partial(send, flow, payload))
-                wanted = packet(flow, payload, TTL - 1)
+                namespaces.run_inside("csit-generator", partial(send, flow, 1, payload))
+                wanted = packet(flow, payload, ttl=TTL - 1)
                 arrived: list[bytes] = []
                 wait_until("the packet", partial(arrives, behind, arrived, wanted), 60.0)
             ask(deployment, "pcap trace off")
