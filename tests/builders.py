@@ -1,5 +1,6 @@
 """Cells and plans on the shipped testbeds, for any test."""
 
+import subprocess
 from collections.abc import Callable
 from math import ceil
 from pathlib import Path
@@ -148,3 +149,9 @@ def cores_of_nfs(cell: Cell) -> int:
     `ceil(1.5 S N)` for NF-1c: the vSwitch is left out, shared cores are rounded up.
     """
     return ceil(core_usage(cell) - 1 - cell.vs_dtc)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder, as somebody, and return what it prints."""
+    argv = ["git", "-C", str(folder), "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,9 +18,9 @@ from resources.libraries.python.drivers.host.cpu.cpu import kept_awake
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from tests import retries
 from tests.integration import emulated as emulated_testbed
+from tests.integration import traffic
 from tests.integration.browser import Browser
 from tests.integration.lab import Lab
-from tests.integration.traffic import takes_turns, when_free
 from tests.integration.user_space import machine_stays_as_it_was
 
 _YIELDS = 19
@@ -62,7 +62,7 @@ def _marks(text: str) -> set[str]:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Of several processes, the one with traffic goes first: the others have the time in which it waits."""
     if "PYTEST_XDIST_WORKER" in os.environ and os.geteuid() == 0:
-        os.setpriority(os.PRIO_PROCESS, 0, 0 if takes_turns(item.path) else _YIELDS)
+        os.setpriority(os.PRIO_PROCESS, 0, 0 if traffic.takes_turns(item.path) else _YIELDS)
     return (yield)
 
 
@@ -108,7 +108,7 @@ class ByFile(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return "traffic" if takes_turns(self.config.rootpath / file) else file
+        return "traffic" if traffic.takes_turns(self.config.rootpath / file) else file
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         if "traffic" in self.workqueue:  # first, as it takes longest: no worker waits for it at the end
@@ -123,12 +123,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 @pytest.fixture
 def machine() -> Iterator[MachineLock]:
-    """The lock, waited for: other tests of this machine may be running."""
-    lock = MachineLock()
-    when_free(lock.__enter__)
-    with ExitStack() as held:
-        held.push(lock)
-        lock.remove_leftovers()
+    with traffic.machine() as lock:
         yield lock
 
 

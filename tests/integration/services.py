@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.services.orchestrator import LocalOrches
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.service.load import Specifications, load_specifications
 from resources.libraries.python.model.service.spec import Share, Size
-from tests.integration.traffic import when_free
+from tests.integration.traffic import machine
 
 IDLE = "sleep 3600 &"
 ANSWER = "echo indicator $CSIT_LOAD"
@@ -69,18 +69,6 @@ def size(back_ends: int = 1, fronts: int = 1) -> Size:
             "front": Share(flavor="small", instances=fronts),
         }
     )
-
-
-@contextmanager
-def machine() -> Iterator[MachineLock]:
-    """This machine, when nobody else uses it; after leftovers of others are gone."""
-    lock = MachineLock()
-    when_free(lock.__enter__)
-    try:
-        lock.remove_leftovers()
-        yield lock
-    finally:
-        lock.__exit__(None, None, None)
 
 
 def service_of(lock: MachineLock, specs: Specifications, wanted: Size | None = None) -> LocalService:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.paths import PROJECT
+from tests.builders import git
 from tests.integration.user_space import machine_stays_as_it_was
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
@@ -42,11 +43,6 @@ load_pps: 9000
 trial_s: 0.5
 change: 10%
 """
-
-
-def git(folder: Path, *arguments: str) -> str:
-    argv = ["git", "-C", str(folder), "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def made_history(folder: Path, slow: int, broken: int) -> list[str]:

@@ -23,13 +23,13 @@ from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.services import (
     IDLE,
     groups,
-    machine,
     missing_for_instances,
     running,
     service_of,
     size,
     specifications,
 )
+from tests.integration.traffic import machine
 from tests.integration.user_space import victim
 from tests.unit.studies.sizing.sizing_runs import run_sizing
 
@@ -199,7 +199,8 @@ def test_a_size_whose_script_fails_does_not_end_the_search(tmp_path: Path) -> No
 HOLDER = """
 import sys, time
 from pathlib import Path
-from tests.integration.services import machine, service_of
+from tests.integration.services import service_of
+from tests.integration.traffic import machine
 from resources.libraries.python.model.service.load import load_specifications
 folder = Path(sys.argv[1])
 with machine() as lock:

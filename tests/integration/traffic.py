@@ -1,9 +1,11 @@
 """Which files of tests take turns: those that may use this machine's testbed, its kernel's limits or thread names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import InUse
 
@@ -30,6 +32,17 @@ def when_free(take: Callable[[], object]) -> None:
         return ""
 
     wait_until("lock of this machine", busy, _OTHERS_S, pause_s=0.1)
+
+
+@contextmanager
+def machine() -> Iterator[MachineLock]:
+    """The lock of this machine, waited for: other tests of it may be running. What they have left is removed."""
+    lock = MachineLock()
+    when_free(lock.__enter__)
+    with ExitStack() as held:
+        held.push(lock)
+        lock.remove_leftovers()
+        yield lock
 
 
 @cache

@@ -37,6 +37,7 @@ from csit_utils.commands.runs.bisect import as_object, bisect, effort, headline,
 from csit_utils.commands.tables import TableForm
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
 from resources.libraries.python.paths import PROJECT
+from tests.builders import git
 from tests.unit.csit_utils.histories import nights
 
 
@@ -243,11 +244,6 @@ def test_a_step_that_cannot_be_of_this_bisection_is_refused(tmp_path: Path) -> N
     path.write_text(path.read_text(encoding="utf-8").replace('"1.11"', '"2.0"'), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"a step of revision '2\.0', which is not in this bisection"):
         bisected(System(7), path)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    argv = ["git", "-C", str(folder), "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
